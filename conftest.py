@@ -1,0 +1,17 @@
+"""Run the Python blocks of Markdown pages as tests: those with prompts as doctests, the others as code."""
+
+import doctest
+from types import SimpleNamespace
+
+import pytest
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect pages with the doctest flags that pyproject.toml gives to docstrings."""
+    flags = 0
+    for name in config.getini("doctest_optionflags"):
+        flags |= doctest.OPTIONFLAGS_BY_NAME[name]
+    pages = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=flags), SkipParser()], patterns=["*.md"])
+    config.pluginmanager.register(SimpleNamespace(pytest_collect_file=pages.pytest()), "markdown-pages")
