@@ -1,0 +1,325 @@
+"""Turn a plain Python function over addresses into object code: the only module that imports numba.
+
+numba is imported inside `compile_function` and nowhere else, so a process that finds its kernels on disk
+(`tapegrad.cache`) never pays for it. A kernel is a function of integers that returns an integer. It reads and
+writes memory through `tapegrad.intrinsics`; their dtypes are compile-time constants: literals, or strings in
+a global or a closure cell (not in an argument of a helper function, where numba forgets the value)::
+
+    def make(rule, dtype):
+        def kernel(args, block, accumulate):  # operand addresses, (n, steps...), 0 or 1
+            table = as_pointer(args, "int64")
+            ct = as_pointer(load(table, 0), dtype)
+            x = as_pointer(load(table, 1), dtype)
+            out = as_pointer(load(table, 2), dtype)
+            for i in range(load(as_pointer(block, "int64"), 0)):
+                store(out, i, rule(load(ct, i), load(x, i)))
+            return 0
+
+        return kernel
+
+
+    code = compile_function(make(lambda ct, x: ct * xp.cos(x), "float64"), ("int64",) * 3, {"xp": vmath})
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from tapegrad.fingerprint import attribute_names, is_namespace, references
+from tapegrad.intrinsics import Intrinsic, divide
+
+__all__ = ["ALLOWED", "SYMBOL", "JitError", "compile_function", "undefined_symbols"]
+
+SYMBOL = "tapegrad_kernel"
+_lock = threading.RLock()  # numba's compiler is not reentrant
+
+
+class JitError(Exception):
+    """A function cannot become a kernel: it may raise, or it needs a symbol that no library here defines."""
+
+
+# ---- compilation
+
+# Options of numba, each with its reason.
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",  # x / 0 is inf or nan as in NumPy: a kernel never raises
+    "nogil": True,  # kernels touch no Python object
+    "fastmath": {"contract"},  # allows fma and nothing else: nan, inf and signed zeros must survive
+    "no_cpython_wrapper": True,  # we call by address
+    "no_cfunc_wrapper": True,  # it needs numba's runtime (numba_gil_ensure); ours below does not
+    "_nrt": False,  # no allocation: numba refuses, at compile time, whatever would need its runtime
+}
+
+
+class _Builder:
+    """Rebuilds functions with their globals made of things that numba can compile."""
+
+    def __init__(self, bind: Mapping[str, object]) -> None:
+        self.bind = bind
+        self.done: dict[int, Any] = {}
+
+    def value(self, value: Any, attributes: tuple[str, ...]) -> Any:
+        if isinstance(value, Intrinsic):
+            return value.compiled()
+        if isinstance(value, types.FunctionType):
+            if id(value) not in self.done:
+                from numba.core.registry import CPUDispatcher
+
+                # Not njit(): it returns the function as it is under NUMBA_DISABLE_JIT=1.
+                options = {"nopython": True, "boundscheck": None, **_OPTIONS}
+                self.done[id(value)] = CPUDispatcher(
+                    self.function(value), targetoptions=options, pipeline_class=_pipeline()
+                )
+            return self.done[id(value)]
+        if is_namespace(value):
+            module = types.ModuleType(getattr(value, "__name__", "namespace"))
+            for name in attributes:
+                if hasattr(value, name):
+                    setattr(module, name, self.value(getattr(value, name), attributes))
+            return module
+        return value
+
+    def function(self, function: types.FunctionType) -> types.FunctionType:
+        code = function.__code__
+        attributes = attribute_names(code)
+        values: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+        cells = []
+        for name, in_cell, value in references(function, self.bind):
+            new = self.value(value, attributes)
+            if in_cell:
+                cells.append(types.CellType(new))
+            else:
+                values[name] = new
+        built = types.FunctionType(
+            code, values, function.__name__, function.__defaults__, tuple(cells) or None
+        )
+        built.__module__, built.__qualname__ = function.__module__, function.__qualname__
+        return built
+
+
+def compile_function(
+    function: Callable[..., Any],
+    signature: tuple[str, ...],
+    bind: Mapping[str, object] | None = None,
+    *,
+    symbol: str = SYMBOL,
+) -> bytes:
+    """Compile ``function`` to an object file with one symbol, the C function ``int64 symbol(signature...)``.
+
+    Parameters
+    ----------
+    function : function
+        A plain Python function that returns an integer. Functions, lambdas and intrinsics that it reaches
+        through globals, closure cells and namespaces (``xp.cos``) are compiled with it.
+    signature : tuple of str
+        The types of its arguments, by numba's names: normally all ``"int64"``.
+    bind : mapping, optional
+        Values that replace globals and closure cells of these names, in the function and all that it calls.
+    symbol : str
+        The name of the C function.
+
+    Raises
+    ------
+    JitError
+        If the code may raise a Python exception, or needs a symbol that is not in `ALLOWED`.
+    numba.core.errors.NumbaError
+        If numba cannot compile it.
+
+    Examples
+    --------
+    >>> def add(a, b, c):
+    ...     return a + b + c
+    >>> len(compile_function(add, ("int64", "int64", "int64"))) > 100
+    True
+    """
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
+    with _lock:
+        return _emit(*_lower(_Builder(bind or {}).function(function), signature), signature, symbol)
+
+
+@cache
+def _pipeline() -> Any:
+    """Return numba's compiler with one pass more: every ``/`` becomes `divide`, which never raises."""
+    from operator import itruediv, truediv
+
+    from numba.core import compiler, ir
+    from numba.core.compiler_machinery import FunctionPass, register_pass
+    from numba.core.untyped_passes import IRProcessing
+
+    division = divide.compiled()  # before the contexts are refreshed: that is when numba learns of it
+
+    @register_pass(mutates_CFG=False, analysis_only=False)
+    class Divisions(FunctionPass):  # type: ignore[misc]
+        _name = "tapegrad_divisions"
+
+        def __init__(self) -> None:
+            super().__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            for block in state.func_ir.blocks.values():
+                for at in reversed(range(len(block.body))):
+                    statement = block.body[at]
+                    if not (isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr)):
+                        continue
+                    expr = statement.value
+                    if "binop" not in expr.op or expr.fn not in (truediv, itruediv):
+                        continue
+                    name = block.scope.redefine("$divide", expr.loc)
+                    value = ir.Global("divide", division, expr.loc)
+                    statement.value = ir.Expr.call(name, [expr.lhs, expr.rhs], (), expr.loc)
+                    block.body.insert(at, ir.Assign(value, name, expr.loc))
+                    state.func_ir._definitions[name.name].append(value)
+                    known = state.func_ir._definitions[statement.target.name]
+                    known[known.index(expr)] = statement.value
+            return True
+
+    class Pipeline(compiler.Compiler):  # type: ignore[misc]
+        def define_pipelines(self) -> list[Any]:
+            (manager,) = super().define_pipelines()
+            manager.add_pass_after(Divisions, IRProcessing)
+            manager.finalize()
+            return [manager]
+
+    return Pipeline
+
+
+def _lower(function: types.FunctionType, signature: tuple[str, ...]) -> tuple[str, str]:
+    """Return unoptimised LLVM IR, callees included, and the name of the function in it.
+
+    `njit` would optimise twice and emit machine code into its own engine, to be thrown away here.
+    """
+    from numba.core import codegen, compiler
+    from numba.core import types as nb
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    class Library(codegen.CPUCodeLibrary):  # type: ignore[misc]
+        """Links callees, then stops; should numba rename these hooks, all still works, only slower."""
+
+        def _optimize_final_module(self) -> None: ...
+
+        def _finalize_final_module(self) -> None:
+            self._finalized = True
+
+    pipeline = _pipeline()
+    typing, target = cpu_target.typing_context, cpu_target.target_context
+    typing.refresh()
+    target.refresh()
+    flags = compiler.Flags()
+    cpu_target.options.parse_as_flags(flags, {"nopython": True, **_OPTIONS})
+    flags.no_compile = True
+    with global_compiler_lock:
+        library = Library(target.codegen(), function.__qualname__)
+        args = tuple(getattr(nb, name) for name in signature)
+        result = compiler.compile_extra(
+            typing, target, function, args, nb.int64, flags, {}, library=library, pipeline_class=pipeline
+        )
+        library.finalize()
+        return library.get_llvm_str(), result.fndesc.llvm_func_name
+
+
+_LLVM_TYPES = {"int64": "i64", "uint64": "i64", "int32": "i32", "float64": "double", "float32": "float"}
+# numba's calling convention is `int32 f(result*, exception**, args...)`; a status other than 0 says "raised".
+# Where the optimiser cannot show that this never happens, the call below survives and _emit refuses the code.
+_WRAPPER = """
+declare void @tapegrad_raised()
+define i64 @"{symbol}"({parameters}) {{
+  %result = alloca i64
+  %exception = alloca ptr
+  store i64 0, ptr %result
+  %status = call i32 @"{native}"(ptr %result, ptr %exception, {parameters})
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %done, label %raised
+raised:
+  call void @tapegrad_raised()
+  br label %done
+done:
+  %value = load i64, ptr %result
+  ret i64 %value
+}}
+"""
+
+
+def _emit(ir: str, native: str, signature: tuple[str, ...], symbol: str) -> bytes:
+    """Wrap, inline, optimise and assemble; refuse what cannot run without Python."""
+    import llvmlite.binding as llvm
+
+    parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
+    module = llvm.parse_assembly(ir + _WRAPPER.format(symbol=symbol, native=native, parameters=parameters))
+    for item in module.functions:
+        if not item.is_declaration and item.name != symbol:
+            item.linkage = "internal"
+            # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
+            item.add_function_attribute("alwaysinline")
+    for item in module.global_variables:
+        if not item.is_declaration:
+            item.linkage = "internal"
+    machine = target_machine()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = True
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    if any(item.name == "tapegrad_raised" for item in module.functions):
+        raise JitError(
+            f"{native}: the compiled code may raise a Python exception, and a kernel must not; "
+            "return a status instead (numba's integer powers raise, for one)"
+        )
+    code: bytes = machine.emit_object(module)
+    foreign = sorted(undefined_symbols(code) - ALLOWED)
+    if foreign:
+        raise JitError(f"the object code needs {', '.join(foreign)}, which no library here defines")
+    return code
+
+
+def target_machine() -> Any:
+    """Return LLVM's description of this very CPU, for position-independent code."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="pic",
+        codemodel="default",
+    )
+
+
+def _names(plain: str, both: str) -> frozenset[str]:
+    return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
+
+
+# Memory functions of libc, and libm in double and float: `tapegrad.cache` resolves them by name.
+ALLOWED = _names(
+    "memset memcpy memmove memcmp bcmp bzero",
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
+    "fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint "
+    "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc",
+)
+
+
+def undefined_symbols(code: bytes) -> set[str]:
+    """Return the names that an ELF object leaves to the linker (elsewhere LLVM's loader reports them)."""
+    if code[:4] != b"\x7fELF" or code[4] != 2:
+        return set()
+    order = "<" if code[5] == 1 else ">"
+    (start,) = struct.unpack_from(order + "Q", code, 0x28)
+    size, count = struct.unpack_from(order + "HH", code, 0x3A)
+    # Section header: name, type, flags, address, offset, size, link, ... ; type 2 is the symbol table.
+    sections = [struct.unpack_from(order + "IIQQQQII", code, start + i * size) for i in range(count)]
+    found = set()
+    for _, kind, _, _, offset, length, link, _ in sections:
+        for at in range(offset + 24, offset + length, 24) if kind == 2 else ():
+            name, _, _, section = struct.unpack_from(order + "IBBH", code, at)
+            if section == 0 and name:
+                begin = sections[link][4] + name
+                found.add(code[begin : code.index(b"\0", begin)].decode())
+    return found

@@ -1,0 +1,370 @@
+"""The store of machine code: what is reused, what is made anew, and what is never trusted."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import threading
+import types
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tapegrad import cache, jit
+from tapegrad.fingerprint import fingerprint
+from tapegrad.intrinsics import as_pointer, load
+
+ROOT = Path(cache.__file__).parents[1]
+SIGNATURE = ("int64",)
+
+# A process that asks for a kernel, calls it, and says what happened.
+PROGRAM = """
+import ctypes, json, sys
+from tapegrad import cache
+told = []
+cache.on_compile.append(told.append)
+def kernel(x):
+    return x * x + 1
+address = cache.address_of("square", kernel, ("int64",))
+result = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(7)
+print(json.dumps({"result": result, "compiled": cache.stats.compiled, "loaded": cache.stats.loaded,
+                  "numba": "numba" in sys.modules, "told": told}))
+"""
+
+
+def start(folder, program=PROGRAM, **variables):
+    """Start a Python process whose cache is ``folder``."""
+    environment = os.environ | {"TAPEGRAD_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)} | variables
+    command = [sys.executable, "-W", "error", "-c", program]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finish(process):
+    """Return what the process printed."""
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert not errors
+    return json.loads(out)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return an empty folder, in use as the cache of this process; the process knows no kernel yet."""
+    path = tmp_path / "kernels"
+    monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(path))
+    monkeypatch.setattr(cache, "stats", cache.Stats())
+    forget(monkeypatch)
+    return path
+
+
+def forget(monkeypatch):
+    """Make this process forget its kernels, as a new one would."""
+    monkeypatch.setattr(cache, "_addresses", {})
+
+
+def run(function, *args, name="test", bind=None):
+    """Call the machine code of ``function``."""
+    signature = ("int64",) * len(args)
+    address = cache.address_of(name, function, signature, bind)
+    return ctypes.CFUNCTYPE(*[ctypes.c_int64] * (len(args) + 1))(address)(*args)
+
+
+def files(folder):
+    """Return the kernels on disk."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def rebuilt(source, name="f", first_line=0, **namespace):
+    """Return the function ``name`` of a source text, as if it stood in some other file."""
+    exec(compile("\n" * first_line + source, f"<file {first_line}>", "exec"), namespace)
+    return namespace[name]
+
+
+def test_second_process_loads_without_numba(folder):
+    first, second = finish(start(folder)), finish(start(folder))
+    assert first == {"result": 50, "compiled": 1, "loaded": 0, "numba": True, "told": ["square"]}
+    assert second == {"result": 50, "compiled": 0, "loaded": 1, "numba": False, "told": []}
+    assert len(files(folder)) == 1
+    assert files(folder)[0].startswith("square-")
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_eight_processes_on_one_cold_cache(folder):
+    results = [finish(process) for process in [start(folder) for _ in range(8)]]
+    assert [r["result"] for r in results] == [50] * 8
+    assert all(r["compiled"] + r["loaded"] == 1 for r in results)
+    assert len(files(folder)) == 1  # and no temporary file
+    assert finish(start(folder))["loaded"] == 1
+
+
+def test_asked_twice_compiles_once(folder):
+    def kernel(x):
+        return x + 1
+
+    assert cache.address_of("a", kernel, SIGNATURE) == cache.address_of("a", kernel, SIGNATURE)
+    assert cache.stats == cache.Stats(compiled=1, loaded=0)
+
+
+def test_two_threads_compile_once(folder):
+    found = []
+    barrier = threading.Barrier(2)
+
+    def ask():
+        barrier.wait()
+        found.append(cache.address_of("threads", lambda x: x + 2, SIGNATURE))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] == found[1]
+    assert cache.stats.compiled == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_can_ask(folder):
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with cache._lock:
+            held.set()
+            release.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork with threads
+        child = os.fork()
+    if child == 0:
+        acquired = cache._lock.acquire(timeout=5)
+        os._exit(0 if acquired else 1)
+    release.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: raw[: len(raw) // 2],
+        lambda raw: b"",
+        lambda raw: raw[:-1],
+        lambda raw: raw + b"\0",
+        lambda raw: raw[:200] + bytes([raw[200] ^ 4]) + raw[201:],
+        lambda raw: bytes([raw[0] ^ 1]) + raw[1:],
+    ],
+)
+def test_a_broken_file_is_replaced(folder, monkeypatch, damage):
+    def kernel(x):
+        return x * 3
+
+    assert run(kernel, 5) == 15
+    path = folder / files(folder)[0]
+    good = path.read_bytes()
+    path.write_bytes(damage(good))
+    forget(monkeypatch)
+    assert run(kernel, 5) == 15
+    assert cache.stats == cache.Stats(compiled=2, loaded=0)
+    assert len(path.read_bytes()) == len(good)
+    forget(monkeypatch)
+    assert run(kernel, 5) == 15
+    assert cache.stats == cache.Stats(compiled=2, loaded=1)
+
+
+def test_a_file_under_another_name_is_refused(folder, monkeypatch):
+    def plus(x):
+        return x + 1
+
+    def minus(x):
+        return x - 1
+
+    run(plus, 1)
+    (one,) = files(folder)
+    other = one.replace(fingerprint(plus, SIGNATURE, {}), fingerprint(minus, SIGNATURE, {}))
+    (folder / one).rename(folder / other)
+    assert run(minus, 1) == 0
+    assert cache.stats.compiled == 2
+
+
+def test_a_file_in_place_of_the_folder(folder):
+    folder.write_text("not a folder")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(lambda x: x + 5, 1) == 6
+    assert folder.read_text() == "not a folder"
+
+
+def test_a_read_only_folder_is_read(folder, monkeypatch):
+    def old(x):
+        return x + 6
+
+    run(old, 1)
+    before = files(folder)
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    forget(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(old, 1) == 7
+        assert run(lambda x: x + 7, 1) == 8
+    assert cache.stats == cache.Stats(compiled=2, loaded=1)
+    assert files(folder) == before
+
+
+def test_a_failed_write_leaves_nothing(folder, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", refuse)
+    assert run(lambda x: x + 8, 1) == 9
+    assert files(folder) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+@pytest.mark.parametrize("mode", [0o770, 0o702])
+def test_a_folder_that_others_can_write_to_is_refused(folder, monkeypatch, mode):
+    run(lambda x: x + 9, 1)
+    folder.chmod(mode)
+    forget(monkeypatch)
+    with pytest.warns(RuntimeWarning, match="other users can write to it") as told:
+        assert run(lambda x: x + 9, 1) == 10
+    assert str(folder) in str(told[0].message)
+    assert f"chmod 700 {folder}" in str(told[0].message)
+    assert cache.stats == cache.Stats(compiled=2, loaded=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough
+        assert run(lambda x: x + 10, 1) == 11
+    assert len(files(folder)) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+def test_a_folder_of_another_user_is_refused(folder, monkeypatch):
+    run(lambda x: x + 11, 1)
+    forget(monkeypatch)
+    monkeypatch.setattr("os.geteuid", lambda: os.stat(folder).st_uid + 1)
+    with pytest.warns(RuntimeWarning, match="it belongs to user"):
+        run(lambda x: x + 11, 1)
+    assert cache.stats == cache.Stats(compiled=2, loaded=0)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+def test_a_file_that_others_can_write_to_is_refused(folder, monkeypatch):
+    run(lambda x: x + 12, 1)
+    (folder / files(folder)[0]).chmod(0o666)
+    forget(monkeypatch)
+    run(lambda x: x + 12, 1)
+    assert cache.stats == cache.Stats(compiled=2, loaded=0)
+    assert (folder / files(folder)[0]).stat().st_mode & 0o777 == 0o600
+
+
+# ---- the fingerprint
+
+
+def key(function, bind=None, signature=SIGNATURE):
+    """Return the fingerprint."""
+    return fingerprint(function, signature, bind or {})
+
+
+def test_lines_files_docstrings_and_names_do_not_count():
+    source = "def f(x):\n    'text'\n    return g(x) + 1\ndef g(x): return x * 2"
+    base = key(rebuilt(source))
+    assert key(rebuilt(source, first_line=50)) == base
+    assert key(rebuilt(source.replace("'text'", "'other text'"))) == base
+    assert key(rebuilt("def h(x): return g(x) + 1\ndef g(x): return x * 2", "h", 3)) != ""
+    spaced = source.replace("return g", "\n    # a remark\n    return g")
+    assert key(rebuilt(spaced)) == base
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x * 2", "x * 3"),  # in a helper
+        ("K = 1", "K = 2"),  # in a global
+        ("K = 1", "K = 1.0"),
+        ("K = 1", "K = True"),
+        ("+ K", "- K"),  # in the function itself
+        ("in {1, 2}", "in {1, 3}"),
+        ("0.0", "-0.0"),
+        ("d=4", "d=5"),  # a default of a helper
+        ("math.sin", "math.cos"),
+    ],
+)
+def test_every_part_counts(old, new):
+    source = (
+        "import math\nK = 1\ndef g(x, d=4): return x * 2 + d\n"
+        "def f(x):\n    return g(x) + K + (x in {1, 2}) + 0.0 + math.sin(x)"
+    )
+    assert old in source
+    assert key(rebuilt(source)) != key(rebuilt(source.replace(old, new)))
+
+
+def test_closures_bindings_signatures_and_intrinsics_count():
+    def make(rule, dtype):
+        def kernel(x):
+            return rule(load(as_pointer(x, dtype), 0))
+
+        return kernel
+
+    xp = types.SimpleNamespace()
+
+    def space(f):
+        return {"xp": types.SimpleNamespace(f=f, unused=object())}
+
+    def rule(x):
+        return xp.f(x)
+
+    base = key(make(rule, "float64"), space(lambda x: x))
+    assert key(make(rule, "float64"), space(lambda x: x)) == base
+    assert key(make(rule, "float32"), space(lambda x: x)) != base
+    assert key(make(rule, "float64"), space(lambda x: x + 1)) != base
+    assert key(make(lambda x: -xp.f(x), "float64"), space(lambda x: x)) != base
+    assert key(make(rule, "float64"), space(lambda x: x), ("float64",)) != base
+    changed = jit.Intrinsic(lambda typingctx, pointer, index: None)
+    assert key(make(rule, "float64"), space(lambda x: x) | {"load": changed}) != base
+
+
+def test_compiler_settings_count(monkeypatch):
+    base = key(rebuilt("def f(x): return x"))
+    monkeypatch.setenv("NUMBA_OPT", "1")
+    assert key(rebuilt("def f(x): return x")) != base
+
+
+def test_recursion_ends():
+    source = "def f(x): return 1 if x < 2 else x * g(x - 1)\ndef g(x): return f(x)"
+    assert key(rebuilt(source)) == key(rebuilt(source, first_line=9))
+
+
+def test_the_same_in_every_process(folder):
+    program = """
+import json
+from tapegrad.fingerprint import fingerprint
+def g(x): return x in {"a", "b", "c", 1, 2.5, None} or x in {3, 4}
+def f(x): return g(x)
+print(json.dumps(fingerprint(f, ("int64",), {"k": 1})))
+"""
+    assert len({finish(start(folder, program, PYTHONHASHSEED=str(seed))) for seed in range(4)}) == 1
+
+
+def test_a_changed_helper_recompiles(folder, monkeypatch):
+    for k, expected in ((2, 10), (3, 15), (2, 10)):
+        forget(monkeypatch)
+        function = rebuilt(f"def g(x): return x * {k}\ndef f(x): return g(x)")
+        assert run(function, 5) == expected
+    assert cache.stats == cache.Stats(compiled=2, loaded=1)
+
+
+def test_objects_without_a_fingerprint_are_refused():
+    thing = object()
+    with pytest.raises(TypeError, match="which has no fingerprint"):
+        key(lambda x: thing)
+    with pytest.raises(TypeError, match="plain Python function"):
+        key(abs)
