@@ -1,0 +1,100 @@
+"""Messages of errors: PyTorch's words first, then the call, the shapes and the repair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+SECOND_BACKWARD: Final = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward."
+)
+LEAF_IN_PLACE: Final = (
+    "a leaf Variable that requires grad is being used in an in-place operation. "
+    "Write under no_grad(), or to .data, or make a new tensor."
+)
+LEAF_VIEW_IN_PLACE: Final = f"a view of {LEAF_IN_PLACE}"
+ONLY_FLOATING: Final = "nly Tensors of floating point and complex dtype can require gradients"
+RESULT_FLAG: Final = (
+    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
+    "that doesn't require differentiation use var_no_grad = var.detach()."
+)
+NUMPY_OF_GRAD: Final = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+
+
+def second_backward(entry: str) -> RuntimeError:
+    """Return the error of a sweep that reaches a consumed entry."""
+    return RuntimeError(f"{SECOND_BACKWARD} The first freed entry that was reached is {entry}.")
+
+
+def not_scalar(call: str, index: int, shape: Sequence[int]) -> RuntimeError:
+    """Return the error of a root of several elements without a gradient."""
+    return RuntimeError(
+        f"grad can be implicitly created only for scalar outputs; {call} got root {index} of shape {list(shape)}. "
+        f"Reduce it to one element, e.g. with .sum(), or pass a gradient of that shape."
+    )
+
+
+def no_grad_fn(call: str, index: int) -> RuntimeError:
+    """Return the error of a root that was computed from nothing that requires grad."""
+    return RuntimeError(
+        f"element {index} of tensors does not require grad and does not have a grad_fn; {call} needs a result "
+        f"computed, with grad mode on, from tensors made with requires_grad=True."
+    )
+
+
+def gradient_shape(call: str, index: int, gradient: Sequence[int], output: Sequence[int]) -> RuntimeError:
+    """Return the error of a gradient whose shape is not its root's."""
+    return RuntimeError(
+        f"Mismatch in shape: grad_output[{index}] has a shape of {list(gradient)} and output[{index}] has a shape of "
+        f"{list(output)}. A gradient given to {call} is never broadcast: give it the output's shape."
+    )
+
+
+def gradient_kind(kind: str) -> TypeError:
+    """Return the error of a gradient that is no tensor."""
+    return TypeError(f"gradients can be either Tensors or None, but got {kind}; make it one with tapegrad.tensor(...)")
+
+
+def modified(dtype: str, shape: Sequence[int], node: str | None, version: int, expected: int) -> RuntimeError:
+    """Return the error of a residual that was written to after it was saved."""
+    output = f", which is output 0 of {node}," if node else ""
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{dtype} {list(shape)}]{output} is at version {version}; expected version {expected} instead. Hint: write "
+        "to a clone() of it, or do the in-place operation before it is used."
+    )
+
+
+def broadcast_mismatch(call: str, first: Sequence[int], second: Sequence[int]) -> RuntimeError:
+    """Return the error of two shapes that do not broadcast."""
+    for dim in range(1, max(len(first), len(second)) + 1):
+        a = first[-dim] if dim <= len(first) else 1
+        b = second[-dim] if dim <= len(second) else 1
+        if a != b and 1 not in (a, b):
+            position = max(len(first), len(second)) - dim
+            return RuntimeError(
+                f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension "
+                f"{position}; {call} got shapes {list(first)} and {list(second)}. Insert dimensions of size 1 with "
+                f"unsqueeze() where they should broadcast."
+            )
+    return RuntimeError(f"{call} cannot broadcast shapes {list(first)} and {list(second)}")
+
+
+def not_a_tensor(call: str, argument: str, position: int, value: object) -> TypeError:
+    """Return the error of an operand that is neither tensor nor array nor number."""
+    return TypeError(
+        f"{call}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}; "
+        f"make it one with tapegrad.tensor(...)"
+    )
+
+
+def dim_out_of_range(call: str, ndim: int, dim: int) -> IndexError:
+    """Return the error of a dimension that the tensor does not have."""
+    bound = max(ndim, 1)
+    return IndexError(
+        f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim}); "
+        f"{call} got a tensor of {ndim} dimensions"
+    )

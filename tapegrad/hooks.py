@@ -1,0 +1,153 @@
+"""Hooks: functions that see, and may replace, the cotangent of a tensor in a backward pass."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from tapegrad.tape import FIRST_OPERAND, SLOT, STOP, Handle, Leaf, set_flag
+
+if TYPE_CHECKING:
+    from tapegrad.tensor import Tensor
+
+_numbers = count()
+
+
+class RemovableHandle:
+    """Takes a hook out again with `remove`, or at the end of a ``with`` block."""
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        self._hooks = weakref.ref(hooks) if isinstance(hooks, HookTable) else hooks
+        self._number = next(_numbers)
+        hooks[self._number] = hook
+
+    def remove(self) -> None:
+        """Take the hook out; nothing happens if it is out already."""
+        hooks = self._hooks() if isinstance(self._hooks, weakref.ref) else self._hooks
+        if hooks is not None:
+            hooks.pop(self._number, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class HookTable(dict[int, Callable[..., Any]]):
+    """The hooks of one tensor by number; unlike a plain dictionary it can be referred to weakly."""
+
+
+class Hooks:
+    """What is to happen to the cotangent of a result: its hooks, and the tensor whose `grad` is filled."""
+
+    def __init__(self) -> None:
+        self.table = HookTable()
+        self.retained: weakref.ref[Tensor] | None = None
+
+    def run(self, ct: Tensor) -> Tensor:
+        """Return what the hooks make of a cotangent, and accumulate it where `retain_grad` was called."""
+        ct = run_table(self.table, ct)
+        tensor = self.retained() if self.retained is not None else None
+        if tensor is not None:
+            if ct.requires_grad:
+                tensor._grad = ct if tensor._grad is None else tensor._grad + ct
+            elif tensor._grad is None:
+                tensor._grad = ct.clone() if self.table else ct
+            else:
+                tensor._grad._array()[...] += ct._data
+        return ct
+
+
+def run_table(table: dict[int, Callable[..., Any]], ct: Tensor) -> Tensor:
+    """Return what hooks make of a cotangent, in the order in which they were registered.
+
+    Raises
+    ------
+    RuntimeError
+        If a hook returns a tensor of another shape or dtype.
+    TypeError
+        If it returns something else.
+    """
+    for hook in list(table.values()):
+        result = hook(ct)
+        if result is None:
+            continue
+        if not isinstance(result, type(ct)):
+            raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'; return a Tensor or None")
+        name = getattr(hook, "__name__", type(hook).__name__)
+        if result.shape != ct.shape:
+            raise RuntimeError(
+                f"hook '{name}' has changed the size of value: it got {list(ct.shape)} and returned {list(result.shape)}"
+            )
+        if result.dtype != ct.dtype:
+            raise RuntimeError(f"hook '{name}' has changed the type of value (was {ct.dtype} got {result.dtype})")
+        ct = result
+    return ct
+
+
+def handle_hooks(handle: Handle) -> Hooks | None:
+    """Return the hooks of an entry's result."""
+    # They stand last; the residuals before them are arrays and numbers.
+    return handle[-1] if isinstance(handle[-1], Hooks) else None
+
+
+def hooks_of(handle: Handle) -> Hooks:
+    """Return the hooks of an entry's result, made if there are none."""
+    hooks = handle_hooks(handle)
+    if hooks is None:
+        hooks = Hooks()
+        handle.append(hooks)
+        set_flag(handle[SLOT], STOP)
+    return hooks
+
+
+def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """See `Tensor.register_hook`."""
+    handle = tensor._handle
+    if handle is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if isinstance(handle, Leaf):
+        if handle.hooks is None:
+            handle.hooks = HookTable()
+        return RemovableHandle(handle.hooks, hook)
+    return RemovableHandle(hooks_of(handle).table, hook)
+
+
+def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """See `Tensor.register_post_accumulate_grad_hook`."""
+    handle = tensor._handle
+    if handle is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not isinstance(handle, Leaf):
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    if handle.post_hooks is None:
+        handle.post_hooks = HookTable()
+    return RemovableHandle(handle.post_hooks, hook)
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """See `Tensor.retain_grad`."""
+    if tensor._handle is None:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if isinstance(tensor._handle, list):
+        hooks_of(tensor._handle).retained = weakref.ref(tensor)
+
+
+def retains_grad(tensor: Tensor) -> bool:
+    """See `Tensor.retains_grad`."""
+    if not isinstance(tensor._handle, list):
+        return False
+    hooks = handle_hooks(tensor._handle)
+    return hooks is not None and hooks.retained is not None and hooks.retained() is tensor
+
+
+def empty(handle: Handle) -> None:
+    """Empty a handle of operands and residuals; its hooks stay."""
+    hooks = handle_hooks(handle)
+    del handle[FIRST_OPERAND:]
+    if hooks is not None:
+        handle.append(hooks)
+

@@ -1,0 +1,175 @@
+"""Grad mode: the one thread-local switch that says whether operations are recorded."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# How many modes are in force anywhere that turn recording off.  While it is 0, the recording path need not look at
+# the thread-local value, which costs 35 ns.
+disabled = 0
+
+_local = threading.local()
+_lock = threading.Lock()
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations of this thread are recorded.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.no_grad():
+    ...     tg.is_grad_enabled()
+    False
+    """
+    return not disabled or getattr(_local, "enabled", True)
+
+
+def _switch(mode: bool) -> None:
+    global disabled
+    before = getattr(_local, "enabled", True)
+    _local.enabled = mode
+    with _lock:
+        disabled += int(before) - int(mode)
+
+
+class _Mode:
+    """A mode as context manager and decorator, of functions and of generators."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self.before.append(is_grad_enabled())
+        _switch(self.mode)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _switch(self.before.pop())
+
+    def __call__(self, function: F) -> F:
+        return _decorate(function, self.mode)
+
+
+def _decorate(function: F, mode: bool) -> F:
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            # The mode holds while the generator runs, and not while its consumer does.
+            inner = function(*args, **kwargs)
+            resume: Callable[[], Any] = functools.partial(next, inner)
+            try:
+                while True:
+                    with _Mode(mode):
+                        value = resume()
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        resume = functools.partial(inner.throw, error)
+                    else:
+                        resume = functools.partial(inner.send, sent)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                with _Mode(mode):
+                    inner.close()
+
+        return generator  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _Mode(mode):
+            return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+class no_grad(_Mode):
+    """Do not record: a context manager, and a decorator with or without parentheses.
+
+    Holds for the calling thread only; the mode before is restored, also after an error.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> with tg.no_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
+
+    @overload
+    def __new__(cls) -> no_grad: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...
+    def __new__(cls, function: F | None = None) -> Any:
+        return super().__new__(cls) if function is None else _decorate(function, False)
+
+    def __init__(self) -> None:
+        super().__init__(False)
+
+
+class enable_grad(_Mode):
+    """Record again inside `no_grad`: a context manager and a decorator.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> with tg.no_grad(), tg.enable_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    True
+    """
+
+    @overload
+    def __new__(cls) -> enable_grad: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...
+    def __new__(cls, function: F | None = None) -> Any:
+        return super().__new__(cls) if function is None else _decorate(function, True)
+
+    def __init__(self) -> None:
+        super().__init__(True)
+
+
+class set_grad_enabled(_Mode):
+    """Switch recording on or off at once; as a context manager, restore the mode before on exit.
+
+    Parameters
+    ----------
+    mode : bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.set_grad_enabled(False):
+    ...     tg.is_grad_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+        self.before.append(is_grad_enabled())
+        _switch(mode)
+
+    def __enter__(self) -> None:
+        if not self.before:
+            super().__enter__()
+
+    def __call__(self, function: F) -> F:
+        _switch(self.before.pop())  # as a decorator it holds inside the function only
+        return super().__call__(function)

@@ -1,0 +1,197 @@
+"""Plans: all that is known about one operation on operands of given layouts, worked out once.
+
+An entry names its plan, so neither the recording path nor the sweep looks at a shape.  A plan's *steps*, one for each
+operand that wants a gradient, say which kernel turns the cotangent of the result into the operand's, with which
+residuals and strides.  They are made when a sweep first meets the plan; compiled code reads them as integers.
+
+    plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON   4... address of each step
+    step words   0 kernel   1 second kernel, which sums a broadcast operand's cotangent, or 0
+                 2 size class, 3 bytes of the operand's cotangent   4 it must be zeroed first   5 byte offset in it
+                 6 dims of the kernel   7 dims of the second   8 size class of the buffer between them
+                 9 number of sources   10... two words for each: where it is found, and there
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tapegrad.layout import Layout
+from tapegrad.tape import FIRST_OPERAND
+
+if TYPE_CHECKING:
+    from tapegrad.ops.row import Row
+
+ARITY, RESULT_CLASS, RESULT_BYTES, STATE, STEPS = 0, 1, 2, 3, 4
+READY, PYTHON = 1, 2  # of the word STATE
+KERNEL, SUM_KERNEL, TARGET_CLASS, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5
+DIMS, SUM_DIMS, BETWEEN_CLASS, N_SOURCES, SOURCES = 6, 7, 8, 9, 10
+
+# Where a source of a kernel is found: the cotangent (plus bytes), a residual (position in the handle) that is an array
+# or a scalar object, or a constant's address.
+CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
+Source = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How the compiled sweep computes one operand's cotangent.
+
+    Attributes
+    ----------
+    kernel : callable
+        Returns the kernel's address, compiling it when it is first needed.
+    dims : numpy.ndarray of int64
+        ``[number of outer dimensions, inner length, inner steps..., outer lengths..., outer steps...]`` with a step
+        for each source and the target. Without outer dimensions, all behind the first word is the kernel's own affair.
+    sources : sequence of (int, int)
+    partial : bool
+        The kernel writes to a part of the operand's cotangent only.
+    offset : int
+        Where that part begins, in bytes.
+    total : tuple of callable and numpy.ndarray, optional
+        The kernel that undoes broadcasting, and its dims.
+    between : int
+        Bytes of the buffer between the two.
+    keep : tuple
+        Objects whose addresses stand in the sources.
+    """
+
+    kernel: Callable[[], int]
+    dims: np.ndarray
+    sources: Sequence[Source]
+    partial: bool = False
+    offset: int = 0
+    total: tuple[Callable[[], int], np.ndarray] | None = None
+    between: int = 0
+    keep: tuple[Any, ...] = ()
+
+
+class Plan:
+    """One operation on operands of given layouts.
+
+    Attributes
+    ----------
+    row : Row
+    layouts : tuple of Layout
+        Of the operands; those of the operands that want a gradient are tracked.
+    attrs : dict
+        Values of the row's attributes.
+    forward : callable
+        From the operands' data to the result's.
+    result : Layout
+    records : bool
+        Whether an operand wants a gradient and the row can give it.
+    saved : tuple of str
+        Names of the residuals, in the order in which they stand in a handle.
+    python_operands : tuple of int
+        Operands whose rules have no kernel, known after `prepare`.
+    address : int
+        Of the plan's words.
+    """
+
+    __slots__ = (
+        "__weakref__", "_steps", "_words", "address", "arity", "attrs", "forward", "layouts", "name", "python_operands", "records", "result", "row",
+        "save", "saved", "saved_names",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        row: Row,
+        layouts: tuple[Layout, ...],
+        attrs: dict[str, Any],
+        forward: Callable[..., Any],
+        result: Layout,
+        extra: tuple[str, ...] = (),
+    ) -> None:
+        self.row, self.layouts, self.attrs, self.forward = row, layouts, attrs, forward
+        self.name = row.name
+        self.arity = len(layouts)
+        self.records = result.floating and row.differentiable and any(layout.requires_grad for layout in layouts)
+        self.result = result.tracked if self.records else result.plain
+        self.saved: tuple[str, ...] = row.residuals(layouts) + extra if self.records else ()
+        self.saved_names = self.saved
+        self.save = row.save_code(self.saved)
+        self._words = np.zeros(STEPS + self.arity, dtype=np.int64)
+        self._words[:STATE] = self.arity, buffer_class(result.nbytes), result.nbytes
+        self.address = self._words.ctypes.data
+        self._steps: list[Any] = []
+        self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
+        if self.records:
+            plans_by_address[self.address] = self
+
+    def wants(self, operand: int) -> bool:
+        """Whether a gradient is wanted for the operand with this number."""
+        return self.layouts[operand].requires_grad
+
+    def position(self, name: str) -> int:
+        """Return where a handle keeps the residual of this name."""
+        return FIRST_OPERAND + self.arity + self.saved.index(name)
+
+    def source(self, name: str) -> Source:
+        """Return where a kernel finds the residual of this name, or the cotangent."""
+        if name == "ct":
+            return (CT, 0)
+        return (INLINE if self.layout(name).inline else ARRAY), self.position(name)
+
+    def layout(self, name: str) -> Layout:
+        """Return the layout of an operand, of the result (``out``), or of its cotangent (``ct``)."""
+        if name in ("ct", "out"):
+            return self.result
+        return self.layouts[self.row.operand_number(name)]
+
+    def prepare(self) -> None:
+        """Make the steps and compile their kernels, so that a sweep can run."""
+        kept: list[Any] = []
+        addresses, python_operands = [], []
+        for operand in range(self.arity):
+            step = self.row.step(self, operand) if self.wants(operand) else None
+            if step is None:
+                addresses.append(0)
+                if self.wants(operand):
+                    python_operands.append(operand)
+                continue
+            words = np.zeros(SOURCES + 2 * len(step.sources), dtype=np.int64)
+            words[KERNEL] = step.kernel()
+            layout = self.layouts[operand]
+            words[TARGET_CLASS : OFFSET + 1] = buffer_class(layout.nbytes), layout.nbytes, step.partial, step.offset
+            words[DIMS] = step.dims.ctypes.data
+            if step.total is not None:
+                kernel, dims = step.total
+                words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
+                words[BETWEEN_CLASS] = buffer_class(step.between)
+            words[N_SOURCES] = len(step.sources)
+            words[SOURCES:] = np.array(step.sources, dtype=np.int64).ravel()
+            addresses.append(words.ctypes.data)
+            kept.append((step, words))
+        self._steps = kept
+        self._words[STEPS:] = addresses
+        self.python_operands = tuple(python_operands)
+        self._words[STATE] = READY | PYTHON if python_operands else READY
+
+
+# Every entry's handle holds its plan, so a plan that a sweep meets is here.
+plans_by_address: Final[weakref.WeakValueDictionary[int, Plan]] = weakref.WeakValueDictionary()
+
+# From the bytes of a buffer to its class: the number of the free list that it goes to in a sweep's arena.
+size_classes: Final[dict[int, int]] = {}
+_MAX_CLASSES: Final = 4096
+
+
+def buffer_class(nbytes: int) -> int:
+    """Return the size class of a buffer.
+
+    Sizes are exact up to the 64 bytes of a cache line; only a program with thousands of sizes has them rounded up to
+    powers of two.
+
+    >>> buffer_class(8) == buffer_class(64) != buffer_class(100)
+    True
+    """
+    size = max(-(-nbytes // 64), 1) * 64
+    if size not in size_classes and len(size_classes) >= _MAX_CLASSES:
+        size = 1 << (size - 1).bit_length()
+    return size_classes.setdefault(size, len(size_classes))

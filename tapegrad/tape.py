@@ -1,0 +1,328 @@
+"""The tape: pages of fixed-width entries of integers, and the handles that keep them alive.
+
+An entry is one record of eight integers.  Its address is its *slot*: one integer for Python and for compiled code.
+
+    word  0     plan: address of what is known about the operation on these layouts (`tapegrad.plan`); 0 for a leaf
+          1     handle: the identity of the entry's handle, which holds the residuals
+          2-4   operands: their slots, 0 where no gradient is wanted; more than three stand in a side array whose
+                address is in word 2
+          5     flags: CONSUMED, STOP (for Python), WANTED (as an input of the walk)
+          6     mark: used by the walk over the reached entries, 0 otherwise
+
+A *handle* is a plain list, ``[slot, page, plan, handles of the operands..., residuals..., hooks?]``.  The tensor that
+an operation returned holds it, and so does every entry computed from that tensor.  So liveness is exact and follows
+reference counts: residuals go with the last tensor of a graph, there is no cycle, and CPython frees a chain of 10^6
+lists without recursion.  A list is the cheapest such record to make (45 ns; an object with slots takes 120), and
+compiled code can read it.  The page itself only holds integers and is recycled when its last handle dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tapegrad.layout import OBJECT_HEADER, Layout
+
+if TYPE_CHECKING:
+    from tapegrad.tensor import Tensor
+
+WORDS: Final = 8
+ENTRY_BYTES: Final = 8 * WORDS
+PAGE_BYTES: Final = 256 * ENTRY_BYTES
+PLAN, HANDLE, OPERANDS, FLAGS, MARK = 0, 1, 2, 5, 6
+INLINE_OPERANDS: Final = 3
+CONSUMED, STOP, WANTED = 1, 2, 4
+
+# The head of a page takes the place of its first two entries: its sequence number, whether a walk has reached it, and
+# one bit an entry that a walk has reached (4 words).
+SEQUENCE, ACTIVE, REACHED = 0, 1, 2
+HEAD_ENTRIES: Final = 2
+
+# Positions in a handle.
+SLOT, PAGE, PLAN_OBJECT, FIRST_OPERAND = 0, 1, 2, 3
+Handle = list[Any]
+
+# All of this process's memory as one buffer, so that a slot is also the offset at which `struct` writes the entry.
+# Only slots handed out by a page are ever written to.
+MEMORY: Final = (ctypes.c_char * (1 << 62)).from_address(0)
+pack_unary: Final = struct.Struct("3q").pack_into
+pack_binary: Final = struct.Struct("4q").pack_into
+pack_ternary: Final = struct.Struct("5q").pack_into
+_pack_word: Final = struct.Struct("q").pack_into
+_unpack_entry: Final = struct.Struct("8q").unpack_from
+
+
+_pool: list[tuple[int, np.ndarray, list[int]]] = []
+
+
+class Page:
+    """254 entries of the tape.  Lives as long as a handle names it; then its memory is recycled."""
+
+    __slots__ = ("_base", "_block", "_slots", "free")
+
+    def __init__(self, base: int, block: np.ndarray, slots: list[int]) -> None:
+        self._base, self._block, self._slots = base, block, slots
+        self.free = slots.copy()  # descending: pop() hands out ascending slots, and is atomic
+
+    def __del__(self, pool: list[tuple[int, np.ndarray, list[int]]] = _pool) -> None:
+        pool.append((self._base, self._block, self._slots))
+
+
+
+_BLOCK_PAGES: Final = 16
+_MAX_POOLED: Final = 4096  # pages of 16 KB
+
+
+def _grow_pool() -> None:
+    block = np.zeros((_BLOCK_PAGES + 1) * PAGE_BYTES, dtype=np.uint8)
+    first = -(-block.ctypes.data // PAGE_BYTES) * PAGE_BYTES
+    for page in reversed(range(_BLOCK_PAGES)):
+        base = first + page * PAGE_BYTES
+        slots = list(range(base + PAGE_BYTES - ENTRY_BYTES, base + (HEAD_ENTRIES - 1) * ENTRY_BYTES, -ENTRY_BYTES))
+        _pool.append((base, block, slots))
+
+
+class Recorder:
+    """The end of the tape: the page that entries are written to now.
+
+    All threads write to one tape, in the order in which they take slots; an operand's slot was always taken before
+    its result's, so slots are in topological order.
+    """
+
+    __slots__ = ("_lock", "page", "sequence")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.sequence = 0
+        self.page = self._next_page()
+
+    def _next_page(self) -> Page:
+        if not _pool:
+            _grow_pool()
+        elif len(_pool) > _MAX_POOLED:
+            del _pool[_MAX_POOLED:]
+        base, block, slots = _pool.pop()
+        ctypes.memset(base, 0, PAGE_BYTES)
+        self.sequence += 1
+        _pack_word(MEMORY, base + 8 * SEQUENCE, self.sequence)
+        return Page(base, block, slots)
+
+    def turn_page(self) -> tuple[Page, int]:
+        """Return a page with a free slot, and that slot."""
+        with self._lock:
+            while True:
+                page = self.page
+                try:
+                    return page, page.free.pop()
+                except IndexError:
+                    self.page = self._next_page()
+
+
+recorder: Final = Recorder()
+
+
+class Leaf:
+    """The handle of a leaf: its record's slot, a weak reference to the tensor, and its hooks.
+
+    The tape never keeps a leaf alive, and a leaf never keeps a tape alive.
+    """
+
+    __slots__ = ("__weakref__", "hooks", "post_hooks", "slot", "tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.slot = _free_leaf_slots.pop() if _free_leaf_slots else _grow_leaf_slots()
+        self.tensor = weakref.ref(tensor)
+        self.hooks: dict[int, Callable[..., Any]] | None = None
+        self.post_hooks: dict[int, Callable[..., Any]] | None = None
+        leaves[self.slot] = self.tensor
+
+    def __del__(self) -> None:
+        del leaves[self.slot]
+        _free_leaf_slots.append(self.slot)
+
+
+leaves: Final[dict[int, weakref.ref[Tensor]]] = {}
+_free_leaf_slots: list[int] = []
+_leaf_blocks: list[np.ndarray] = []
+
+
+def _grow_leaf_slots() -> int:
+    # Leaf records are never moved or given back: there are as many as leaves were ever alive at once.
+    block = np.zeros(256 * WORDS, dtype=np.int64)
+    _leaf_blocks.append(block)
+    first = block.ctypes.data
+    _free_leaf_slots.extend(range(first + 255 * ENTRY_BYTES, first, -ENTRY_BYTES))
+    return first
+
+
+def read_entry(slot: int) -> tuple[int, ...]:
+    """Return the eight integers of an entry."""
+    return _unpack_entry(MEMORY, slot)
+
+
+def set_flag(slot: int, flag: int) -> None:
+    """Raise a flag of an entry."""
+    _pack_word(MEMORY, slot + 8 * FLAGS, read_entry(slot)[FLAGS] | flag)
+
+
+def clear_flag(slot: int, flag: int) -> None:
+    """Lower a flag of an entry."""
+    _pack_word(MEMORY, slot + 8 * FLAGS, read_entry(slot)[FLAGS] & ~flag)
+
+
+def describe(slot: int) -> str:
+    """Name an entry in messages: its operation and its place on the tape."""
+    handle = object_at(read_entry(slot)[HANDLE])
+    return f"{handle[PLAN_OBJECT].name} (entry {order_of(slot)})"
+
+
+def is_consumed(handle: Handle) -> bool:
+    """Whether a backward pass has gone through the entry and freed its residuals."""
+    return bool(read_entry(handle[SLOT])[FLAGS] & CONSUMED)
+
+
+def order_of(slot: int) -> tuple[int, int]:
+    """Return the entry's place in the order of recording: the page's sequence number, and the place in the page."""
+    base = slot & -PAGE_BYTES
+    return read_entry(base)[SEQUENCE], (slot - base) // ENTRY_BYTES - HEAD_ENTRIES
+
+
+def object_at(identity: int) -> Any:
+    """Return the object with this `id`, which the caller knows to be alive."""
+    return ctypes.cast(identity, ctypes.py_object).value
+
+
+def operand_handles(handle: Handle) -> list[Handle | Leaf | None]:
+    """Return the handles of an entry's operands, None where no gradient is wanted."""
+    return handle[FIRST_OPERAND : FIRST_OPERAND + handle[PLAN_OBJECT].arity]
+
+
+def operand_slots(handle: Handle) -> list[int]:
+    """Return the slots of an entry's operands as the entry itself has them, 0 where no gradient is wanted."""
+    words = read_entry(handle[SLOT])
+    arity = handle[PLAN_OBJECT].arity
+    if arity <= INLINE_OPERANDS:
+        return list(words[OPERANDS : OPERANDS + arity])
+    return list((ctypes.c_int64 * arity).from_address(words[OPERANDS]))
+
+
+class Tape:
+    """The part of the tape that a tensor was computed by, oldest entry first; ``print`` lists it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> tape = (x * x).tape()
+    >>> len(tape)
+    1
+    >>> tape.verify()
+    """
+
+    def __init__(self, root: Handle | Leaf | None) -> None:
+        seen: dict[int, Handle] = {}
+        pending = [root] if isinstance(root, list) else []
+        while pending:
+            handle = pending.pop()
+            if handle[SLOT] not in seen:
+                seen[handle[SLOT]] = handle
+                pending.extend(parent for parent in operand_handles(handle) if isinstance(parent, list))
+        self._entries = sorted(seen.values(), key=lambda handle: order_of(handle[SLOT]))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def verify(self) -> None:
+        """Check the tape against its rules.
+
+        Raises
+        ------
+        RuntimeError
+            If an entry's operands do not stand before it, its plan or handle are not its own, or a mark is left over.
+        """
+        for handle in self._entries:
+            slot, page, plan = handle[:FIRST_OPERAND]
+            words = read_entry(slot)
+            consumed = words[FLAGS] & CONSUMED
+            checks = {
+                "the entry names another plan than its handle": words[PLAN] == plan.address,
+                "the entry names another handle": words[HANDLE] == id(handle),
+                "the handle holds no page": isinstance(page, Page),
+                "a mark is left over from a walk": words[MARK] == 0,
+                "the layout of the result is not known": isinstance(plan.result, Layout),
+            }
+            if not consumed:
+                for own, operand in zip(operand_slots(handle), operand_handles(handle), strict=True):
+                    checks["an operand's slot is not that of its handle"] = own == slot_of(operand)
+                    before = not isinstance(operand, list) or order_of(operand[SLOT]) < order_of(slot)
+                    checks["an operand does not stand before its result"] = before
+            for problem, passed in checks.items():
+                if not passed:
+                    raise RuntimeError(f"the tape is not in order at entry {order_of(slot)} ({plan.name}): {problem}")
+
+    def __str__(self) -> str:
+        number = {handle[SLOT]: f"%{place}" for place, handle in enumerate(self._entries)}
+        leaf_names: dict[int, str] = {}
+
+        def name(slot: int) -> str:
+            if slot == 0:
+                return "const"
+            return number.get(slot) or leaf_names.setdefault(slot, f"leaf{len(leaf_names)}")
+
+        rows = [("result", "opcode", "operands", "layout", "residuals", "consumed")]
+        for handle in self._entries:
+            plan = handle[PLAN_OBJECT]
+            consumed = is_consumed(handle)
+            residuals = ", ".join(plan.saved_names) or "-"
+            rows.append(
+                (
+                    number[handle[SLOT]],
+                    plan.name,
+                    ", ".join(name(slot) for slot in operand_slots(handle)) if not consumed else "freed",
+                    repr(plan.result),
+                    "freed" if consumed and plan.saved_names else residuals,
+                    "yes" if consumed else "no",
+                )
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+    __repr__ = __str__
+
+
+def slot_of(handle: Handle | Leaf | None) -> int:
+    """Return the slot that a handle stands for, 0 for a constant."""
+    if handle is None:
+        return 0
+    return handle.slot if isinstance(handle, Leaf) else handle[SLOT]
+
+
+def _check_object_layout() -> None:
+    # Compiled code finds residuals through three fields of CPython and NumPy objects.  They have stood where they
+    # stand for as long as there was a stable ABI to NumPy, but it costs microseconds to make sure.
+    array, box = np.array([1.5, 2.5]), np.float64(2.5)
+    items = [array, box]
+    word = ctypes.c_int64.from_address
+    first_item = word(id(items) + OBJECT_HEADER + 8).value
+    right = (
+        word(id(array) + OBJECT_HEADER).value == array.ctypes.data
+        and ctypes.c_double.from_address(id(box) + OBJECT_HEADER).value == 2.5
+        and ctypes.c_double.from_address(id(3.25) + OBJECT_HEADER).value == 3.25
+        and word(first_item).value == id(array)
+        and word(first_item + 8).value == id(box)
+    )
+    if not right:
+        raise ImportError(
+            f"tapegrad reads residuals where CPython with a GIL and NumPy keep them; {sys.implementation.name} "
+            f"{sys.version.split()[0]} keeps them elsewhere. Use CPython 3.11 or later, not the free-threaded build."
+        )
+
+
+_check_object_layout()
