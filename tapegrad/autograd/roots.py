@@ -1,0 +1,110 @@
+"""Roots of a backward pass: the tensors to differentiate, and their cotangents, checked before anything happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tapegrad import errors
+from tapegrad.tensor import Tensor, from_array
+
+
+@cache
+def _one(dtype: np.dtype) -> np.ndarray:
+    one = np.ones((), dtype)
+    one.flags.writeable = False
+    return one
+
+
+def as_sequence(value: Any) -> tuple[Any, ...]:
+    """Return one tensor, or a sequence of them, as a tuple."""
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple[Tensor, Tensor]]:
+    """Return each root with its cotangent.
+
+    Parameters
+    ----------
+    call : str
+        What the user called.
+    tensors : sequence of Tensor
+    gradients : Tensor, sequence of Tensor or None, or None
+
+    Raises
+    ------
+    RuntimeError
+        If a root does not require grad, has several elements and no gradient, or its gradient has another shape.
+    TypeError
+        If a gradient is no tensor.
+    """
+    if gradients is None:
+        gradients = (None,) * len(tensors)
+    elif isinstance(gradients, (Tensor, np.ndarray)):
+        gradients = (gradients,)
+    else:
+        gradients = tuple(gradients)  # a number is not iterable, says Python
+    if len(gradients) != len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
+    for gradient in gradients:
+        if gradient is not None and not isinstance(gradient, (Tensor, np.ndarray)):
+            raise errors.gradient_kind(type(gradient).__name__)
+    roots = []
+    for index, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
+        if not isinstance(tensor, Tensor):
+            raise errors.not_a_tensor(call, "tensors", index, tensor)
+        if tensor._handle is None:
+            raise errors.no_grad_fn(call, index)
+        roots.append((tensor, _cotangent(call, index, tensor, gradient)))
+    return roots
+
+
+def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndarray | None) -> Tensor:
+    layout = tensor._layout
+    if gradient is None:
+        if layout.size != 1:
+            raise errors.not_scalar(call, index, layout.shape)
+        if layout.dtype.kind == "c":
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {layout.dtype}; "
+                f"differentiate the real part, or pass a gradient"
+            )
+        one = _one(layout.dtype)
+        return from_array(one if layout.ndim == 0 else one.reshape(layout.shape))
+    if isinstance(gradient, np.ndarray):
+        gradient = from_array(gradient)
+    if gradient.shape != layout.shape:
+        raise errors.gradient_shape(call, index, gradient.shape, layout.shape)
+    if not gradient._layout.floating:
+        raise TypeError(
+            f"gradients must be of floating point or complex dtype, but grad_output[{index}] has dtype "
+            f"{gradient.dtype}; convert it, e.g. with .to('{layout.dtype}')"
+        )
+    if gradient.dtype.kind == "c" and layout.dtype.kind != "c":
+        raise RuntimeError(
+            f"grad_output[{index}] has dtype {gradient.dtype} and output[{index}] the real dtype {layout.dtype}; "
+            f"the gradient of a real output is real"
+        )
+    if gradient.dtype != layout.dtype:
+        from tapegrad.ops.row import xp
+
+        gradient = xp.cast(gradient, layout.dtype)
+    return gradient
+
+
+def seed_array(gradient: Tensor) -> np.ndarray:
+    """Return a cotangent as the sweep reads it, C-contiguous."""
+    data = gradient._data
+    if isinstance(data, np.ndarray) and gradient._layout.contiguous:
+        return data
+    return np.ascontiguousarray(data).reshape(gradient.shape)
+
+
+def zeros_of(tensor: Tensor) -> Tensor:
+    """Return zeros of a tensor's shape and dtype."""
+    data = np.zeros(tensor.shape, tensor.dtype)
+    return from_array(data)
+

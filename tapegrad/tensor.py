@@ -1,0 +1,445 @@
+"""Tensor: an array, the gradient that is wanted for it, and the handle of the entry that computed it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad import errors, hooks
+from tapegrad.layout import Layout, layout_of
+from tapegrad.printing import format_tensor
+from tapegrad.tape import Handle, Leaf, Tape
+
+if TYPE_CHECKING:
+    from tapegrad.autograd.graph import Node
+    from tapegrad.hooks import RemovableHandle
+
+_default_dtype = np.dtype(np.float64)
+_DTYPES = ("float32", "float64", "complex64", "complex128", "bool", "int8", "int16", "int32", "int64", "uint8")
+
+
+def default_dtype() -> np.dtype:
+    """Return the dtype that Python floats get; float64 unless `set_default_dtype` changed it."""
+    return _default_dtype
+
+
+def set_default_dtype(dtype: DTypeLike) -> None:
+    """Set the dtype that Python floats get where nothing else decides.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+
+    Raises
+    ------
+    TypeError
+        If it is another dtype.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.set_default_dtype("float32")
+    >>> tg.tensor([1.0]).dtype
+    dtype('float32')
+    >>> tg.set_default_dtype("float64")
+    """
+    global _default_dtype
+    dtype = np.dtype(dtype)
+    if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise TypeError(f"only floating-point types are supported as the default type, but got {dtype}")
+    _default_dtype = dtype
+
+
+class Tensor:
+    """A NumPy array that operations are recorded for, so that gradients can be computed.
+
+    Made by `tensor`, `from_numpy` and other functions, and by operations. Numbers, arrays and tensors may stand on
+    either side of an operator; NumPy's functions work on tensors and are recorded too.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    # _data    the array; for a result without dimensions the NumPy scalar, which NumPy computes 7 times faster
+    # _layout  of the data; the tracked one iff the tensor requires grad
+    # _handle  of the entry that computed it, or its Leaf, or None if it does not require grad
+    # _slot    of the entry or leaf record, or 0
+    __slots__ = ("__weakref__", "_data", "_grad", "_handle", "_layout", "_slot")
+
+    _data: Any
+    _layout: Layout
+    _handle: Handle | Leaf | None
+    _slot: int
+    _grad: Tensor | None
+
+    __array_priority__ = 1000
+
+    def __init__(self, data: Any = ()) -> None:
+        # Only what users write comes here: operations call __new__.
+        from tapegrad.ops.creation import legacy_array
+
+        array = legacy_array(data)
+        self._data, self._layout, self._handle, self._slot, self._grad = array, layout_of(array), None, 0, None
+
+    # --- the array ---------------------------------------------------------------------------------------------------
+
+    def _array(self) -> np.ndarray:
+        """Return the data as an array that writes are seen through."""
+        if not isinstance(self._data, np.ndarray):
+            array = np.asarray(self._data)
+            layout = layout_of(array)
+            self._layout = layout.tracked if self._layout.requires_grad else layout
+            self._data = array
+        return self._data
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The data's dtype."""
+        return self._layout.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the dimensions."""
+        return self._layout.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._layout.ndim
+
+    def size(self, dim: int | None = None) -> Any:
+        """Return the shape, or the length of one dimension."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return self.ndim
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return self._layout.size
+
+    def stride(self) -> tuple[int, ...]:
+        """Return the strides in elements."""
+        itemsize = self.dtype.itemsize
+        return tuple(step // itemsize for step in self._array().strides)
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is float32 or float64."""
+        return self.dtype.kind == "f"
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex64 or complex128."""
+        return self.dtype.kind == "c"
+
+    def numpy(self) -> np.ndarray:
+        """Return the data as an array that shares memory with the tensor.
+
+        Raises
+        ------
+        RuntimeError
+            If the tensor requires grad: changes through the array would not be noticed.
+        """
+        if self.requires_grad:
+            raise RuntimeError(errors.NUMPY_OF_GRAD)
+        return self._array()
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def item(self) -> Any:
+        """Return the only element as a Python number.
+
+        Raises
+        ------
+        RuntimeError
+            If there is not exactly one.
+        """
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return self._data.item()
+
+    def tolist(self) -> Any:
+        """Return the elements as a nested list of Python numbers."""
+        return self._data.tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.numel() != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        if self.numel() > 1:
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        if self.numel() == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[index] for index in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(self._data == (value._data if isinstance(value, Tensor) else value)))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        suffixes = []
+        if self.grad_fn is not None:
+            suffixes.append(f"grad_fn=<{self.grad_fn.name()}>")
+        elif self.requires_grad:
+            suffixes.append("requires_grad=True")
+        return format_tensor(self._data, default_dtype=_default_dtype, suffixes=suffixes)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.numel() == 1 and self.ndim == 0 else repr(self)
+
+    # --- gradients ---------------------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a gradient is wanted: set by the user for a leaf, and derived for a result."""
+        return self._handle is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self._require(wanted, "o")
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Switch on or off whether a gradient is wanted for this leaf, in place.
+
+        Raises
+        ------
+        RuntimeError
+            If the dtype is neither floating nor complex, or if it is to be switched off for a result.
+        """
+        self._require(requires_grad, "o")
+        return self
+
+    def _require(self, wanted: bool, first_letter: str) -> None:
+        if wanted and not self._layout.floating:
+            raise RuntimeError(
+                f"{first_letter}{errors.ONLY_FLOATING}; this one has dtype {self.dtype}. "
+                f"Convert it first, e.g. with .to('float64')."
+            )
+        if not wanted and not self.is_leaf:
+            raise RuntimeError(errors.RESULT_FLAG)
+        if wanted and self._handle is None:
+            self._array()
+            self._layout = self._layout.tracked
+            self._handle = Leaf(self)
+            self._slot = self._handle.slot
+        elif not wanted:
+            self._layout, self._handle, self._slot = self._layout.plain, None, 0
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation computed the tensor."""
+        return not isinstance(self._handle, list)
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node of the graph that computed the tensor, None for a leaf."""
+        if not isinstance(self._handle, list):
+            return None
+        from tapegrad.autograd.graph import (
+            node_of,  # at call time: the graph is a view of what this file makes
+        )
+
+        return node_of(self._handle)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward passes have accumulated, None before the first."""
+        if self._grad is None and isinstance(self._handle, list) and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
+                "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
+                "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if value.shape != self.shape:
+                raise RuntimeError(
+                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                    f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                )
+            if value.dtype != self.dtype:
+                raise RuntimeError(
+                    f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with grad_dtype "
+                    f"'{self.dtype}'. Please ensure that the gradient and the tensor have the same dtype"
+                )
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad` was called on this result."""
+        return hooks.retains_grad(self)
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Compute the gradient of this tensor with respect to the leaves, and accumulate it in their `grad`.
+
+        Parameters
+        ----------
+        gradient : Tensor, optional
+            The cotangent of this tensor, of its shape; ones for a tensor of one element.
+        retain_graph : bool, optional
+            Keep the residuals so that the graph can be gone through again; default `create_graph`.
+        create_graph : bool
+            Record the computation of the gradients, so that they can be differentiated.
+        inputs : Tensor or sequence of Tensor, optional
+            Accumulate into these only.
+
+        Raises
+        ------
+        RuntimeError
+            If the tensor does not require grad, has several elements and no gradient is given, the gradient's shape
+            is not its own, or the graph was freed. The tape and all gradients are then as before.
+
+        Examples
+        --------
+        >>> import tapegrad as tg
+        >>> x = tg.tensor(2.0, requires_grad=True)
+        >>> (3 * x**2).backward()
+        >>> x.grad
+        tensor(12.)
+        """
+        from tapegrad.autograd import backward  # at call time: the sweep imports this file
+
+        backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call a function with the gradient of this tensor in every backward pass; what it returns replaces it.
+
+        Raises
+        ------
+        RuntimeError
+            If the tensor does not require grad.
+        """
+        return hooks.register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call a function with this leaf after a backward pass has accumulated its `grad`.
+
+        Raises
+        ------
+        RuntimeError
+            If the tensor does not require grad or is not a leaf.
+        """
+        return hooks.register_post_accumulate_grad_hook(self, hook)
+
+    def retain_grad(self) -> None:
+        """Fill `grad` of this result in backward passes too.
+
+        Raises
+        ------
+        RuntimeError
+            If the tensor does not require grad.
+        """
+        hooks.retain_grad(self)
+
+    def tape(self) -> Tape:
+        """Return the part of the tape that this tensor was computed by; print it to read it."""
+        return Tape(self._handle)
+
+    def detach(self) -> Tensor:
+        """Return a tensor that shares memory with this one and that no gradient is wanted for."""
+        return from_array(self._array())
+
+    @property
+    def data(self) -> Tensor:
+        """An alias of the data that is not recorded."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if value.dtype != self.dtype:
+            raise RuntimeError(
+                f"attempted to set the data of a tensor of dtype {self.dtype} to one of dtype {value.dtype}; "
+                f"convert it first, e.g. with .to({str(self.dtype)!r})"
+            )
+        self._data = value._array()
+        layout = layout_of(self._data)
+        self._layout = layout.tracked if self.requires_grad else layout
+
+    # --- set by tapegrad.ops, where the operations are -----------------------------------------------------------
+
+    if TYPE_CHECKING:
+        __add__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __radd__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __sub__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __rsub__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __mul__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __rmul__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __truediv__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __rtruediv__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __pow__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __rpow__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __matmul__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __rmatmul__: ClassVar[Callable[[Tensor, Any], Tensor]]
+        __neg__: ClassVar[Callable[[Tensor], Tensor]]
+        __getitem__: ClassVar[Callable[[Tensor, Any], Tensor]]
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+def from_array(array: np.ndarray) -> Tensor:
+    """Return a constant tensor over an array, sharing its memory."""
+    result = Tensor.__new__(Tensor)
+    result._data, result._layout, result._handle, result._slot, result._grad = array, layout_of(array), None, 0, None
+    return result
+
+
+def check_dtype(dtype: np.dtype) -> None:
+    """Raise TypeError unless a tensor can have this dtype."""
+    if dtype.name not in _DTYPES or not dtype.isnative:
+        raise TypeError(
+            f"can't make a tensor of dtype {dtype}; the supported types are {', '.join(_DTYPES)}. Convert the array first"
+        )

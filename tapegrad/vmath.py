@@ -1,0 +1,59 @@
+"""The functions that rules call through ``xp``, on scalars, as the kernel compiler reads them.
+
+Real and complex alike; `tapegrad.ops` has a function of each name, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Scalar = Any  # float or complex: numba compiles each function for the types it is called with
+
+
+def exp(x: Scalar) -> Scalar:
+    return np.exp(x)
+
+
+def log(x: Scalar) -> Scalar:
+    return np.log(x)
+
+
+def sqrt(x: Scalar) -> Scalar:
+    return np.sqrt(x)
+
+
+def sin(x: Scalar) -> Scalar:
+    return np.sin(x)
+
+
+def cos(x: Scalar) -> Scalar:
+    return np.cos(x)
+
+
+def tanh(x: Scalar) -> Scalar:
+    return np.tanh(x)
+
+
+def sgn(x: Scalar) -> Scalar:
+    if x.imag == 0:
+        return 1.0 if x.real > 0 else (-1.0 if x.real < 0 else x.real)  # nan stays
+    return x / abs(x)
+
+
+def conj(x: Scalar) -> Scalar:
+    return np.conj(x)
+
+
+def pow(x: Scalar, y: Scalar) -> Scalar:
+    # The derivatives of squares and cubes; libm's pow takes 20 times longer than a product.
+    if y == 1:
+        return x * 1.0
+    if y == 2:
+        return x * x * 1.0
+    return x**y
+
+
+def where(condition: bool, x: Scalar, y: Scalar) -> Scalar:
+    return x if condition else y
