@@ -1,0 +1,109 @@
+"""The op table: one row per operation, and the functions that record them."""
+
+from tapegrad.ops.arithmetic import (
+    abs,
+    add,
+    clamp,
+    div,
+    eq,
+    ge,
+    gt,
+    le,
+    logical_and,
+    logical_not,
+    logical_or,
+    lt,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    neg,
+    pow,
+    relu,
+    sgn,
+    sign,
+    sub,
+    where,
+)
+from tapegrad.ops.complex import conj, real
+from tapegrad.ops.composite import addmm, log_softmax, logsumexp, positive, reciprocal, softmax, square, var
+from tapegrad.ops.creation import DoubleTensor, FloatTensor, as_tensor, from_numpy, tensor
+from tapegrad.ops.extrema import amax, amin, argmax, argmin, max, min
+from tapegrad.ops.filled import empty, empty_like, eye, full, full_like, ones, ones_like, zeros, zeros_like
+from tapegrad.ops.joining import cat, stack
+from tapegrad.ops.linalg import bmm, dot, matmul, mm, mv, outer
+from tapegrad.ops.logic import allclose, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, equal
+from tapegrad.ops.movement import (
+    flatten,
+    movedim,
+    permute,
+    ravel,
+    reshape,
+    reshape_as,
+    swapaxes,
+    t,
+    transpose,
+    view,
+    view_as,
+)
+from tapegrad.ops.random import (
+    Generator,
+    bernoulli,
+    manual_seed,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randn,
+    randn_like,
+    randperm,
+)
+from tapegrad.ops.reductions import all, any, mean, sum
+from tapegrad.ops.sequences import arange, linspace, logspace
+from tapegrad.ops.stretching import (
+    broadcast_to,
+    clone,
+    contiguous,
+    expand,
+    expand_as,
+    flip,
+    squeeze,
+    sum_to_size,
+    unsqueeze,
+)
+from tapegrad.ops.transcendental import cos, exp, log, sigmoid, sin, sqrt, tanh
+
+# Aliases.
+absolute = abs
+multiply, subtract, divide, true_divide, negative = mul, sub, div, div, neg
+greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne
+clip = clamp
+concat = concatenate = cat
+moveaxis, swapdims = movedim, swapaxes
+
+__all__ = [
+    # creation
+    "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor",
+    "empty", "zeros", "ones", "full", "eye", "arange", "linspace", "logspace",
+    "empty_like", "zeros_like", "ones_like", "full_like",
+    "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal",
+    "bernoulli",
+    # arithmetic and comparison
+    "abs", "absolute", "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg",
+    "negative", "sign", "sgn", "square", "reciprocal", "positive", "maximum", "minimum", "clamp", "clip", "where",
+    "relu",
+    "eq", "ne", "lt", "le", "gt", "ge", "equal", "allclose", "not_equal", "less", "less_equal", "greater",
+    "greater_equal", "logical_and", "logical_or", "logical_not",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
+    # exponentials, logarithms, trigonometry
+    "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "conj", "real",
+    # reductions
+    "sum", "mean", "var", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax",
+    "log_softmax",
+    # shapes
+    "reshape", "flatten", "ravel", "transpose", "t", "permute", "movedim", "moveaxis", "swapaxes",
+    "swapdims", "squeeze", "unsqueeze", "view", "view_as", "reshape_as", "expand", "expand_as", "broadcast_to",
+    "sum_to_size", "contiguous", "flip", "clone", "cat", "concat", "concatenate", "stack",
+    # linear algebra
+    "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm",
+]  # fmt: skip

@@ -1,0 +1,237 @@
+"""Rows: arithmetic, comparison and choice, elementwise."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.elementwise import binary, elementwise, unary
+from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.tensor import Tensor, from_array
+
+add = binary(
+    "add", np.add, (lambda ct: ct, lambda ct: ct),
+    doc="Add.", derivative=":math:`1` and :math:`1`.",
+    scalar=operator.add,
+)  # fmt: skip
+
+sub = binary(
+    "sub", np.subtract, (lambda ct: ct, lambda ct: -ct),
+    doc="Subtract `other` from `input`.", derivative=":math:`1` and :math:`-1`.",
+    scalar=operator.sub, oracle=np.subtract,
+)  # fmt: skip
+
+mul = binary(
+    "mul", np.multiply, (lambda ct, y: ct * xp.conj(y), lambda ct, x: ct * xp.conj(x)),
+    doc="Multiply.", derivative=":math:`y` and :math:`x`.",
+    scalar=operator.mul, oracle=np.multiply, bilinear=True,
+)  # fmt: skip
+
+div = binary(
+    "div", np.true_divide,
+    (lambda ct, y: ct / xp.conj(y), lambda ct, y, out: -ct * xp.conj(out / y)),
+    doc="Divide `input` by `other`; integers give the default dtype.",
+    derivative=":math:`1/y` and :math:`-(x/y)/y`.",
+    scalar=operator.truediv, oracle=np.true_divide, to_float=True,
+    special={(1.0, 0.0): (np.inf, -np.inf)},
+)  # fmt: skip
+
+pow = binary(
+    "pow", np.power,
+    (
+        # The product is masked, not the factor: x**0 has slope 0 also where x**-1 is infinite.
+        lambda ct, x, y: xp.where(y == 0, 0.0, ct * xp.conj(y * xp.pow(x, y - 1))),
+        lambda ct, x, y, out: xp.where((x == 0) & (y == 0), 0.0, ct * xp.conj(xp.where(x == 0, 0.0, out * xp.log(x)))),
+    ),
+    doc="Raise `input` to the power `other`.",
+    derivative=":math:`y x^{y-1}` and :math:`x^y \\log x`; 0 for both at :math:`0^0`, as in PyTorch.",
+    scalar=operator.pow, oracle=np.power, domain=(0.1, 3.0),
+    special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (0.0, 2.0): (0.0, 0.0), (0.0, 0.5): (np.inf, 0.0)},
+)  # fmt: skip
+
+neg = unary(
+    "neg", np.negative, lambda ct: -ct,
+    doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative,
+)  # fmt: skip
+
+abs = unary(
+    "abs", np.absolute, lambda ct, x: ct * xp.sgn(x),
+    doc="Absolute value.",
+    derivative=":math:`\\operatorname{sign}(x)`, 0 at 0; :math:`x/|x|` for complex numbers.",
+    to_float=False, special={0.0: 0.0}, oracle=np.absolute,
+)  # fmt: skip
+
+sign = unary(
+    "sign", np.sign, lambda ct: ct * 0.0,
+    doc="Sign of a real number; 0 at 0.", derivative="0.", to_float=False, special={0.0: 0.0},
+)  # fmt: skip
+
+
+def sgn(input: Any) -> Tensor:
+    """Sign; :math:`x/|x|` for complex numbers, 0 at 0.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+
+    Returns
+    -------
+    Tensor
+    """
+    if np.iscomplexobj(getattr(input, "_data", input)):
+        size = abs(input)
+        zero = size == 0
+        return where(zero, 0.0, input / where(zero, 1.0, size))
+    return sign(input)
+
+
+maximum = binary(
+    "maximum", np.maximum,
+    (
+        lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(x < y, 0.0, ct)),
+        lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(y < x, 0.0, ct)),
+    ),
+    doc="The larger of the two; nan if one is.", derivative="1 for the larger, 0 for the other, half each for ties.",
+    special={(1.0, 1.0): (0.5, 0.5)},
+)  # fmt: skip
+
+minimum = binary(
+    "minimum", np.minimum,
+    (
+        lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(x > y, 0.0, ct)),
+        lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(y > x, 0.0, ct)),
+    ),
+    doc="The smaller of the two; nan if one is.", derivative="1 for the smaller, 0 for the other, half each for ties.",
+    special={(1.0, 1.0): (0.5, 0.5)},
+)  # fmt: skip
+
+relu = unary(
+    "relu", lambda x: np.maximum(x, 0), lambda ct, out: xp.where(out <= 0, 0.0, ct),
+    doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
+    to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x),
+)  # fmt: skip
+
+_where = elementwise(
+    "where", ("condition", "x", "y"), np.where,
+    (
+        NOT_DIFFERENTIABLE,
+        lambda ct, condition: xp.where(condition, ct, 0.0),
+        lambda ct, condition: xp.where(condition, 0.0, ct),
+    ),
+    promoted=(1, 2),
+    samples=(
+        Sample(((3,), (3,), (3,)), values=(np.array([True, False, True]), None, None)),
+        Sample(((2, 1), (3,), ()), values=(np.array([[True], [False]]), None, None)),
+    ),
+)  # fmt: skip
+
+
+def where(condition: Any, input: Any, other: Any) -> Tensor:
+    """Choose elements of `input` where the condition holds, of `other` elsewhere.
+
+    Parameters
+    ----------
+    condition : Tensor or array of bool
+    input, other : Tensor, array or number
+        Broadcast with the condition.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the condition is not of dtype bool, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([-1.0, 2.0])
+    >>> tg.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    dtype = np.asarray(getattr(condition, "_data", condition)).dtype
+    if dtype != np.bool_:
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtype}; "
+            f"compare, e.g. condition != 0"
+        )
+    return _where(condition, input, other)
+
+
+xp.where, xp.sgn = where, sgn
+
+_clamp = elementwise(
+    "clamp", ("x", "low", "high"), lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    (
+        lambda ct, x, low, high: xp.where((x >= low) & (x <= high), ct, 0.0),
+        lambda ct, x, low, high: xp.where((x < low) & (low < high), ct, 0.0),
+        lambda ct, x, low, high: xp.where((x > high) | (high < low), ct, 0.0),
+    ),
+    samples=(
+        Sample(((5,), (), ()), values=(None, -1.0, 1.0)),
+        Sample(((2, 3), (3,), (2, 1)), values=(None, np.array([-1.0, -0.5, -2.0]), np.array([[1.0], [0.5]]))),
+    ),
+    special={(1.0, -1.0, 1.0): (1.0, 0.0, 0.0), (2.0, -1.0, 1.0): (0.0, 0.0, 1.0)},
+    oracle=np.clip,
+)  # fmt: skip
+
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """Limit elements to the range from `min` to `max`.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    min, max : Tensor, array or number, optional
+        One of them is needed. Where `min` is larger than `max`, the result is `max`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If neither bound is given.
+
+    Notes
+    -----
+    Derivative: 1 inside and at the bounds, 0 outside and for nan.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.clamp(tg.tensor([-2.0, 0.5, 2.0]), -1, 1)
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None".removeprefix("torch."))
+    dtype = np.asarray(getattr(input, "_data", input)).dtype
+    if dtype.kind in "biu":  # infinite bounds would make it floating
+        low = np.iinfo(dtype).min if min is None else min
+        high = np.iinfo(dtype).max if max is None else max
+        bounds = [np.asarray(getattr(bound, "_data", bound)) for bound in (low, high)]
+        return from_array(np.asarray(np.clip(getattr(input, "_data", input), *bounds)))
+    return _clamp(input, -np.inf if min is None else min, np.inf if max is None else max)
+
+
+def _comparison(name: str, forward: np.ufunc, doc: str) -> Callable[[Any, Any], Tensor]:
+    return binary(name, forward, (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE), doc=doc, oracle=forward)
+
+
+eq = _comparison("eq", np.equal, "Whether the two are equal, element by element.")
+ne = _comparison("ne", np.not_equal, "Whether the two differ, element by element.")
+lt = _comparison("lt", np.less, "Whether `input` is less than `other`.")
+le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.")
+gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.")
+ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.")
+logical_and = _comparison("logical_and", np.logical_and, "Whether both are nonzero.")
+logical_or = _comparison("logical_or", np.logical_or, "Whether one of the two is nonzero.")
+logical_not = unary(
+    "logical_not", np.logical_not, NOT_DIFFERENTIABLE, doc="Whether an element is zero.", to_float=False
+)

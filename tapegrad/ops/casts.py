@@ -1,0 +1,147 @@
+"""Rows: conversion to another dtype, which gradients are converted back through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.kernels import loop_step
+from tapegrad.layout import contiguous_strides
+from tapegrad.ops.record import apply, as_operand
+from tapegrad.ops.row import Row, Sample, xp
+from tapegrad.plan import CT, Plan, Step
+from tapegrad.tensor import Tensor, check_dtype
+
+
+def _forward(x: Any, source: np.dtype, dtype: np.dtype) -> Any:
+    x = np.asarray(x) if not isinstance(x, (np.ndarray, np.generic)) else x
+    return (x.real if source.kind == "c" and dtype.kind not in "cb" else x).astype(dtype)
+
+
+def _identity(ct: Any) -> Any:
+    return ct
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    own, result = plan.layouts[operand].dtype, plan.result.dtype
+    if own.kind != result.kind:
+        return None  # between real and complex: the rule, in Python
+    shape = plan.result.shape
+    operands = [((CT, 0), result.name, contiguous_strides(shape, result.itemsize))]
+    target = (own.name, contiguous_strides(shape, own.itemsize))
+    return loop_step("cast", _identity, shape, operands, target, casts=(own.type,))
+
+
+cast_row = Row(
+    name="cast",
+    operands=("x",),
+    forward=_forward,
+    vjp=(lambda ct, source: xp.cast(ct, source),),
+    family="cast",
+    step=_step,
+    attrs=("source", "dtype"),
+    node="ToCopyBackward0",
+    oracle=lambda x, source, dtype: np.asarray(x).astype(dtype),
+    samples=tuple(
+        Sample((shape,), {"source": np.dtype(np.float64), "dtype": np.dtype(dtype)})
+        for shape in ((), (3,), (2, 3), (0, 3))
+        for dtype in (np.float32, np.complex128)
+    ),
+)
+
+
+def cast(input: Any, dtype: DTypeLike) -> Tensor:
+    """Return the tensor converted to another dtype; itself if it has that dtype.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dtype : dtype
+        Complex numbers lose their imaginary part where it is real.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If tensors cannot have that dtype.
+
+    Notes
+    -----
+    Derivative: the cotangent converted back.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> from tapegrad.ops.casts import cast
+    >>> cast(tg.tensor([1.5]), "int64")
+    tensor([1])
+    """
+    x = as_operand(input, "to", "input", 1)
+    dtype = np.dtype(dtype)
+    if x._layout.dtype is dtype and not x._layout.weak:
+        return x
+    check_dtype(dtype)
+    return apply(cast_row, (x,), {"source": x._layout.dtype, "dtype": dtype})
+
+
+xp.cast = cast
+
+
+def to(input: Tensor, dtype: Any) -> Tensor:
+    """Return the tensor converted to another dtype; itself if it has that dtype.
+
+    Parameters
+    ----------
+    dtype : dtype or Tensor
+        Of a tensor, its dtype. The word "cpu" is accepted and means nothing.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If tensors cannot have that dtype.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0], requires_grad=True)
+    >>> x.to("float32").sum().backward()
+    >>> x.grad
+    tensor([1.])
+    """
+    if isinstance(dtype, str) and dtype == "cpu":
+        return input
+    return cast(input, dtype.dtype if isinstance(dtype, (Tensor, np.ndarray)) else dtype)
+
+
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor converted to the dtype of another."""
+    return cast(input, other.dtype)
+
+
+def conversion(name: str, dtype: str) -> Any:
+    """Return the method that converts to one dtype."""
+
+    def call(input: Tensor) -> Tensor:
+        return cast(input, dtype)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return the tensor converted to {dtype}; itself if it has that dtype."
+    return call
+
+
+CONVERSIONS = {
+    name: conversion(name, dtype)
+    for name, dtype in {
+        "float": "float32", "double": "float64", "cfloat": "complex64", "cdouble": "complex128", "long": "int64",
+        "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
+    }.items()
+}  # fmt: skip

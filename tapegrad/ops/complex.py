@@ -1,0 +1,28 @@
+"""Rows: complex numbers and their parts. The cotangent of a complex number z is conjugate to the gradient, as in PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.elementwise import unary
+from tapegrad.ops.row import xp
+
+
+conj = unary(
+    "conj", np.conjugate, lambda ct: xp.conj(ct),
+    doc="Complex conjugate.", derivative="conjugates the cotangent.", to_float=False, oracle=np.conjugate,
+)  # fmt: skip
+
+
+def _conj(value: Any) -> Any:
+    return conj(value) if np.iscomplexobj(getattr(value, "_data", value)) else value
+
+
+real = unary(
+    "real", np.real, lambda ct: ct,
+    doc="Real part.", derivative="the cotangent becomes the real part.", to_float=False, oracle=np.real,
+)  # fmt: skip
+
+xp.conj = _conj  # free for real numbers: nothing is recorded

@@ -1,0 +1,336 @@
+"""Functions made of rows: their derivatives need no rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.layout import layout_of
+from tapegrad.ops.arithmetic import add, div, mul, sub
+from tapegrad.ops.casts import cast
+from tapegrad.ops.linalg import matmul
+from tapegrad.ops.movement import t
+from tapegrad.ops.record import as_operand, constant
+from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.structural import one_dim
+from tapegrad.ops.transcendental import exp, log
+from tapegrad.tensor import Tensor, default_dtype, from_array
+
+
+def square(input: Any) -> Tensor:
+    """Multiply by itself.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+
+    Returns
+    -------
+    Tensor
+
+    Notes
+    -----
+    Derivative: :math:`2x`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.square(tg.tensor([2.0, 3.0]))
+    tensor([4., 9.])
+    """
+    x = as_operand(input, "square", "input", 1)
+    return mul(x, x)
+
+
+def positive(input: Any) -> Tensor:
+    """Return the tensor itself: what ``+x`` computes.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+        Not of dtype bool.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is bool.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.positive(tg.tensor([1.0]))
+    tensor([1.])
+    """
+    x = as_operand(input, "positive", "input", 1)
+    if x.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported; convert it first, e.g. with .long()")
+    return x
+
+
+def reciprocal(input: Any) -> Tensor:
+    """Divide 1 by it.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+
+    Returns
+    -------
+    Tensor
+
+    Notes
+    -----
+    Derivative: :math:`-1/x^2`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.reciprocal(tg.tensor([2.0, 4.0]))
+    tensor([0.5000, 0.2500])
+    """
+    return div(1.0, as_operand(input, "reciprocal", "input", 1))
+
+
+# Softmax -----------------------------------------------------------------------------------------------------------
+
+
+def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """Return an operand as a tensor of a floating dtype: the given one, else its own, else the default."""
+    x = as_operand(input, call, "input", 1)
+    if dtype is not None:
+        return cast(x, dtype)
+    return x if x._layout.floating else cast(x, default_dtype())
+
+
+def shifted(x: Tensor, dim: Any) -> tuple[Tensor, np.ndarray]:
+    """Return ``x - m`` and ``m``, the largest element along dimensions, as a constant: the derivative is the same.
+
+    So `exp` does not overflow.
+    """
+    largest = np.maximum.reduce(x._data, axis=dim, keepdims=True, initial=-np.inf if x._layout.size == 0 else None)
+    return sub(x, constant(largest, layout_of(largest))), largest
+
+
+def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Exponentials along a dimension, divided by their sum.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dim : int
+        Along which the results sum to 1.
+    dtype : dtype, optional
+        To compute in.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.softmax(tg.tensor([0.0, 0.0]), 0)
+    tensor([0.5000, 0.5000])
+    """
+    x = floating("softmax", input, dtype)
+    dim = one_dim("softmax", x._layout.ndim, dim)
+    if x._layout.ndim == 0:
+        return exp(sub(x, x))
+    powers = exp(shifted(x, dim)[0])
+    return div(powers, sum(powers, dim, True))
+
+
+def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Logarithm of `softmax`, computed so that nothing overflows or cancels.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dim : int
+    dtype : dtype, optional
+        To compute in.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.log_softmax(tg.tensor([0.0, 1000.0]), 0)
+    tensor([-1000.,     0.])
+    """
+    x = floating("log_softmax", input, dtype)
+    dim = one_dim("log_softmax", x._layout.ndim, dim)
+    if x._layout.ndim == 0:
+        return sub(x, x)
+    z = shifted(x, dim)[0]
+    return sub(z, log(sum(exp(z), dim, True)))
+
+
+def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
+    """Logarithm of the sum of exponentials, computed so that nothing overflows.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dim : int or tuple of int
+    keepdim : bool
+        Keep the dimensions, with length 1.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Notes
+    -----
+    Derivative: the softmax; 0 where all elements are -inf, of which PyTorch makes nan.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), 0)
+    tensor(1000.6931)
+    """
+    x = floating("logsumexp", input)
+    if x._layout.ndim == 0:
+        one_dim("logsumexp", 0, dim)
+        return add(x, 0.0)
+    dims = tuple(one_dim("logsumexp", x._layout.ndim, d) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
+    largest = np.maximum.reduce(x._data, axis=dims, keepdims=True, initial=-np.inf)
+    finite = np.isfinite(largest)
+    if not finite.all():
+        largest = np.where(finite, largest, 0.0).astype(x.dtype)
+    total = sum(exp(sub(x, constant(largest, layout_of(largest)))), dims, keepdim)
+    shift = largest if keepdim else largest.reshape(total._layout.shape)
+    if not finite.all():
+        # log(0) would be -inf with slope inf. Adding 1 and then -inf keeps the value, with slope 0.
+        empty = np.asarray(total._data == 0)
+        total = add(total, from_array(empty.astype(x.dtype)))
+        shift = np.where(empty, -np.inf, shift).astype(x.dtype)
+    return add(log(total), from_array(shift))
+
+
+# Linear and moments ------------------------------------------------------------------------------------------------
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
+    """Multiply by the transpose of a matrix and add a vector.
+
+    Parameters
+    ----------
+    input : Tensor or array, (..., n)
+    weight : Tensor or array, (m, n) or (n,)
+    bias : Tensor or array, (m,) or (), optional
+
+    Returns
+    -------
+    Tensor, (..., m) or (...)
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit or the dtypes differ.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.linear(tg.tensor([1.0, 2.0]), tg.tensor([[3.0, 4.0]]), tg.tensor([0.5]))
+    tensor([11.5000])
+    """
+    out = matmul(input, t(weight))
+    return out if bias is None else add(out, bias)
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Product of two matrices, times `alpha`, plus `beta` times a matrix.
+
+    Parameters
+    ----------
+    input : Tensor or array
+        Broadcast to the product.
+    mat1 : Tensor or array, (n, k)
+    mat2 : Tensor or array, (k, m)
+    beta, alpha : number
+        With ``beta=0``, `input` is ignored, even where it is nan.
+
+    Returns
+    -------
+    Tensor, (n, m)
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit or the dtypes differ.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.addmm(tg.ones(2), tg.eye(2), tg.eye(2))
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
+    product = matmul(mat1, mat2)
+    if alpha != 1:
+        product = mul(product, alpha)
+    if beta == 0:
+        return product
+    return add(input if beta == 1 else mul(input, beta), product)
+
+
+def var(
+    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
+) -> Tensor:
+    """Variance, over all dimensions or over some.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dim : int or tuple of int, optional
+        Default all.
+    correction : number
+        The sum of squares is divided by the number of elements less this; 1 makes it unbiased, 0 a mean.
+    keepdim : bool
+        Keep the dimensions, with length 1.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.var(tg.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    x = floating("var", input)
+    centered = sub(x, mean(x, dim, True))
+    total = sum(mul(centered, centered), dim, keepdim)
+    count = x._layout.size // (total._layout.size or 1)
+    return div(total, float(max(count - correction, 0)))

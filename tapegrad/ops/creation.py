@@ -1,0 +1,275 @@
+"""Creation: tensors from data."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.tensor import Tensor, check_dtype, default_dtype, from_array
+
+
+def made(array: np.ndarray, requires_grad: bool = False) -> Tensor:
+    """Return a leaf over a new array."""
+    check_dtype(array.dtype)
+    result = from_array(array)
+    if requires_grad:
+        result._require(True, "O")
+    return result
+
+
+def dtype_or_default(dtype: DTypeLike | None) -> np.dtype:
+    """Return the dtype that a caller asked for, by default that of Python floats."""
+    return default_dtype() if dtype is None else np.dtype(dtype)
+
+
+def shape_of(call: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the shape that was given as several integers or as one sequence of them.
+
+    >>> shape_of("zeros", (2, 3)), shape_of("zeros", ((2, 3),))
+    ((2, 3), (2, 3))
+    """
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    try:
+        shape = tuple(operator.index(length) for length in size)
+    except TypeError:
+        kinds = ", ".join(type(length).__name__ for length in size)
+        raise TypeError(f"{call}(): argument 'size' must be tuple of ints, but got ({kinds})") from None
+    if any(length < 0 for length in shape):
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}; {call}() needs lengths >= 0"
+        )
+    return shape
+
+
+# From data ---------------------------------------------------------------------------------------------------------
+
+
+def _plain(data: Any) -> Any:
+    """Return nested lists with arrays in place of tensors."""
+    if isinstance(data, Tensor):
+        if data.requires_grad:
+            warnings.warn(
+                "To copy construct from a tensor that requires grad, it is recommended to use .detach().clone(): the "
+                "new tensor is a constant. To keep the gradient use clone(), or stack() for a list of tensors.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return data._data
+    if isinstance(data, (list, tuple)):
+        return [_plain(item) for item in data]
+    return data
+
+
+def _check_ragged(data: Any) -> None:
+    """Raise PyTorch's error for nested lists whose lengths differ."""
+
+    def visit(item: Any, shape: list[int], dim: int) -> None:
+        is_sequence = isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim > 0)
+        if dim == len(shape):
+            if is_sequence:
+                raise ValueError(f"expected a number at dim {dim} (got a sequence of length {len(item)}); {repair}")
+            return
+        if not is_sequence:
+            raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {item!r}); {repair}")
+        if len(item) != shape[dim]:
+            raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(item)}); {repair}")
+        for part in item:
+            visit(part, shape, dim + 1)
+
+    repair = "a tensor is rectangular: give all rows one length, e.g. by padding them"
+    shape = []
+    first = data
+    while isinstance(first, (list, tuple)) or (isinstance(first, np.ndarray) and first.ndim > 0):
+        shape.append(len(first))
+        if not len(first):
+            break
+        first = first[0]
+    visit(data, shape, 0)
+
+
+def _first(data: Any) -> Any:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -> np.ndarray:
+    """Return data as an array of a dtype that a tensor can have, C-contiguous where it is copied."""
+    data = _plain(data)
+    if not isinstance(data, (np.ndarray, np.generic, list, tuple, bool, int, float, complex)) and not (
+        hasattr(data, "__array__") or hasattr(data, "__array_interface__") or hasattr(data, "__buffer__")
+    ):
+        raise TypeError(
+            f"{call}(): could not infer dtype of {type(data).__name__}: expected a number, a nested list of numbers, "
+            f"an array or a tensor"
+        )
+    if dtype is not None:
+        check_dtype(np.dtype(dtype))
+    try:
+        array = np.array(data, copy=copy, order="C" if copy else "K")
+    except ValueError:
+        _check_ragged(data)
+        raise
+    kind = array.dtype.kind
+    if kind not in "biufc":
+        first = _first(data.flat[0] if isinstance(data, np.ndarray) and data.size else data)
+        raise TypeError(f"{call}(): invalid data type '{type(first).__name__}'; tensors hold numbers and bools")
+    if kind == "c" and np.dtype(dtype or complex).kind not in "cb":
+        raise TypeError(f"{call}(): can't convert complex numbers to {np.dtype(dtype)}; take their real part first")
+    if dtype is not None:
+        return array.astype(dtype, copy=False)
+    if not isinstance(data, (np.ndarray, np.generic)) and isinstance(_first(data), (int, float, complex, list, tuple)):
+        # Python numbers get the default dtype. (An empty list is one of floats.)
+        if kind == "f":
+            return array.astype(default_dtype(), copy=False)
+        if kind == "c":
+            return array.astype(np.result_type(default_dtype(), np.complex64), copy=False)
+    return array
+
+
+def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a new leaf tensor with a copy of the data.
+
+    Parameters
+    ----------
+    data : number, nested list, array or Tensor
+    dtype : dtype, optional
+        By default Python floats get the default dtype, integers int64, and arrays keep their own.
+    requires_grad : bool
+        Whether a gradient is wanted for it.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If the data are not numbers.
+    ValueError
+        If nested lists are ragged.
+    RuntimeError
+        If `requires_grad` is set and the dtype is neither floating nor complex.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    tensor([[1., 2.],
+            [3., 4.]], requires_grad=True)
+    """
+    if data.__class__ is float and dtype is None:
+        return made(np.array(data, default_dtype()), requires_grad)
+    return made(array_of("tensor", data, dtype, True), requires_grad)
+
+
+def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """Return data as a tensor, sharing memory where that is possible.
+
+    Parameters
+    ----------
+    data : number, nested list, array or Tensor
+    dtype : dtype, optional
+
+    Returns
+    -------
+    Tensor
+        `data` itself if it is a tensor of that dtype; a tensor of another dtype is converted, which is recorded.
+
+    Examples
+    --------
+    >>> import numpy as np, tapegrad as tg
+    >>> array = np.zeros(2)
+    >>> t = tg.as_tensor(array)
+    >>> array[0] = 1.0
+    >>> t
+    tensor([1., 0.])
+    """
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(dtype)
+    array = array_of("as_tensor", data, dtype, None)
+    return from_numpy(array)
+
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """Return a tensor that shares the memory of an array.
+
+    Parameters
+    ----------
+    ndarray : numpy.ndarray
+        Of a dtype that tensors have, aligned, and of native byte order: compiled code reads its memory.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If it is no such array.
+
+    Examples
+    --------
+    >>> import numpy as np, tapegrad as tg
+    >>> tg.from_numpy(np.arange(3.0))
+    tensor([0., 1., 2.])
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__}); tapegrad.tensor(data) takes other data")
+    if not ndarray.dtype.isnative or not ndarray.flags.aligned:
+        problem = "is not aligned" if ndarray.dtype.isnative else f"has byte order {ndarray.dtype.byteorder!r}"
+        raise TypeError(
+            f"from_numpy(): the array {problem}, and compiled code reads its memory; copy it: "
+            f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
+        )
+    return made(np.asarray(ndarray))
+
+
+def legacy_array(data: Any) -> np.ndarray:
+    """Return the array of ``Tensor(data)``, always of the default dtype.
+
+    Raises
+    ------
+    TypeError
+        If a length is given instead of data.
+    """
+    if isinstance(data, (int, float)):
+        raise TypeError(
+            f"Tensor() takes a list or an array, not {data!r}: write tapegrad.tensor({data!r}) for that number, "
+            f"tapegrad.empty({data!r}) for that length"
+        )
+    return array_of("Tensor", data, default_dtype(), True)
+
+
+def _legacy(name: str, dtype: str) -> Callable[[Any], Tensor]:
+    def call(data: Any) -> Tensor:
+        return tensor(data, dtype=dtype)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"""Return a new {dtype} tensor with a copy of the data; today one writes `tensor` with a `dtype`.
+
+    Parameters
+    ----------
+    data : nested list or array
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.{name}([1, 2]).dtype
+    dtype('{dtype}')
+    """
+    return call
+
+
+FloatTensor = _legacy("FloatTensor", "float32")
+DoubleTensor = _legacy("DoubleTensor", "float64")

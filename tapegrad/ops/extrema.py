@@ -1,0 +1,284 @@
+"""Rows: the largest and smallest elements, and where they stand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.ops.arithmetic import maximum, minimum
+from tapegrad.ops.indexing import take_at
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.record import as_operand
+from tapegrad.ops.reductions import attributes, count_of, kept_shape
+from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.ops.stretching import squeeze
+from tapegrad.ops.structural import one_dim, reduction
+from tapegrad.plan import Plan, Step
+from tapegrad.structural_kernels import extremum_step
+from tapegrad.tensor import Tensor
+
+
+def _ties_shared(ct: Any, x: Any, out: Any, dim: tuple[int, ...]) -> Any:
+    """Return the rule of amax and amin: the cotangent in equal parts to the elements that are the extremum.
+
+    If one is nan, so is the result, and the nans share.
+    """
+    kept = kept_shape(x.shape, dim)
+    chosen = (x == xp.reshape(out, kept)) | (x != x)
+    return xp.where(chosen, xp.reshape(ct, kept) / xp.sum(chosen, dim, True), 0.0)
+
+
+def _extremum_step(plan: Plan, operand: int) -> Step | None:
+    return extremum_step(plan, plan.attrs["dim"])
+
+
+def _nonempty(call: str, x: Tensor, attributes: dict[str, Any]) -> dict[str, Any]:
+    if count_of(x.shape, attributes["dim"]) == 0:
+        raise IndexError(
+            f"{call}(): Expected reduction dim to have non-zero size; it got shape {list(x.shape)} and dim "
+            f"{list(attributes['dim'])}"
+        )
+    return attributes
+
+
+@reduction(
+    "amax", lambda x, dim, keepdim: np.maximum.reduce(x, axis=dim, keepdims=keepdim), _ties_shared, _extremum_step,
+    oracle=lambda x, dim=None, keepdim=False: np.max(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+)  # fmt: skip
+def amax(
+    input: Tensor,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> dict[str, Any]:
+    """Largest element, over all dimensions or over some; nan if there is one.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    dim : int or tuple of int, optional
+    keepdim : bool
+        Keep the dimensions, with length 1.
+    axis, keepdims
+        NumPy's names of `dim` and `keepdim`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension, or nothing is left to choose from.
+
+    Notes
+    -----
+    Derivative: 1 for the largest; elements that tie share it evenly.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 3.0, 3.0], requires_grad=True)
+    >>> tg.amax(x).backward()
+    >>> x.grad.tolist()
+    [0.0, 0.5, 0.5]
+    """
+    return _nonempty("amax", input, attributes("amax", input, dim, keepdim, axis, keepdims))
+
+
+@reduction(
+    "amin", lambda x, dim, keepdim: np.minimum.reduce(x, axis=dim, keepdims=keepdim), _ties_shared, _extremum_step,
+    oracle=lambda x, dim=None, keepdim=False: np.min(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+)  # fmt: skip
+def amin(
+    input: Tensor,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> dict[str, Any]:
+    """Smallest element, over all dimensions or over some; nan if there is one.
+
+    Arguments, errors and derivative are those of `amax`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.amin(tg.tensor([[1.0, 3.0], [0.0, 5.0]]), dim=1).tolist()
+    [1.0, 0.0]
+    """
+    return _nonempty("amin", input, attributes("amin", input, dim, keepdim, axis, keepdims))
+
+
+def _position(call: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None) -> dict[str, Any]:
+    chosen = dim if axis is None else axis
+    place = None if chosen is None else one_dim(call, x.ndim, chosen)
+    if (x._layout.size if place is None else (*x.shape, 1)[place]) == 0:
+        raise IndexError(
+            f"{call}(): Expected reduction dim to be specified for input.numel() == 0. Specify one with elements; "
+            f"it got shape {list(x.shape)} and dim {chosen}"
+        )
+    return {"dim": place if x.ndim else None, "keepdim": bool(keepdim)}
+
+
+_POSITION_SAMPLES = (
+    Sample(((),)),
+    Sample(((3,),)),
+    Sample(((2, 3),)),
+    Sample(((2, 3),), {"dim": 0}),
+    Sample(((2, 3),), {"dim": -1, "keepdim": True}),
+    Sample(((4,),), values=(np.array([1.0, 3.0, 3.0, 1.0]),)),
+)
+
+
+def _no_step(plan: Plan, operand: int) -> None:
+    """Return nothing: the row is not differentiable."""
+
+
+@reduction(
+    "argmax", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
+    oracle=lambda x, dim=None, keepdim=False: np.argmax(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+    samples=_POSITION_SAMPLES,
+)  # fmt: skip
+def argmax(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
+) -> dict[str, Any]:
+    """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    dim : int, optional
+    keepdim : bool
+        Keep the dimension, with length 1.
+    axis
+        NumPy's name of `dim`.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64, without gradient.
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have the dimension, or there is nothing to choose from.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.argmax(tg.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1).tolist()
+    [1, 0]
+    """
+    return _position("argmax", input, dim, keepdim, axis)
+
+
+@reduction(
+    "argmin", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
+    oracle=lambda x, dim=None, keepdim=False: np.argmin(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+    samples=_POSITION_SAMPLES,
+)  # fmt: skip
+def argmin(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
+) -> dict[str, Any]:
+    """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension.
+
+    Arguments, result and errors are those of `argmax`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.argmin(tg.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1).tolist()
+    [0, 1]
+    """
+    return _position("argmin", input, dim, keepdim, axis)
+
+
+class ValuesIndices(NamedTuple):
+    """What `max` and `min` along a dimension return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _along(x: Tensor, indices: np.ndarray, dim: int) -> Tensor:
+    """Return the elements at the indices along a dimension, which the indices keep with length 1."""
+    n = x.shape[dim]
+    inner = count_of(x.shape, tuple(range(dim + 1, x.ndim)))
+    rows = np.arange(indices.size // inner if inner else 0)[:, None] * (n * inner)
+    flat = rows + indices.reshape(len(rows), inner) * inner + np.arange(inner)
+    return take_at(reshape(x, -1), (flat.reshape(indices.shape),), ("array",))
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Return the largest element; along a dimension, with its index; of two tensors, element by element.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    dim : int or Tensor, optional
+        The dimension, or the other tensor.
+    keepdim : bool
+        Keep the dimension, with length 1.
+    other : Tensor, optional
+        As in `maximum`.
+
+    Returns
+    -------
+    Tensor, or a named tuple of values and indices
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have the dimension, or there is nothing to choose from.
+
+    Notes
+    -----
+    Derivative: that of `amax` without `dim`, of `maximum` with `other`; along a dimension, 1 at the index returned.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> values, indices = tg.max(tg.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1)
+    >>> values.tolist(), indices.tolist()
+    ([3.0, 4.0], [1, 0])
+    """
+    return _extremum("max", amax, argmax, maximum, input, dim, keepdim, other)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Return the smallest element; along a dimension, with its index; of two tensors, element by element.
+
+    Arguments, result, errors and derivative are those of `max`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.min(tg.tensor([3.0, 1.0, 2.0])).item()
+    1.0
+    """
+    return _extremum("min", amin, argmin, minimum, input, dim, keepdim, other)
+
+
+def _extremum(
+    call: str, whole: Any, position: Any, pairwise: Any, input: Any, dim: Any, keepdim: bool, other: Any
+) -> Any:
+    if other is not None or isinstance(dim, (Tensor, np.ndarray)):
+        return pairwise(input, dim if other is None else other)
+    if dim is None:
+        return whole(input)
+    x = as_operand(input, call, "input", 1)
+    dim = one_dim(call, x.ndim, dim)
+    indices = position(x, dim, True)
+    if not x.ndim:
+        return ValuesIndices(x, indices)
+    values = _along(x, indices._data, dim)
+    return (
+        ValuesIndices(values, indices)
+        if keepdim
+        else ValuesIndices(squeeze(values, dim), squeeze(indices, dim))
+    )

@@ -1,0 +1,225 @@
+"""Creation: tensors of one value, of a given shape or like another tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.ops.creation import array_of, dtype_or_default, made, shape_of, tensor
+from tapegrad.tensor import Tensor
+
+
+def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor whose elements are not set to anything.
+
+    Parameters
+    ----------
+    *size : int
+        The shape, as integers or as one sequence.
+    dtype : dtype, optional
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.empty(2, 3).shape
+    (2, 3)
+    """
+    return made(np.empty(shape_of("empty", size), dtype_or_default(dtype)), requires_grad)
+
+
+def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of zeros.
+
+    Parameters
+    ----------
+    *size : int
+        The shape, as integers or as one sequence.
+    dtype : dtype, optional
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.zeros(2)
+    tensor([0., 0.])
+    """
+    return made(np.zeros(shape_of("zeros", size), dtype_or_default(dtype)), requires_grad)
+
+
+def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of ones.
+
+    Parameters
+    ----------
+    *size : int
+        The shape, as integers or as one sequence.
+    dtype : dtype, optional
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ones(2)
+    tensor([1., 1.])
+    """
+    return made(np.ones(shape_of("ones", size), dtype_or_default(dtype)), requires_grad)
+
+
+def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of one value.
+
+    Parameters
+    ----------
+    size : int or sequence of int
+    fill_value : number
+    dtype : dtype, optional
+        By default that of ``tensor(fill_value)``.
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.full((2,), 0.5)
+    tensor([0.5000, 0.5000])
+    """
+    value = array_of("full", fill_value, dtype, True)
+    return made(np.full(shape_of("full", (size,)), value), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a matrix with ones on its diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    m : int, optional
+        Number of columns, default `n`.
+    dtype : dtype, optional
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return made(np.eye(n, m, dtype=dtype_or_default(dtype)), requires_grad)
+
+
+def _shape_and_dtype(name: str, input: Any, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype]:
+    if not isinstance(input, (Tensor, np.ndarray, np.generic)):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input.shape, input.dtype if dtype is None else np.dtype(dtype)
+
+
+def _like(name: str, create: Callable[..., Tensor], what: str, shown: str) -> Callable[..., Tensor]:
+    def call(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+        shape, kind = _shape_and_dtype(name, input, dtype)
+        return create(shape, dtype=kind, requires_grad=requires_grad)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"""Return a tensor of {what}, of the shape and dtype of another.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dtype : dtype, optional
+    requires_grad : bool
+        Not taken over from `input`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.{name}(tg.tensor([3.0, 4.0])){shown}
+    """
+    return call
+
+
+empty_like = _like("empty_like", empty, "elements that are not set to anything", ".shape\n    (2,)")
+zeros_like = _like("zeros_like", zeros, "zeros", "\n    tensor([0., 0.])")
+ones_like = _like("ones_like", ones, "ones", "\n    tensor([1., 1.])")
+
+
+def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of one value, of the shape and dtype of another.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    fill_value : number
+    dtype : dtype, optional
+    requires_grad : bool
+        Not taken over from `input`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.full_like(tg.tensor([3.0, 4.0]), 7)
+    tensor([7., 7.])
+    """
+    shape, kind = _shape_and_dtype("full_like", input, dtype)
+    return full(shape, fill_value, dtype=kind, requires_grad=requires_grad)
+
+
+# Methods ---------------------------------------------------------------------------------------------------------
+
+
+def _new(name: str, create: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def call(input: Tensor, *size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+        kind = input.dtype if dtype is None else np.dtype(dtype)
+        return create(shape_of(name, size), dtype=kind, requires_grad=requires_grad)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return a tensor as `{create.__name__}` does, by default of this tensor's dtype."
+    return call
+
+
+new_empty, new_zeros, new_ones = _new("new_empty", empty), _new("new_zeros", zeros), _new("new_ones", ones)
+
+
+def new_full(
+    input: Tensor, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return a tensor as `full` does, by default of this tensor's dtype."""
+    return full(size, fill_value, dtype=input.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+
+def new_tensor(input: Tensor, data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor with a copy of the data, by default of this tensor's dtype."""
+    if dtype is None and isinstance(data, (Tensor, np.ndarray)):
+        return tensor(data, requires_grad=requires_grad)
+    return made(array_of("new_tensor", data, dtype or input.dtype, True), requires_grad)

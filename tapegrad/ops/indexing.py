@@ -1,0 +1,298 @@
+"""Rows: indexing with integers, slices, arrays and masks, after NumPy's rules, and its adjoint.
+
+A *key* says what an index does with each dimension, in hashable form: an int, a slice as ``(start, stop, step)``, None,
+an Ellipsis, the name of a bool, or `ARRAY` for an array of
+integers. The arrays themselves are the rows' extras.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.kernels import view_step
+from tapegrad.ops.elementwise import _publish
+from tapegrad.ops.record import apply, as_operand
+from tapegrad.ops.row import ErrorSample, Row, Sample, xp
+from tapegrad.ops.structural import plan_for, record
+from tapegrad.plan import Plan, Step
+from tapegrad.structural_kernels import gather_step, scatter_step
+from tapegrad.tensor import Tensor
+
+ARRAY: Final = "array"
+WHOLE: Final = (None, None, None)
+# Single bools by name: as True and False they would equal 1 and 0.
+_FLAGS: Final[dict[Any, Any]] = {"true": np.True_, "false": np.False_}
+_COPIES: Final = (ARRAY, *_FLAGS)
+Key = tuple[Any, ...]
+
+
+@functools.lru_cache(maxsize=16384)
+def _basic_index(key: Key) -> tuple[Any, ...]:
+    """Return NumPy's index of a key without arrays; with an Ellipsis, so that the result is never a scalar."""
+    index = tuple(slice(*item) if item.__class__ is tuple else _FLAGS.get(item, item) for item in key)
+    return index if Ellipsis in key else (*index, Ellipsis)
+
+
+def _index(key: Key, extras: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
+    arrays = iter(extras)
+    return tuple(
+        next(arrays) if item is ARRAY or item == ARRAY else slice(*item) if item.__class__ is tuple else item
+        for item in key
+    )
+
+
+def _view(x: np.ndarray, key: Key) -> Any:
+    return x[_basic_index(key)]
+
+
+def _view_step(plan: Plan, operand: int) -> Step | None:
+    key = plan.attrs["key"]
+    return None if any(item in _COPIES for item in key) else view_step(plan, lambda x: _view(x, key))
+
+
+_getitem = Row(
+    name="getitem",
+    operands=("x",),
+    forward=_view,
+    vjp=(lambda ct, key, x_shape: put_at(ct, (), key, x_shape),),
+    family="movement",
+    step=_view_step,
+    attrs=("key",),
+    oracle=lambda x, key: x[key],
+    samples=(
+        Sample(((3,),), {"key": 1}),
+        Sample(((3,),), {"key": -1}),
+        Sample(((),), {"key": ()}),
+        Sample(((2, 3),), {"key": (slice(None), 0)}),
+        Sample(((5, 3),), {"key": slice(1, None, 2)}),
+        Sample(((5,),), {"key": slice(None, None, -2)}),
+        Sample(((2, 3, 4),), {"key": (Ellipsis, slice(3, 0, -1))}),
+        Sample(((2, 3),), {"key": (None, 1, None, slice(0, 2))}),
+        Sample(((4,),), {"key": slice(2, 2)}),
+        Sample(((3,),), {"key": True}),
+        Sample(((),), {"key": np.False_}),
+    ),
+    errors=(
+        ErrorSample(
+            lambda: getitem(np.ones(3), 3), IndexError, "index 3 is out of bounds for dimension 0 with size 3"
+        ),
+        ErrorSample(
+            lambda: getitem(np.ones(3), (0, 0)), IndexError, "too many indices for tensor of dimension 1"
+        ),
+        ErrorSample(lambda: getitem(np.ones(3), 1.5), IndexError, "only integers, slices"),
+    ),
+)
+
+_take_at = Row(
+    name="take_at",
+    operands=("x",),
+    forward=lambda x, *extras, key: np.asarray(x[_index(key, extras)]),
+    vjp=(lambda ct, extras, key, x_shape: put_at(ct, extras, key, x_shape),),
+    family="indexing",
+    step=lambda plan, operand: scatter_step(plan),
+    attrs=("key",),
+    node="IndexBackward0",
+    oracle=lambda x, key: x[key],
+    samples=(
+        Sample(((4,),), {"key": np.array([0, -1, 0])}),
+        Sample(((4, 3),), {"key": [[0, 1], [3, 0]]}),
+        Sample(((4, 3),), {"key": (slice(None), [2, 0, 2])}),
+        Sample(((4, 3),), {"key": (np.array([[0], [1]]), np.array([2, 2]))}),
+        Sample(((2, 3, 4),), {"key": (Ellipsis, [1, 1], [0, 2], slice(None))}),
+        Sample(((2, 3, 4),), {"key": ([0, 1], slice(None), [0, 3])}),
+        Sample(((2, 3, 4),), {"key": (1, slice(0, 2), [0, 0, 3])}),
+        Sample(((3,),), {"key": np.array([True, False, True])}),
+        Sample(((2, 3),), {"key": np.array([[True, False, True], [False, True, False]])}),
+        Sample(((2, 3),), {"key": (slice(None), np.array([True, False, True]))}),
+        Sample(((3,),), {"key": np.array([], dtype=np.int64)}),
+    ),
+    errors=(
+        ErrorSample(lambda: getitem(np.ones(3), [3]), IndexError, "index 3 is out of bounds for dimension 0"),
+        ErrorSample(
+            lambda: getitem(np.ones(3), np.ones(2, dtype=bool)), IndexError,
+            "The shape of the mask [2] at index 0 does not match the shape of the indexed tensor [3] at index 0",
+        ),
+    ),
+)  # fmt: skip
+
+
+def _put_forward(x: Any, *extras: np.ndarray, key: Key, shape: tuple[int, ...]) -> np.ndarray:
+    out = np.zeros(shape, dtype=x.dtype)
+    if extras:
+        np.add.at(out, _index(key, extras), x)
+    else:
+        out[_basic_index(key)] = x
+    return out
+
+
+def _put_oracle(x: Any, extras: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> np.ndarray:
+    out = np.zeros(shape, dtype=x.dtype)
+    places = np.arange(out.size).reshape(shape)[_index(key, extras)]
+    for place, value in zip(places.ravel(), x.ravel(), strict=True):
+        out.flat[place] += value
+    return out
+
+
+def _taken_step(plan: Plan, operand: int) -> Step | None:
+    """Return the step that reads the cotangent through the view that was written to."""
+    key = plan.attrs["key"]
+    return None if any(item in _COPIES for item in key) else gather_step(plan, lambda x: _view(x, key))
+
+
+_put_at = Row(
+    name="put_at",
+    operands=("x",),
+    forward=_put_forward,
+    vjp=(lambda ct, extras, key: take_at(ct, extras, key),),
+    family="indexing",
+    step=_taken_step,
+    attrs=("key", "shape"),
+    oracle=_put_oracle,
+    samples=(
+        Sample(((2,),), {"extras": (np.array([0, 0]),), "key": (ARRAY,), "shape": (3,)}),
+        Sample(((2, 2),), {"extras": (), "key": ((0, None, 2),), "shape": (4, 2)}),
+    ),
+)
+
+
+def getitem(input: Any, key: Any) -> Tensor:
+    """Index: what ``x[key]`` computes. A view for integers and slices, a copy for arrays and masks.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    key : int, slice, None, Ellipsis, Tensor, array or list of int or bool, or a tuple of these
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds, there are more indices than dimensions, or one is of no such kind.
+
+    Notes
+    -----
+    Derivative: 1 for the elements chosen, added up for those chosen several times.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> x[[0, 0, 2]].sum().backward()
+    >>> x.grad.tolist()
+    [2.0, 0.0, 1.0]
+    """
+    x = input if input.__class__ is Tensor else as_operand(input, "getitem", "input", 1)
+    parts, extras = _encode(x, key if key.__class__ is tuple else (key,))
+    plan = _getitem.plans.get((x._layout, parts))
+    if plan is not None and not modes.disabled:
+        return record(plan, x, _view(x._data, parts))
+    try:
+        if extras:
+            # Slices and new dimensions first, as a view; so the arrays meet whole dimensions only.
+            basic = tuple(WHOLE if item is ARRAY else item for item in parts)
+            if any(item is not Ellipsis and item != WHOLE for item in basic):
+                x = take_at(x, (), basic)
+                parts = tuple(item if item is ARRAY or item is Ellipsis else WHOLE for item in parts)
+        return take_at(x, extras, parts)
+    except IndexError as error:
+        raise _index_error(error, x) from None
+
+
+def take_at(input: Any, extras: tuple[np.ndarray, ...], key: Key) -> Tensor:
+    """Return the elements that a key and its arrays choose; the primitive form of `getitem`."""
+    x = as_operand(input, "take_at", "input", 1)
+    x._array()
+    if extras:
+        return apply(_take_at, (x,), {"key": key}, extras)
+    plan, out = plan_for(_getitem, x, {"key": key})
+    return record(plan, x, out)
+
+
+def put_at(input: Any, extras: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> Tensor:
+    """Return zeros of a shape to which elements are added where a key and its arrays say: the adjoint of `take_at`."""
+    return apply(
+        _put_at, (as_operand(input, "put_at", "input", 1),), {"key": key, "shape": tuple(shape)}, extras
+    )
+
+
+_publish(getitem, _getitem, getitem.__doc__ or "")
+_publish(take_at, _take_at, take_at.__doc__ or "")
+_publish(put_at, _put_at, put_at.__doc__ or "")
+
+
+def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:
+    """Return the key of an index, and copies of its arrays: later changes of the user's do not matter."""
+    key: list[Any] = []
+    arrays: list[np.ndarray] = []
+    for item in items:
+        kind = item.__class__
+        if kind is int or item is None or item is Ellipsis:
+            key.append(item)
+        elif kind is slice:
+            key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
+        else:
+            array = np.asarray(item._data if kind is Tensor else item)
+            if array.dtype == np.bool_:
+                arrays += _check_mask(x, key, array).nonzero() if array.ndim else ()
+                key += [ARRAY] * array.ndim if array.ndim else ["true" if array else "false"]
+            elif array.dtype.kind in "iu" and array.ndim == 0:
+                key.append(int(array))
+            elif array.dtype.kind in "iu" or array.size == 0:
+                arrays.append(array.astype(np.int64))
+                key.append(ARRAY)
+            else:
+                raise IndexError(
+                    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                    f"(got {type(item).__name__}); arrays must be of integers or bool, this is of dtype {array.dtype}"
+                )
+    if arrays:  # beside arrays, an int is an array without dimensions
+        places = iter(arrays)
+        arrays = [
+            next(places) if item is ARRAY else np.array(item)
+            for item in key
+            if item is ARRAY or item.__class__ is int
+        ]
+        key = [ARRAY if item.__class__ is int else item for item in key]
+        try:
+            arrays = [np.ascontiguousarray(array) for array in np.broadcast_arrays(*arrays)]
+        except ValueError:
+            raise IndexError(
+                "shape mismatch: indexing tensors could not be broadcast together with shapes "
+                + ", ".join(str(list(array.shape)) for array in arrays)
+            ) from None
+    return tuple(key), tuple(arrays)
+
+
+def _bound(value: Any) -> int | None:
+    return None if value is None else value.__index__()
+
+
+def _check_mask(x: Tensor, key: list[Any], mask: np.ndarray) -> np.ndarray:
+    if Ellipsis not in key:
+        first = sum(item is not None for item in key)
+        own = x.shape[first : first + mask.ndim]
+        for dim, (length, needed) in enumerate(zip(mask.shape, own, strict=False)):
+            if length != needed:
+                raise IndexError(
+                    f"The shape of the mask {list(mask.shape)} at index {dim} does not match the shape of the indexed "
+                    f"tensor {list(x.shape)} at index {first + dim}"
+                )
+    return mask
+
+
+def _index_error(error: IndexError, x: Tensor) -> IndexError:
+    """Return NumPy's error in PyTorch's words."""
+    text = str(error)
+    if text.startswith("too many indices"):
+        return IndexError(f"too many indices for tensor of dimension {x.ndim}; it has shape {list(x.shape)}")
+    return IndexError(f"{text.replace('axis', 'dimension')}; the tensor has shape {list(x.shape)}")
+
+
+xp.take_at, xp.put_at = take_at, put_at

@@ -1,0 +1,329 @@
+"""Rows and composites: products of matrices and vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad import errors, modes
+from tapegrad.ops.arithmetic import mul
+from tapegrad.ops.elementwise import _publish
+from tapegrad.ops.record import as_operand, new_plan
+from tapegrad.ops.row import ErrorSample, Row, Sample, xp
+from tapegrad.ops.stretching import unsqueeze
+from tapegrad.plan import Plan
+from tapegrad.structural_kernels import product_step
+from tapegrad.tape import MEMORY, pack_binary, recorder
+from tapegrad.tensor import Tensor
+
+Shape = tuple[int, ...]
+
+_new = Tensor.__new__
+
+# PyTorch's names of dtypes in messages.
+_NAMES = {"float32": "float", "float64": "double", "int64": "long", "int32": "int", "int16": "short"}
+
+
+def _as_matrices(x: Shape, y: Shape) -> tuple[Shape, Shape, Shape]:
+    """Return the shapes of a product with vectors as matrices: a row on the left, a column on the right.
+
+    >>> _as_matrices((3,), (2, 3, 4))
+    ((1, 3), (2, 3, 4), (2, 1, 4))
+    """
+    left = x if len(x) > 1 else (1, *x)
+    right = y if len(y) > 1 else (*y, 1)
+    return left, right, (*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])
+
+
+def _left(ct: Any, y: Any, x_shape: Shape) -> Any:
+    left, right, result = _as_matrices(x_shape, y.shape)
+    y_adjoint = xp.transpose(xp.reshape(xp.conj(y), right), -1, -2)
+    return xp.reshape(xp.sum_to_size(xp.matmul(xp.reshape(ct, result), y_adjoint), left), x_shape)
+
+
+def _right(ct: Any, x: Any, y_shape: Shape) -> Any:
+    left, right, result = _as_matrices(x.shape, y_shape)
+    x_adjoint = xp.transpose(xp.reshape(xp.conj(x), left), -1, -2)
+    return xp.reshape(xp.sum_to_size(xp.matmul(x_adjoint, xp.reshape(ct, result)), right), y_shape)
+
+
+_matmul = Row(
+    name="matmul",
+    operands=("x", "y"),
+    forward=np.matmul,
+    vjp=(_left, _right),
+    family="linalg",
+    step=product_step,
+    node="MmBackward0",
+    oracle=lambda x, y: np.tensordot(x, y, 1) if np.ndim(y) < 3 else np.einsum("...ij,...jk->...ik", x, y),
+    bilinear=True,
+    samples=(
+        Sample(((3,), (3,))),
+        Sample(((2, 3), (3,))),
+        Sample(((3,), (3, 4))),
+        Sample(((2, 3), (3, 4))),
+        Sample(((2, 3), (3, 4)), values=(np.arange(6.0).reshape(3, 2).T, np.arange(12.0).reshape(4, 3).T)),
+        Sample(((2, 6), (3, 4)), values=(np.arange(12.0).reshape(2, 6)[:, ::2], np.arange(12.0).reshape(3, 4)[::-1])),
+        Sample(((5, 2, 3), (3,))),
+        Sample(((5, 2, 3), (3, 4))),
+        Sample(((2, 3), (5, 3, 4))),
+        Sample(((5, 2, 3), (5, 3, 4))),
+        Sample(((5, 1, 2, 3), (4, 3, 1))),
+        Sample(((2, 0), (0, 3))),
+        Sample(((0, 3), (3, 2))),
+    ),
+    errors=(
+        ErrorSample(
+            lambda: matmul(np.ones((2, 2)), np.ones((1, 3))), RuntimeError,
+            "mat1 and mat2 shapes cannot be multiplied (2x2 and 1x3)",
+        ),
+        ErrorSample(
+            lambda: matmul(np.ones((2, 2), np.float32), np.ones((2, 2))), RuntimeError,
+            "expected m1 and m2 to have the same dtype, but got: float != double",
+        ),
+        ErrorSample(
+            lambda: matmul(np.ones((2, 3)), np.ones(2)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec"
+        ),
+        ErrorSample(lambda: matmul(2.0, np.ones(2)), RuntimeError, "need to be at least 1D, but they are 0D and 1D"),
+        ErrorSample(
+            lambda: matmul(np.ones((2, 3, 4)), np.ones((2, 5, 4))), RuntimeError,
+            "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 5]",
+        ),
+        ErrorSample(
+            lambda: matmul(np.ones((2, 3, 4)), np.ones((3, 4, 5))), RuntimeError,
+            "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0",
+        ),
+    ),
+)  # fmt: skip
+
+_plans: dict[Any, Plan] = {}
+_MAX_PLANS = 16384
+
+
+def matmul(input: Any, other: Any) -> Tensor:
+    r"""Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast.
+
+    Parameters
+    ----------
+    input : Tensor or array
+        Of shape (..., n, k), or (k,) for a row.
+    other : Tensor or array
+        Of shape (..., k, m), or (k,) for a column; of the dtype of `input`.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., n, m), without n or m where there was a vector.
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit or the dtypes differ.
+
+    Notes
+    -----
+    Derivative: with :math:`Z = X Y` and its cotangent :math:`\bar Z`, :math:`\bar X = \bar Z Y^H` and
+    :math:`\bar Y = X^H \bar Z`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> a = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> tg.matmul(a, tg.tensor([1.0, 1.0])).sum().backward()
+    >>> a.grad.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    x = input if input.__class__ is Tensor else as_operand(input, "matmul", "input", 1)
+    y = other if other.__class__ is Tensor else as_operand(other, "matmul", "other", 2)
+    if modes.is_grad_enabled():
+        key = x._layout, y._layout
+    else:
+        key = x._layout.plain, y._layout.plain
+    plan = _plans.get(key)
+    if plan is not None:
+        return _record(plan, x, y, np.matmul(x._data, y._data))
+    _check(x, y)
+    plan, out = new_plan(_matmul, key, [x._data, y._data], {})
+    if len(_plans) >= _MAX_PLANS:
+        _plans.clear()
+    _plans[key] = plan
+    return _record(plan, x, y, out)
+
+
+def _record(plan: Plan, x: Tensor, y: Tensor, out: Any) -> Tensor:
+    """Return the result as a tensor, recorded where its plan says so: `record.finish`, written out."""
+    result = _new(Tensor)
+    result._data, result._layout, result._grad = out, plan.result, None
+    if not plan.records:
+        result._handle, result._slot = None, 0
+        return result
+    page, slot = recorder.turn_page()
+    handle = [slot, page, plan, x._handle, y._handle]
+    if plan.save & 1:
+        handle.append(x._data)
+    if plan.save & 2:
+        handle.append(y._data)
+    result._handle, result._slot = handle, slot
+    pack_binary(MEMORY, slot, plan.address, id(handle), x._slot, y._slot)
+    return result
+
+
+_publish(matmul, _matmul, matmul.__doc__ or "")
+
+
+def _check(x: Tensor, y: Tensor) -> None:
+    """Raise PyTorch's errors unless two tensors can be multiplied."""
+    if not x.ndim or not y.ndim:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {x.ndim}D and {y.ndim}D; multiply by a "
+            f"number with *"
+        )
+    if x.dtype != y.dtype:
+        names = [_NAMES.get(tensor.dtype.name, tensor.dtype.name) for tensor in (x, y)]
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {names[0]} != {names[1]}; a matrix product does not "
+            f"promote: convert one, e.g. with .to({y.dtype.name!r})"
+        )
+    shapes = f"; got shapes {list(x.shape)} and {list(y.shape)}"
+    inner, outer = x.shape[-1], y.shape[-2] if y.ndim > 1 else y.shape[0]
+    if inner != outer:
+        if x.ndim == y.ndim == 1:
+            message = (
+                f"inconsistent tensor size, expected tensor [{inner}] and src [{outer}] to have the same number of "
+                f"elements, but got {inner} and {outer} elements respectively"
+            )
+        elif y.ndim == 1:
+            rows = x._layout.size // inner if inner else 0
+            message = f"size mismatch, got input ({rows}), mat ({rows}x{inner}), vec ({outer})" + shapes
+        elif y.ndim == 2:
+            rows = x._layout.size // inner if inner else 0
+            message = (
+                f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and {outer}x{y.shape[-1]})"
+                + shapes
+            )
+        else:
+            batch = int(np.prod(np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), dtype=np.int64))
+            message = (
+                f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {inner}] but got: [{batch}, "
+                f"{outer}]" + shapes
+            )
+        raise RuntimeError(message)
+    try:
+        np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError:
+        raise errors.broadcast_mismatch("matmul", x.shape[:-2], y.shape[:-2]) from None
+
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """Product of two matrices; see `matmul`.
+
+    Raises
+    ------
+    RuntimeError
+        If one is no matrix, the shapes do not fit or the dtypes differ.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.mm(tg.ones(2, 3), tg.ones(3, 4)).shape
+    (2, 4)
+    """
+    x, y = as_operand(input, "mm", "input", 1), as_operand(mat2, "mm", "mat2", 2)
+    for name, operand in (("self", x), ("mat2", y)):
+        if operand.ndim != 2:
+            raise RuntimeError(
+                f"{name} must be a matrix; mm() got shapes {list(x.shape)} and {list(y.shape)}"
+            )
+    return matmul(x, y)
+
+
+def bmm(input: Any, mat2: Any) -> Tensor:
+    """Products of two batches of matrices, which do not broadcast; see `matmul`.
+
+    Raises
+    ------
+    RuntimeError
+        If one has other than three dimensions, the shapes do not fit or the dtypes differ.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.bmm(tg.ones(5, 2, 3), tg.ones(5, 3, 4)).shape
+    (5, 2, 4)
+    """
+    x, y = as_operand(input, "bmm", "input", 1), as_operand(mat2, "bmm", "mat2", 2)
+    for name, operand in (("batch1", x), ("batch2", y)):
+        if operand.ndim != 3:
+            raise RuntimeError(
+                f"{name} must be a 3D tensor; bmm() got shapes {list(x.shape)} and {list(y.shape)}"
+            )
+    if (x.shape[0], x.shape[2]) != y.shape[:2]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{x.shape[0]}, {x.shape[2]}] but got: "
+            f"[{y.shape[0]}, {y.shape[1]}]."
+        )
+    return matmul(x, y)
+
+
+def mv(input: Any, vec: Any) -> Tensor:
+    """Product of a matrix and a vector; see `matmul`.
+
+    Raises
+    ------
+    RuntimeError
+        If they are not that, the shapes do not fit or the dtypes differ.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.mv(tg.ones(2, 3), tg.ones(3)).tolist()
+    [3.0, 3.0]
+    """
+    x, y = as_operand(input, "mv", "input", 1), as_operand(vec, "mv", "vec", 2)
+    if (x.ndim, y.ndim) != (2, 1):
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {x.ndim}, {y.ndim}; see mv()")
+    return matmul(x, y)
+
+
+def dot(input: Any, tensor: Any) -> Tensor:
+    """Product of two vectors, without conjugation.
+
+    Raises
+    ------
+    RuntimeError
+        If one is no vector, the lengths or the dtypes differ.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.dot(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])).item()
+    11.0
+    """
+    x, y = as_operand(input, "dot", "input", 1), as_operand(tensor, "dot", "tensor", 2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise RuntimeError(
+            f"1D tensors expected, but got {x.ndim}D and {y.ndim}D tensors; dot() does not batch: use matmul()"
+        )
+    return matmul(x, y)
+
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """Products of each element of one vector with each of another.
+
+    Raises
+    ------
+    RuntimeError
+        If one is no vector.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.outer(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])).tolist()
+    [[3.0, 4.0], [6.0, 8.0]]
+    """
+    x, y = as_operand(input, "outer", "input", 1), as_operand(vec2, "outer", "vec2", 2)
+    for name, operand in (("self", x), ("vec2", y)):
+        if operand.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {operand.ndim}-D")
+    return mul(unsqueeze(x, 1), y)

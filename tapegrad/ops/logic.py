@@ -1,0 +1,125 @@
+"""Logic: operations on bits and truth values, which have no gradient, and comparisons of whole tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.record import as_operand
+from tapegrad.tensor import Tensor, from_array
+
+
+def _bitwise(name: str, function: np.ufunc, what: str, shown: str) -> Callable[[Any, Any], Tensor]:
+    def call(input: Any, other: Any) -> Tensor:
+        x, y = as_operand(input, name, "input", 1), as_operand(other, name, "other", 2)
+        for operand in (x, y):
+            if operand.dtype.kind not in "biu":
+                raise RuntimeError(f"{name} is not implemented for dtype {operand.dtype}; it takes integers and bools")
+        return from_array(np.asarray(function(x._data, y._data)))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"""Combine integers bit by bit, or truth values: {what}.
+
+    Parameters
+    ----------
+    input, other : Tensor, array or number
+        Of an integer dtype or bool; broadcast together.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is another.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.{name}(tg.tensor([12, 10]), 10)
+    tensor({shown})
+    """
+    return call
+
+
+bitwise_and = _bitwise("bitwise_and", np.bitwise_and, "1 where both are", "[ 8, 10]")
+bitwise_or = _bitwise("bitwise_or", np.bitwise_or, "1 where one of the two is", "[14, 10]")
+bitwise_xor = _bitwise("bitwise_xor", np.bitwise_xor, "1 where the two differ", "[6, 0]")
+
+
+def bitwise_not(input: Any) -> Tensor:
+    """Invert integers bit by bit, or truth values.
+
+    Parameters
+    ----------
+    input : Tensor or array
+        Of an integer dtype or bool.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is another.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.bitwise_not(tg.tensor([True, False]))
+    tensor([False,  True])
+    """
+    x = as_operand(input, "bitwise_not", "input", 1)
+    if x.dtype.kind not in "biu":
+        raise RuntimeError(f"bitwise_not is not implemented for dtype {x.dtype}; it takes integers and bools")
+    return from_array(np.asarray(np.invert(x._data)))
+
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and the same elements.
+
+    Parameters
+    ----------
+    input, other : Tensor or array
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.equal(tg.tensor([1, 2]), tg.tensor([1, 2]))
+    True
+    """
+    x, y = as_operand(input, "equal", "input", 1), as_operand(other, "equal", "other", 2)
+    return bool(np.array_equal(x._data, y._data))
+
+
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are equal within ``atol + rtol * abs(other)``.
+
+    Parameters
+    ----------
+    input, other : Tensor, array or number
+        Broadcast together.
+    rtol, atol : float
+    equal_nan : bool
+        Whether nan equals nan.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.allclose(tg.tensor([1.0]), tg.tensor([1.0 + 1e-9]))
+    True
+    """
+    x, y = as_operand(input, "allclose", "input", 1), as_operand(other, "allclose", "other", 2)
+    return bool(np.allclose(x._data, y._data, rtol, atol, equal_nan))

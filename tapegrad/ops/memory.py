@@ -1,0 +1,93 @@
+"""Before a write in place: whose memory it is, and what PyTorch says if it may not be written to."""
+
+from __future__ import annotations
+
+import sys
+from opcode import opmap
+from types import FrameType
+
+import numpy as np
+
+from tapegrad import errors
+from tapegrad.tape import FIRST_OPERAND, Leaf
+from tapegrad.tensor import Tensor
+
+_NAMES = {
+    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+}  # fmt: skip
+
+
+def owner(array: np.ndarray) -> np.ndarray:
+    """Return the array that a view's memory belongs to."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def is_view(target: Tensor) -> bool:
+    """Whether the tensor's memory is a part of what something else that is alive refers to."""
+    data = target._data
+    owner = data.base if isinstance(data, np.ndarray) else None
+    # The view's own `base`, this function's variable, and the argument of getrefcount.
+    return isinstance(owner, np.ndarray) and sys.getrefcount(owner) > 3
+
+
+def check_leaf(target: Tensor) -> None:
+    """Raise if a leaf that requires grad, or a view of one, is to be written to while grad mode is on."""
+    handle = target._handle
+    if isinstance(handle, Leaf):
+        raise RuntimeError(errors.LEAF_IN_PLACE)
+    if isinstance(handle, list) and isinstance(target._data, np.ndarray) and target._data.base is not None:
+        while isinstance(handle, list):
+            handle = handle[FIRST_OPERAND]
+        leaf = handle.tensor() if isinstance(handle, Leaf) else None
+        if leaf is not None and owner(leaf._data) is owner(target._data):
+            raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
+
+
+def view_error(call: str) -> RuntimeError:
+    """Return the error of a recorded write to a view."""
+    return RuntimeError(
+        f"{call} would write to a view of another tensor, whose gradient would then be wrong: this is not recorded. "
+        f"Write through the tensor itself, e.g. base[index] = value, or clone() the view first."
+    )
+
+
+def cast_error(result: np.dtype, target: np.dtype) -> RuntimeError:
+    """Return the error of a result whose dtype the written tensor cannot hold."""
+    return RuntimeError(
+        f"result type {_NAMES.get(result.name, result.name)} can't be cast to the desired output type "
+        f"{_NAMES.get(target.name, target.name)}. Convert the tensor that is written to first, e.g. with "
+        f".to({result.name!r})"
+    )
+
+
+def shape_error(target: tuple[int, ...], result: tuple[int, ...]) -> RuntimeError:
+    """Return the error of a result whose shape is not the written tensor's."""
+    return RuntimeError(
+        f"output with shape {list(target)} doesn't match the broadcast shape {list(result)}. An in-place operation "
+        f"keeps its tensor's shape: write it as x = x + ..."
+    )
+
+
+def check_distinct(array: np.ndarray) -> None:
+    """Raise PyTorch's error if elements share memory, as after `expand`."""
+    if array.size > 1 and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+_SWAP, _CACHE = opmap["SWAP"], opmap.get("CACHE", 0)
+_STORES = [opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap]
+
+
+def is_stored_back(frame: FrameType) -> bool:
+    """Whether the caller is in the middle of ``x[index] += value``, and will store what it gets at ``x[index]``."""
+    code = frame.f_code.co_code
+    place = frame.f_lasti + 2
+    while place < len(code) and code[place] in (_CACHE, _SWAP):
+        place += 2
+    return place < len(code) and code[place] in _STORES

@@ -1,0 +1,360 @@
+"""Rows: other shapes and orders of the same elements; views of the operand where that is possible."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.kernels import view_step
+from tapegrad.ops.record import as_operand
+from tapegrad.ops.row import ErrorSample, Sample, xp
+from tapegrad.ops.structural import all_dims, movement, one_dim, sizes
+from tapegrad.plan import Plan, Step
+from tapegrad.tensor import Tensor
+
+_STRIDED = np.arange(12.0).reshape(3, 4)[:, ::2].T  # (2, 3)
+
+
+def _same_view(plan: Plan, operand: int) -> Step:
+    return view_step(plan, functools.partial(plan.row.forward, **plan.attrs))
+
+
+def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape with its -1 worked out.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not hold the elements of `x`.
+    """
+    given, size = list(shape), x._layout.size
+    known = 1
+    for length in shape:
+        if length < -1:
+            raise RuntimeError(f"invalid shape dimension {length} in {call} to {given}")
+        known *= length if length != -1 else 1
+    unknown = shape.count(-1)
+    if unknown > 1:
+        raise RuntimeError(f"only one dimension can be inferred; {call} got {given}")
+    if unknown and known == 0 and size == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {given} because the unspecified dimension size -1 can be "
+            f"any value and is ambiguous"
+        )
+    if (size % known if unknown and known else size != known) or (unknown and not known):
+        raise RuntimeError(
+            f"shape '{given}' is invalid for input of size {size}; {call} got a tensor of shape {list(x.shape)}"
+        )
+    return tuple(size // known if length == -1 else length for length in shape)
+
+
+@movement(
+    "reshape", lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape),
+    lambda plan, operand: view_step(plan, lambda x: x.reshape(plan.attrs["shape"])),
+    attrs=("shape",),
+    oracle=lambda x, shape: np.reshape(x, shape),
+    samples=(
+        Sample(((),), {"shape": (1, 1)}),
+        Sample(((1,),), {"shape": ()}),
+        Sample(((2, 3),), {"shape": (3, -1)}),
+        Sample(((2, 0),), {"shape": (0, 5)}),
+        Sample(((2, 3),), {"shape": 6}, values=(_STRIDED,)),
+    ),
+    errors=(
+        ErrorSample(
+            lambda: xp.reshape(np.ones(3), (2, 2)), RuntimeError, "shape '[2, 2]' is invalid for input of size 3"
+        ),
+        ErrorSample(lambda: xp.reshape(np.ones(3), (-1, -1)), RuntimeError, "only one dimension can be inferred"),
+    ),
+)  # fmt: skip
+def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, Any]:
+    """Give the elements, in their order, another shape; a view if that is possible, else a copy.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    shape : tuple of int, or several int
+        One of them may be -1: it follows from the others.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If that shape does not hold the elements.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.reshape(tg.arange(6), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    return {"shape": _resolve("reshape", input, sizes(shape, rest))}
+
+
+def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Give the elements another shape without copying them.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    size : tuple of int, or several int
+        One of them may be -1.
+
+    Returns
+    -------
+    Tensor
+        It shares the memory of `input`.
+
+    Raises
+    ------
+    RuntimeError
+        If that shape does not hold the elements, or only a copy could have it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.view(tg.arange(6), 2, 3).shape
+    (2, 3)
+    """
+    x = as_operand(input, "view", "input", 1)
+    shape = _resolve("view", x, sizes(size, rest))
+    if not x._layout.contiguous:
+        try:
+            np.reshape(x._data, shape, copy=False)
+        except ValueError:
+            raise RuntimeError(
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+                f"two contiguous subspaces). Use .reshape(...) instead. view got shape {list(x.shape)}, strides "
+                f"{list(x.stride())} and size {list(shape)}"
+            ) from None
+    return reshape(x, shape)
+
+
+def view_as(input: Any, other: Tensor) -> Tensor:
+    """Give the elements the shape of another tensor without copying them; see `view`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.arange(6).view_as(tg.zeros(2, 3)).shape
+    (2, 3)
+    """
+    return view(input, other.shape)
+
+
+def reshape_as(input: Any, other: Tensor) -> Tensor:
+    """Give the elements the shape of another tensor; see `reshape`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.arange(6).reshape_as(tg.zeros(2, 3)).shape
+    (2, 3)
+    """
+    return reshape(input, other.shape)
+
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Make one dimension of several that follow each other.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    start_dim, end_dim : int
+        The first and the last of them.
+
+    Returns
+    -------
+    Tensor
+        Of one dimension for an `input` without dimensions.
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such dimensions.
+    RuntimeError
+        If the first stands behind the last.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.flatten(tg.zeros(2, 3, 4), 1).shape
+    (2, 12)
+    """
+    x = as_operand(input, "flatten", "input", 1)
+    first, last = one_dim("flatten", x.ndim, start_dim), one_dim("flatten", x.ndim, end_dim)
+    if first > last:
+        raise RuntimeError(
+            f"flatten() has invalid args: start_dim cannot come after end_dim; got {start_dim}, {end_dim}"
+        )
+    middle = 1
+    for length in x.shape[first : last + 1]:
+        middle *= length
+    return reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
+
+
+def ravel(input: Any) -> Tensor:
+    """Make one dimension of all; a view if that is possible.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ravel(tg.zeros(2, 3)).shape
+    (6,)
+    """
+    return flatten(input)
+
+
+@movement(
+    "permute", lambda x, dims: x.transpose(dims), lambda ct, dims: xp.permute(ct, tuple(map(int, np.argsort(dims)))),
+    _same_view,
+    attrs=("dims",),
+    oracle=lambda x, dims: np.transpose(x, dims),
+    samples=(
+        Sample(((),), {"dims": ()}),
+        Sample(((2, 3),), {"dims": (1, 0)}),
+        Sample(((2, 3, 4),), {"dims": (2, 0, -2)}),
+        Sample(((2, 0, 3),), {"dims": (1, 2, 0)}),
+        Sample(((2, 3),), {"dims": (-1, 0)}, values=(_STRIDED,)),
+    ),
+    errors=(
+        ErrorSample(lambda: xp.permute(np.ones((2, 3)), (0, 0)), RuntimeError, "appears multiple times"),
+        ErrorSample(lambda: xp.permute(np.ones((2, 3)), (0,)), RuntimeError, "number of dimensions in the tensor"),
+    ),
+)  # fmt: skip
+def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:
+    """Put the dimensions into another order, as a view.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dims : tuple of int, or several int
+        Which dimension stands where.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+    RuntimeError
+        If a dimension is missing or named twice.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.permute(tg.zeros(2, 3, 4), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    order = sizes(dims, rest)
+    if len(order) != input.ndim:
+        raise RuntimeError(
+            "permute: number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}"
+        )
+    return {"dims": all_dims("permute", input.ndim, order)}
+
+
+def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dim0, dim1 : int
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.transpose(tg.zeros(2, 3, 4), 0, -1).shape
+    (4, 3, 2)
+    """
+    x = as_operand(input, "transpose", "input", 1)
+    first, second = one_dim("transpose", x.ndim, dim0), one_dim("transpose", x.ndim, dim1)
+    dims = list(range(x.ndim))
+    if dims:
+        dims[first], dims[second] = second, first
+    return permute(x, tuple(dims))
+
+
+swapaxes = transpose
+
+
+def t(input: Any) -> Tensor:
+    """Transpose a matrix, as a view; fewer dimensions stay as they are.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` has more than two dimensions.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.t(tg.zeros(2, 3)).shape
+    (3, 2)
+    """
+    x = as_operand(input, "t", "input", 1)
+    if x.ndim > 2:
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D; use mT or transpose()"
+        )
+    return permute(x, tuple(reversed(range(x.ndim))))
+
+
+def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other places, as a view; the others keep their order.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    source, destination : int or tuple of int
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+    RuntimeError
+        If a dimension is named twice, or there are not as many sources as destinations.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.movedim(tg.zeros(2, 3, 4), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = as_operand(input, "movedim", "input", 1)
+    origin, goal = sizes(source, ()), sizes(destination, ())
+    if len(origin) != len(goal):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(origin)} dims) should contain the same number "
+            f"of dims as destination ({list(goal)} dims)"
+        )
+    origin, goal = all_dims("movedim", x.ndim, origin), all_dims("movedim", x.ndim, goal)
+    placed = dict(zip(goal, origin, strict=True))
+    rest = iter(dim for dim in range(x.ndim) if dim not in origin)
+    return permute(x, tuple(placed[dim] if dim in placed else next(rest) for dim in range(x.ndim)))
+
+
+xp.transpose = transpose

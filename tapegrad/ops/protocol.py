@@ -1,0 +1,297 @@
+"""NumPy's protocols: its functions, called on tensors, are ours and recorded.
+
+`UFUNCS` and `_TABLE` say which is which; a ufunc that is named as a function of ours needs no line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import ops
+from tapegrad.ops.record import as_operand
+from tapegrad.tensor import Tensor, from_array
+
+# Ufuncs whose names differ from ours. SciPy's ufuncs are found by name too.
+UFUNCS: Final[dict[str, str]] = {
+    "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "power": "pow", "negative": "neg",
+    "absolute": "abs", "fabs": "abs", "conjugate": "conj",
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh", "degrees": "rad2deg", "radians": "deg2rad", "rint": "round", "mod": "remainder",
+    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+    "invert": "bitwise_not", "expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma",
+}  # fmt: skip
+
+_REDUCTIONS: Final[dict[str, str]] = {
+    "add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin", "logical_and": "all", "logical_or": "any",
+    "logaddexp": "logsumexp",
+}  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """Return an argument with arrays in place of tensors."""
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(item) for item in value)
+    return value
+
+
+def _tensors(value: Any) -> Iterable[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _unsupported(function: str, why: str = "") -> TypeError:
+    return TypeError(
+        f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning, or "
+        f"x.detach().numpy() where no gradient is wanted, or write a tapegrad.autograd.Function"
+    )
+
+
+def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+    """Call the function that a ufunc, or its reduction, stands for."""
+    name = ufunc.__name__
+    shown = f"np.{name}" if getattr(np, name, None) is ufunc else name
+    if out is not None:
+        return _with_out(shown, ufunc, method, inputs, out, kwargs)
+    dtype = kwargs.pop("dtype", None)
+    if method == "reduce" and name in _REDUCTIONS and hasattr(ops, _REDUCTIONS[name]):
+        result = _reduce(getattr(ops, _REDUCTIONS[name]), inputs[0], *inputs[1:], **kwargs)
+        return result if dtype is None else result.to(dtype)
+    function = getattr(ops, UFUNCS.get(name, name), None)
+    if method == "__call__" and not kwargs and callable(function):
+        # NumPy hands over what it was given; lists are not operands of ours.
+        operands = [np.asarray(value) if isinstance(value, (list, tuple)) else value for value in inputs]
+        result = function(*operands)
+        return result if dtype is None else result.to(dtype)
+    what = shown if method == "__call__" else f"{shown}.{method}"
+    why = f"with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and callable(function) else ""
+    raise _unsupported(what, why)
+
+
+def _reduce(function: Callable[..., Any], x: Any, axis: Any = 0, dtype: Any = None, **kwargs: Any) -> Any:
+    keepdims = kwargs.pop("keepdims", False)
+    if kwargs:
+        raise _unsupported(f"reduce with {', '.join(f'{key}=' for key in kwargs)}")
+    result = function(x, dim=tuple(range(x.ndim)) if axis is None else axis, keepdim=keepdims)
+    return result if dtype is None else result.to(dtype)
+
+
+def _with_out(shown: str, ufunc: np.ufunc, method: str, inputs: Any, out: Any, kwargs: dict[str, Any]) -> Any:
+    if any(tensor.requires_grad for tensor in _tensors([*inputs, *out])):
+        raise RuntimeError(
+            f"{shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            f"arguments requires grad. Leave out= away (array += tensor means out=array: write array = array + tensor)"
+        )
+    from tapegrad import writes
+
+    arrays = tuple(_plain(value) for value in out)
+    for array in arrays:
+        if array is not None:
+            writes.note(array)
+    result = getattr(ufunc, method)(*_plain(list(inputs)), out=arrays, **_plain_values(kwargs))
+    return out[0] if len(out) == 1 else result
+
+
+def _plain_values(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in kwargs.items()}
+
+
+# Functions ---------------------------------------------------------------------------------------------------------
+
+
+def _ours(name: str) -> Callable[..., Any]:
+    function = getattr(ops, name, None)
+    if function is None:
+        raise _unsupported(f"np.{name}")
+    return function  # type: ignore[no-any-return]
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    def call(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any
+    ) -> Any:
+        _refuse(name, out=out, **kwargs)
+        x = as_operand(a, name, "input", 1)
+        result = _ours(name)(x, axis, bool(keepdims))
+        return result if dtype is None else result.to(dtype)
+
+    return call
+
+
+def _extremum(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
+        _refuse(name, out=out, **kwargs)
+        return getattr(ops, name)(as_operand(a, name, "input", 1), axis, bool(keepdims))
+
+    return call
+
+
+def _moment(name: str) -> Callable[..., Any]:
+    def call(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        _refuse(name, out=out, dtype=dtype, **kwargs)
+        correction = kwargs.get("correction", ddof)
+        return _ours(name)(a, axis, correction=correction, keepdim=bool(keepdims))
+
+    return call
+
+
+def _refuse(name: str, **kwargs: Any) -> None:
+    given = [
+        key for key, value in kwargs.items()
+        if value is not None and value is not np._NoValue and key != "correction"
+    ]  # fmt: skip
+    if given:
+        raise _unsupported(f"np.{name}", f"with {', '.join(f'{key}=' for key in given)}")
+
+
+def _squeeze(a: Any, axis: Any = None) -> Any:
+    return ops.squeeze(a) if axis is None else ops.squeeze(a, axis)
+
+
+def _expand_dims(a: Any, axis: Any) -> Any:
+    ndim = a.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
+    for place in sorted(one % ndim for one in (axis if isinstance(axis, (tuple, list)) else (axis,))):
+        a = ops.unsqueeze(a, place)
+    return a
+
+
+def _transpose(a: Any, axes: Any = None) -> Any:
+    return ops.permute(a, tuple(axes) if axes is not None else tuple(range(a.ndim - 1, -1, -1)))
+
+
+def _reshape(a: Any, shape: Any, order: str = "C", **_: Any) -> Any:
+    if order != "C":
+        raise _unsupported("np.reshape", f"with order={order!r}")
+    return ops.reshape(a, shape)
+
+
+def _concatenate(arrays: Any, axis: Any = 0, out: Any = None, **kwargs: Any) -> Any:
+    _refuse("concatenate", out=out, dtype=kwargs.get("dtype"))
+    if axis is None:
+        return ops.cat([ops.reshape(one, (-1,)) for one in arrays])
+    return ops.cat([as_operand(one, "concatenate", "arrays", 1) for one in arrays], axis)
+
+
+def _stack(arrays: Any, axis: int = 0, out: Any = None, **kwargs: Any) -> Any:
+    _refuse("stack", out=out, dtype=kwargs.get("dtype"))
+    return ops.stack([as_operand(one, "stack", "arrays", 1) for one in arrays], axis)
+
+
+def _where(condition: Any, *values: Any) -> Any:
+    if not values:
+        return np.nonzero(_plain(condition))
+    return ops.where(condition, *values)
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    _refuse("clip", out=out)
+    return ops.clamp(a, kwargs.get("min", a_min), kwargs.get("max", a_max))
+
+
+def _arg(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        _refuse(name, out=out)
+        return getattr(ops, name)(a, axis, keepdims is True)
+
+    return call
+
+
+def _dot(a: Any, b: Any, out: Any = None) -> Any:
+    _refuse("dot", out=out)
+    if np.ndim(_shape_only(a)) == 0 or np.ndim(_shape_only(b)) == 0:
+        return ops.mul(a, b)
+    return ops.matmul(a, b)  # for matrices and vectors the same
+
+
+def _shape_only(value: Any) -> Any:
+    return value._data if isinstance(value, Tensor) else value
+
+
+def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    return ops.clone(a)
+
+
+def _like(name: str) -> Callable[..., Any]:
+    def call(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **_: Any) -> Any:
+        return getattr(ops, name)(_shape_or(a, shape), dtype=dtype or a.dtype)
+
+    return call
+
+
+def _shape_or(a: Any, shape: Any) -> tuple[int, ...]:
+    return tuple(a.shape if shape is None else np.atleast_1d(shape))
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any = None, *_: Any, shape: Any = None, **__: Any) -> Any:
+    return ops.full(_shape_or(a, shape), fill_value, dtype=dtype or a.dtype)
+
+
+def _same(name: str) -> Callable[..., Any]:
+    """Return our function of this name, which takes the same arguments."""
+    return lambda *args, **kwargs: _ours(name)(*args, **kwargs)
+
+
+def _by_values(function: Callable[..., Any], wrap: bool = False) -> Callable[..., Any]:
+    """Return NumPy's function on the values, for results that have no gradient: counts, comparisons, shapes."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        plain = function(*(_values(arg) for arg in args), **{key: _values(value) for key, value in kwargs.items()})
+        return from_array(np.asarray(plain)) if wrap else plain
+
+    return call
+
+
+def _values(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value._data
+    return type(value)(map(_values, value)) if isinstance(value, (list, tuple)) else value
+
+
+_TABLE: Final[dict[Any, Callable[..., Any]]] = {
+    np.sum: _reduction("sum"), np.mean: _reduction("mean"), np.prod: _reduction("prod"),
+    np.max: _extremum("amax"), np.min: _extremum("amin"), np.amax: _extremum("amax"), np.amin: _extremum("amin"),
+    np.any: _extremum("any"), np.all: _extremum("all"),
+    np.var: _moment("var"), np.std: _moment("std"),
+    np.argmax: _arg("argmax"), np.argmin: _arg("argmin"),
+    np.reshape: _reshape, np.ravel: lambda a, order="C": _reshape(a, (-1,), order),
+    np.transpose: _transpose, np.swapaxes: _same("transpose"), np.moveaxis: _same("movedim"),
+    np.squeeze: _squeeze, np.expand_dims: _expand_dims,
+    np.broadcast_to: lambda array, shape, subok=False: ops.broadcast_to(array, shape),
+    np.concatenate: _concatenate, np.stack: _stack, np.where: _where, np.clip: _clip, np.dot: _dot, np.copy: _copy,
+    np.outer: lambda a, b, out=None: ops.mul(ops.reshape(a, (-1, 1)), ops.reshape(b, (1, -1))),
+    np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),
+    np.zeros_like: _like("zeros"), np.ones_like: _like("ones"), np.empty_like: _like("empty"),
+    np.full_like: _full_like,
+    np.real: _same("real"), np.imag: _same("imag"),
+    **{
+        function: _by_values(function)
+        for function in (
+            np.shape, np.ndim, np.size, np.allclose, np.array_equal, np.iscomplexobj, np.isrealobj, np.result_type,
+            np.may_share_memory, np.shares_memory, np.array_repr, np.array_str, np.count_nonzero, np.nonzero,
+        )
+    },
+    np.isclose: _by_values(np.isclose, wrap=True),
+}  # fmt: skip
+
+
+def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Call what the table has for one of NumPy's functions."""
+    ours = _TABLE.get(function)
+    if ours is None:
+        raise _unsupported(f"{function.__module__.replace('numpy', 'np')}.{function.__name__}")
+    return ours(*args, **kwargs)

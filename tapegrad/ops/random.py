@@ -1,0 +1,330 @@
+"""Creation: random tensors, drawn by NumPy's generators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.ops.creation import dtype_or_default, made, shape_of
+from tapegrad.tensor import Tensor
+
+
+class Generator:
+    """A source of random numbers with a state of its own, over `numpy.random.Generator`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> a = tg.rand(2, generator=tg.Generator().manual_seed(0))
+    >>> b = tg.rand(2, generator=tg.Generator().manual_seed(0))
+    >>> bool((a == b).all())
+    True
+    """
+
+    def __init__(self) -> None:
+        self._seed = 0
+        self._numpy: np.random.Generator | None = None  # made when needed: numpy.random is slow to import
+
+    @property
+    def numpy(self) -> np.random.Generator:
+        """The `numpy.random.Generator` that draws the numbers."""
+        if self._numpy is None:
+            self.seed()
+        assert self._numpy is not None
+        return self._numpy
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Set the seed, and return the generator."""
+        self._seed = int(seed)
+        self._numpy = np.random.default_rng(self._seed % 2**64)
+        return self
+
+    def seed(self) -> int:
+        """Set a seed from the operating system, and return it."""
+        import secrets
+
+        return self.manual_seed(secrets.randbits(63))._seed
+
+    def initial_seed(self) -> int:
+        """Return the seed that was set last."""
+        _ = self.numpy
+        return self._seed
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the state, for `set_state`."""
+        return dict(self.numpy.bit_generator.state)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to a state that `get_state` returned."""
+        self.numpy.bit_generator.state = state
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Set the seed of the generator that is used where none is given, and return that generator.
+
+    Parameters
+    ----------
+    seed : int
+
+    Returns
+    -------
+    Generator
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> _ = tg.manual_seed(0)
+    >>> a = tg.randn(2)
+    >>> _ = tg.manual_seed(0)
+    >>> bool((a == tg.randn(2)).all())
+    True
+    """
+    return default_generator.manual_seed(seed)
+
+
+def numpy_generator(generator: Generator | np.random.Generator | None) -> np.random.Generator:
+    """Return NumPy's generator behind one of ours; NumPy's own are accepted too."""
+    if generator is None:
+        return default_generator.numpy
+    if isinstance(generator, Generator):
+        return generator.numpy
+    if isinstance(generator, np.random.Generator):
+        return generator
+    raise TypeError(f"expected a Generator, but got {type(generator).__name__}; make one with tapegrad.Generator()")
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    if dtype.kind == "c":
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        return (_uniform(rng, shape, part) + 1j * _uniform(rng, shape, part)).astype(dtype)
+    return np.asarray(rng.random(shape, dtype=dtype))
+
+
+def _gaussian(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    if dtype.kind == "c":  # of variance 1 in all, as in PyTorch
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        pair = _gaussian(rng, shape, part) + 1j * _gaussian(rng, shape, part)
+        return np.asarray(pair * np.sqrt(0.5), dtype)
+    return np.asarray(rng.standard_normal(shape, dtype=dtype))
+
+
+Draw = Callable[["np.random.Generator", tuple[int, ...], np.dtype], np.ndarray]  # quoted: see Generator
+
+
+def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """Return the function that draws a shape, and the one that draws the shape of another tensor."""
+
+    def drawn(
+        call: str, shape: tuple[int, ...], generator: Generator | None, dtype: np.dtype, requires_grad: bool
+    ) -> Tensor:
+        if dtype.kind not in "fc":
+            raise RuntimeError(f"{call}() draws floating numbers, not {dtype}; for integers use randint()")
+        return made(draw(numpy_generator(generator), shape, dtype), requires_grad)
+
+    def sized(
+        *size: Any,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        return drawn(name, shape_of(name, size), generator, dtype_or_default(dtype), requires_grad)
+
+    def like(
+        input: Any,
+        *,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        kind = input.dtype if dtype is None else np.dtype(dtype)
+        return drawn(f"{name}_like", input.shape, generator, kind, requires_grad)
+
+    for function, own, of, parameter in (
+        (sized, name, "of a shape", "*size : int\n        The shape, as integers or as one sequence."),
+        (like, f"{name}_like", "of the shape and dtype of another", "input : Tensor or array"),
+    ):
+        function.__name__ = function.__qualname__ = own
+        example = "(2, 3)" if function is sized else "(tg.zeros(2, 3))"
+        function.__doc__ = f"""Return a tensor {of} of independent random numbers, {what}.
+
+    Parameters
+    ----------
+    {parameter}
+    generator : Generator, optional
+        By default the one that `manual_seed` seeds.
+    dtype : dtype, optional
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.{own}{example}.shape
+    (2, 3)
+    """
+    return sized, like
+
+
+rand, rand_like = _family("rand", _uniform, "uniform on [0, 1)")
+randn, randn_like = _family("randn", _gaussian, "normal with mean 0 and variance 1")
+
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike = np.int64,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return integers drawn uniformly from `low` up to and without `high`.
+
+    Parameters
+    ----------
+    low : int, optional
+        Default 0: ``randint(high, size)`` and ``randint(low, high, size)`` both work.
+    high : int
+    size : tuple of int
+    generator : Generator, optional
+        By default the one that `manual_seed` seeds.
+    dtype : dtype, default int64
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the range is empty.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.randint(10, (2, 3)).shape
+    (2, 3)
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    if high is None:
+        low, high = 0, low
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    drawn = numpy_generator(generator).integers(low, high, shape_of("randint", (size,)))
+    return made(np.asarray(drawn).astype(dtype), requires_grad)
+
+
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: DTypeLike = np.int64, requires_grad: bool = False
+) -> Tensor:
+    """Return the integers from 0 to ``n - 1`` in random order.
+
+    Parameters
+    ----------
+    n : int
+    generator : Generator, optional
+        By default the one that `manual_seed` seeds.
+    dtype : dtype, default int64
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> sorted(tg.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    return made(numpy_generator(generator).permutation(n).astype(dtype), requires_grad)
+
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return normally distributed numbers.
+
+    Parameters
+    ----------
+    mean, std : Tensor, array or float
+        Broadcast together. They are not differentiated: write ``mean + std * randn_like(mean)`` for that.
+    size : tuple of int, optional
+        By default the broadcast shape of `mean` and `std`.
+    generator : Generator, optional
+        By default the one that `manual_seed` seeds.
+    dtype : dtype, optional
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If a standard deviation is negative.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.normal(5.0, 0.0, (2,))
+    tensor([5., 5.])
+    """
+    arrays = [np.asarray(value._data if isinstance(value, Tensor) else value) for value in (mean, std)]
+    if np.any(arrays[1] < 0):
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {arrays[1].min()}")
+    shape = np.broadcast_shapes(*(a.shape for a in arrays)) if size is None else shape_of("normal", (size,))
+    if dtype is None and any(isinstance(value, (Tensor, np.ndarray)) for value in (mean, std)):
+        dtype = np.result_type(*(v.dtype for v in (mean, std) if isinstance(v, (Tensor, np.ndarray))))
+    kind = dtype_or_default(dtype)
+    drawn = _gaussian(numpy_generator(generator), shape, kind)
+    return made((arrays[0] + arrays[1] * drawn).astype(kind), requires_grad)
+
+
+def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+    """Return ones with the given probabilities, zeros otherwise.
+
+    Parameters
+    ----------
+    input : Tensor or array
+        Probabilities.
+    generator : Generator, optional
+        By default the one that `manual_seed` seeds.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If a probability is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.bernoulli(tg.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    chance = np.asarray(input._data if isinstance(input, Tensor) else input)
+    if not np.all((chance >= 0) & (chance <= 1)):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true; bernoulli() takes probabilities")
+    return made((numpy_generator(generator).random(chance.shape) < chance).astype(chance.dtype))

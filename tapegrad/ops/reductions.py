@@ -1,0 +1,246 @@
+"""Rows: sums and means over dimensions, and whether any or all elements are nonzero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.kernels import spread_step
+from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.ops.structural import REDUCTION_SAMPLES, all_dims, reduction
+from tapegrad.plan import Plan, Step
+from tapegrad.tensor import Tensor
+
+_add: Any = np.add.reduce
+EMPTY_SAMPLES = (Sample(((0, 3),)), Sample(((0, 3),), {"dim": 0}), Sample(((2, 0),), {"dim": 0}))
+
+
+def attributes(
+    call: str, x: Tensor, dim: Any, keepdim: bool, axis: Any, keepdims: bool | None
+) -> dict[str, Any]:
+    """Return the attributes of a reduction: the dimensions as a sorted tuple, all for None and for ()."""
+    chosen = dim if axis is None else axis
+    if chosen is None or chosen == () or chosen == []:
+        dims = tuple(range(x.ndim))
+    else:
+        dims = all_dims(call, x.ndim, chosen if isinstance(chosen, (tuple, list)) else (chosen,))
+        dims = tuple(sorted(dims)) if x.ndim else ()
+    return {"dim": dims, "keepdim": bool(keepdim if keepdims is None else keepdims)}
+
+
+def kept_shape(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a reduction that keeps its dimensions.
+
+    >>> kept_shape((2, 3), (1,))
+    (2, 1)
+    """
+    return tuple(1 if place in dim else length for place, length in enumerate(shape))
+
+
+def _spread(ct: Any, shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
+    """Return the cotangent of a reduction, repeated along what was reduced."""
+    return xp.expand(xp.reshape(ct, kept_shape(shape, dim)), shape)
+
+
+def count_of(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
+    """Return how many elements one of the result is made of."""
+    count = 1
+    for place in dim:
+        count *= shape[place]
+    return count
+
+
+def _sum_forward(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: np.dtype | None) -> Any:
+    axis = dim if len(dim) < x.ndim else None  # None is 0.1 µs faster
+    return _add(x, axis=axis, dtype=dtype, keepdims=keepdim)
+
+
+def _spread_step(plan: Plan, operand: int) -> Step:
+    return spread_step(plan, kept_shape(plan.layouts[0].shape, plan.attrs["dim"]))
+
+
+@reduction(
+    "sum", _sum_forward, lambda ct, x_shape, dim: _spread(ct, x_shape, dim), _spread_step,
+    attrs=("dim", "keepdim", "dtype"),
+    oracle=lambda x, dim=None, keepdim=False: np.sum(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+    samples=(*REDUCTION_SAMPLES, *EMPTY_SAMPLES),
+)  # fmt: skip
+def sum(
+    input: Tensor,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> dict[str, Any]:
+    """Sum of the elements, over all dimensions or over some.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    dim : int or tuple of int, optional
+        Dimensions to sum over; default all.
+    keepdim : bool
+        Keep them, with length 1.
+    dtype : dtype, optional
+        To sum in; default that of `input`, and int64 for integers and bool.
+    axis, keepdims
+        NumPy's names of `dim` and `keepdim`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Notes
+    -----
+    Derivative: 1 for each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> tg.sum(x, dim=0).tolist()
+    [4.0, 6.0]
+    >>> tg.sum(x).backward()
+    >>> x.grad.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    chosen = np.dtype(dtype) if dtype is not None else None
+    if chosen is None and input.dtype.kind in "biu":
+        chosen = np.dtype(np.int64)
+    return {**attributes("sum", input, dim, keepdim, axis, keepdims), "dtype": chosen}
+
+
+def _mean_forward(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: np.dtype | None) -> Any:
+    total = _sum_forward(x, dim, keepdim, dtype)
+    count = count_of(x.shape, dim)
+    return total / count if count else total + np.nan  # NumPy would warn of 0 / 0
+
+
+def _mean_step(plan: Plan, operand: int) -> Step:
+    shape, dim = plan.layouts[0].shape, plan.attrs["dim"]
+    return spread_step(plan, kept_shape(shape, dim), 1 / (count_of(shape, dim) or 1))
+
+
+@reduction(
+    "mean", _mean_forward, lambda ct, x_shape, dim: _spread(ct / (count_of(x_shape, dim) or 1), x_shape, dim),
+    _mean_step,
+    attrs=("dim", "keepdim", "dtype"),
+    oracle=lambda x, dim=None, keepdim=False: np.mean(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+)  # fmt: skip
+def mean(
+    input: Tensor,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> dict[str, Any]:
+    """Mean of the elements, over all dimensions or over some; nan of no elements.
+
+    Parameters
+    ----------
+    input : Tensor or array
+        Of a floating point or complex dtype.
+    dim : int or tuple of int, optional
+        Dimensions to average over; default all.
+    keepdim : bool
+        Keep them, with length 1.
+    dtype : dtype, optional
+        To compute in; needed for integers.
+    axis, keepdims
+        NumPy's names of `dim` and `keepdim`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+    RuntimeError
+        If `input` is of an integer dtype and no `dtype` is given.
+
+    Notes
+    -----
+    Derivative: :math:`1/n` for each of the :math:`n` elements.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0, 6.0, 7.0], requires_grad=True)
+    >>> tg.mean(x).backward()
+    >>> x.grad.tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    chosen = np.dtype(dtype) if dtype is not None else None
+    if (chosen or input.dtype).kind not in "fc":
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {chosen or input.dtype}; pass dtype='float64'"
+        )
+    return {**attributes("mean", input, dim, keepdim, axis, keepdims), "dtype": chosen}
+
+
+def _no_step(plan: Plan, operand: int) -> None:
+    """Return nothing: the row is not differentiable."""
+
+
+@reduction(
+    "any", lambda x, dim, keepdim: np.logical_or.reduce(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
+    oracle=lambda x, dim=None, keepdim=False: np.any(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+)  # fmt: skip
+def any(
+    input: Tensor,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> dict[str, Any]:
+    """Whether an element is nonzero, over all dimensions or over some; False if there is no element.
+
+    Arguments and errors are those of `sum`; the result is bool and has no gradient.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.any(tg.tensor([[0.0, 1.0], [0.0, 0.0]]), dim=1).tolist()
+    [True, False]
+    """
+    return attributes("any", input, dim, keepdim, axis, keepdims)
+
+
+@reduction(
+    "all", lambda x, dim, keepdim: np.logical_and.reduce(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
+    oracle=lambda x, dim=None, keepdim=False: np.all(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+)  # fmt: skip
+def all(
+    input: Tensor,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> dict[str, Any]:
+    """Whether all elements are nonzero, over all dimensions or over some; True if there is none.
+
+    Arguments and errors are those of `sum`; the result is bool and has no gradient.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.all(tg.tensor([[0.0, 1.0], [2.0, 3.0]]), dim=1).tolist()
+    [False, True]
+    """
+    return attributes("all", input, dim, keepdim, axis, keepdims)

@@ -1,0 +1,118 @@
+"""Creation: sequences of values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.ops.creation import dtype_or_default, made
+from tapegrad.tensor import Tensor
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return the values from `start` (0 if only one is given) up to and without `end`, `step` apart.
+
+    Parameters
+    ----------
+    start, end, step : number
+    dtype : dtype, optional
+        By default int64 if all three are integers, otherwise the default dtype.
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the step is 0 or leads away from `end`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.arange(3)
+    tensor([0, 1, 2])
+    >>> tg.arange(0.0, 1.0, 0.25)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500])
+    """
+    if end is None:
+        start, end = 0, start
+    start, end, step = (value.item() if hasattr(value, "item") else value for value in (start, end, step))
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError(f"upper bound and lower bound inconsistent with step sign: arange({start}, {end}, {step})")
+    whole = all(isinstance(value, int) for value in (start, end, step))
+    dtype = np.dtype(np.int64) if whole and dtype is None else dtype_or_default(dtype)
+    # NumPy's arange steps by (start + step) - start, whose rounding error grows with the index.
+    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    return made((start + np.arange(count) * step).astype(dtype), requires_grad)
+
+
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return evenly spaced values from `start` to `end`, both included.
+
+    Parameters
+    ----------
+    start, end : number
+    steps : int
+        How many values.
+    dtype : dtype, optional
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, but linspace() got {steps}")
+    return made(np.linspace(float(start), float(end), steps).astype(dtype_or_default(dtype)), requires_grad)
+
+
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return `base` to the power of evenly spaced values from `start` to `end`, both included.
+
+    Parameters
+    ----------
+    start, end : number
+        Exponents.
+    steps : int
+        How many values.
+    base : float
+    dtype : dtype, optional
+    requires_grad : bool
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    values = np.power(base, np.linspace(float(start), float(end), steps))
+    return made(values.astype(dtype_or_default(dtype)), requires_grad)

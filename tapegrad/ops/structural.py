@@ -1,0 +1,263 @@
+"""The families of rows that have one operand and attributes: reductions and movements; here is their recording path.
+
+A public function is written as what is its own: it checks its arguments and returns the row's attributes. The
+decorators `reduction` and `movement` make the row and turn it into the function that computes and records.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec
+
+import numpy as np
+
+from tapegrad import errors, modes
+from tapegrad.ops.elementwise import _publish
+from tapegrad.ops.record import as_operand, new_plan
+from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp
+from tapegrad.plan import Plan, Step
+from tapegrad.tape import MEMORY, pack_unary, recorder
+from tapegrad.tensor import Tensor
+
+P = ParamSpec("P")
+Attributes = Callable[Concatenate[Tensor, P], dict[str, Any]]
+Function = Callable[Concatenate[Any, P], Tensor]
+
+_new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
+_MAX_PLANS = 16384  # of one row; a program with more layouts and arguments than that starts over
+
+REDUCTION_SAMPLES = (
+    Sample(((),)),
+    Sample(((),), {"dim": -1}),
+    Sample(((3,),)),
+    Sample(((2, 3),), {"dim": 0}),
+    Sample(((2, 3),), {"dim": -1, "keepdim": True}),
+    Sample(((2, 3, 4),), {"dim": (0, -1)}),
+    Sample(((2, 3, 2, 2),), {"dim": (1, 3), "keepdim": True}),
+)
+
+
+def reduction(
+    name: str,
+    forward: Callable[..., Any],
+    vjp: Vjp,
+    step: Callable[[Plan, int], Step | None],
+    *,
+    oracle: Callable[..., Any],
+    attrs: tuple[str, ...] = ("dim", "keepdim"),
+    samples: Sequence[Sample] = REDUCTION_SAMPLES,
+    special: Mapping[Any, Any] | None = None,
+) -> Callable[[Attributes[P]], Function[P]]:
+    """Make the row of a function that reduces operand ``x`` over the dimensions ``dim``, a sorted tuple.
+
+    Parameters
+    ----------
+    name : str
+    forward : callable
+        From the operand and, by name, the attributes.
+    vjp, step, oracle, attrs, samples, special
+        As in `Row`; the oracle takes the arguments of the public function.
+    """
+
+    def decorate(attributes: Attributes[P]) -> Function[P]:
+        row = Row(
+            name=name,
+            operands=("x",),
+            forward=forward,
+            vjp=(vjp,),
+            family="reduction",
+            step=step,
+            attrs=attrs,
+            oracle=oracle,
+            special=special or {},
+            samples=samples,
+            errors=(
+                ErrorSample(
+                    lambda: row_call(row)(np.ones(3), dim=1),
+                    IndexError,
+                    "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+                ),
+            ),
+        )
+        return _recorder(row, attributes)
+
+    return decorate
+
+
+def movement(
+    name: str,
+    forward: Callable[..., Any],
+    vjp: Vjp,
+    step: Callable[[Plan, int], Step | None],
+    *,
+    oracle: Callable[..., Any],
+    attrs: tuple[str, ...] = (),
+    samples: Sequence[Sample],
+    errors: Sequence[ErrorSample] = (),
+) -> Callable[[Attributes[P]], Function[P]]:
+    """Make the row of a function that moves the elements of operand ``x`` and computes nothing.
+
+    Parameters
+    ----------
+    name : str
+    forward : callable
+        From the operand, always an array, and, by name, the attributes. A view where that is possible.
+    vjp, step, oracle, attrs, samples, errors
+        As in `Row`; the oracle takes the arguments of the public function.
+    """
+
+    def decorate(attributes: Attributes[P]) -> Function[P]:
+        row = Row(
+            name=name,
+            operands=("x",),
+            forward=forward,
+            vjp=(vjp,),
+            family="movement",
+            step=step,
+            attrs=attrs,
+            oracle=oracle,
+            samples=samples,
+            errors=errors,
+        )
+        return _recorder(row, attributes)
+
+    return decorate
+
+
+def row_call(row: Row) -> Callable[..., Tensor]:
+    """Return the public function of a row."""
+    from tapegrad.ops.row import xp
+
+    call: Callable[..., Tensor] = getattr(xp, row.name)
+    return call
+
+
+def _recorder(row: Row, attributes: Attributes[P]) -> Function[P]:
+    """Return the public function: `attributes` says what it takes, the row what it does."""
+    known: dict[Any, Plan] = {}  # by layout and arguments as they are given
+    of_views = row.family == "movement"
+
+    def record_new(input: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        x = as_operand(input, row.name, "input", 1)
+        if of_views or x._layout.weak:
+            x._array()  # for a view to share its memory
+        attrs = attributes(x, *args, **kwargs)
+        plan, out = plan_for(row, x, attrs)
+        arguments = (*args, *kwargs.values())
+        if input.__class__ is Tensor and all(map(_is_plain, arguments)):
+            if len(known) >= _MAX_PLANS:
+                known.clear()
+            known[plan.layouts[0], args, *kwargs.items()] = plan
+        return record(plan, x, out)
+
+    def call(input: Any, *args: P.args, **kwargs: P.kwargs) -> Tensor:
+        if input.__class__ is Tensor and not modes.disabled:
+            try:
+                plan = known.get((input._layout, args, *kwargs.items()))
+            except TypeError:  # a list
+                plan = None
+            if plan is not None:
+                return record(plan, input, plan.forward(input._data, **plan.attrs))
+        return record_new(input, args, kwargs)
+
+    signature = inspect.signature(attributes)
+    functools.update_wrapper(call, attributes)
+    del call.__wrapped__  # type: ignore[attr-defined]
+    call.__signature__ = signature.replace(return_annotation="Tensor")  # type: ignore[attr-defined]
+    return _publish(call, row, inspect.getdoc(attributes) or "")
+
+
+def _is_plain(argument: Any) -> bool:
+    if isinstance(argument, tuple):
+        return all(map(_is_plain, argument))
+    return argument is None or argument is Ellipsis or isinstance(argument, (int, str, np.dtype, type))
+
+
+def plan_for(row: Row, x: Tensor, attrs: dict[str, Any]) -> tuple[Plan, Any]:
+    """Return the plan of a row with one operand, and the data of the result."""
+    layout = x._layout if modes.is_grad_enabled() else x._layout.plain
+    key = (layout, *attrs.values())
+    plan: Plan | None = row.plans.get(key)
+    if plan is not None:
+        return plan, plan.forward(x._data, **attrs)
+    plan, out = new_plan(row, (layout,), [x._data], attrs)
+    if len(row.plans) >= _MAX_PLANS:
+        row.plans.clear()
+    row.plans[key] = plan
+    return plan, out
+
+
+def record(plan: Plan, x: Tensor, out: Any) -> Tensor:
+    """Return the result of a row with one operand as a tensor, recorded where its plan says so.
+
+    What `record.finish` does, written out for one operand: half of the time goes here.
+    """
+    result = _new(Tensor)
+    result._data, result._layout, result._grad = out, plan.result, None
+    if not plan.records:
+        result._handle, result._slot = None, 0
+        return result
+    page = recorder.page
+    try:
+        slot = page.free.pop()
+    except IndexError:
+        page, slot = recorder.turn_page()
+    save = plan.save
+    if save == 0:
+        handle = [slot, page, plan, x._handle]
+    elif save == 3:
+        handle = [slot, page, plan, x._handle, x._data, out]
+    else:
+        handle = [slot, page, plan, x._handle, x._data if save == 1 else out]
+    result._handle, result._slot = handle, slot
+    pack_unary(MEMORY, slot, plan.address, id(handle), x._slot)
+    return result
+
+
+# Dimensions ------------------------------------------------------------------------------------------------------
+
+
+def one_dim(call: str, ndim: int, dim: Any) -> int:
+    """Return a dimension counted from the front.
+
+    Raises
+    ------
+    IndexError
+        If the tensor does not have it.
+    """
+    place = int(dim)
+    bound = max(ndim, 1)  # a tensor without dimensions takes 0 and -1
+    if not -bound <= place < bound:
+        raise errors.dim_out_of_range(call, ndim, place)
+    return place % bound
+
+
+def all_dims(call: str, ndim: int, dims: Iterable[Any]) -> tuple[int, ...]:
+    """Return several dimensions counted from the front, in the given order.
+
+    Raises
+    ------
+    IndexError
+        If the tensor does not have one.
+    RuntimeError
+        If one is named twice.
+    """
+    found = tuple(one_dim(call, ndim, dim) for dim in dims)
+    for dim in found:
+        if found.count(dim) > 1:
+            raise RuntimeError(
+                f"dim {dim} appears multiple times in the list of dims of {call}: {list(found)}"
+            )
+    return found
+
+
+def sizes(first: Any, rest: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return sizes given as one tuple or as several numbers.
+
+    >>> sizes((2, 3), ()), sizes(2, (3,))
+    ((2, 3), (2, 3))
+    """
+    values = first if isinstance(first, (tuple, list)) and not rest else (first, *rest)
+    return tuple(value.__index__() for value in values)
