@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from tapegrad import modes
 from tapegrad.tape import FIRST_OPERAND, SLOT, STOP, Handle, Leaf, set_flag
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def run_table(table: dict[int, Callable[..., Any]], ct: Tensor) -> Tensor:
             )
         if result.dtype != ct.dtype:
             raise RuntimeError(f"hook '{name}' has changed the type of value (was {ct.dtype} got {result.dtype})")
-        ct = result
+        ct = result if modes.is_grad_enabled() else result.detach()  # a graph counts under create_graph only
     return ct
 
 

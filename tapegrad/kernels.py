@@ -7,6 +7,7 @@ Broadcasting is a step of 0; the sweep iterates over the outer dimensions.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +90,11 @@ def _loop_3(rule: Any, types: Any, casts: Any, steps: Any) -> Callable[..., int]
         for i in range(load(block, 1)):
             x, y, z = load_at(a, i * step0, d0), load_at(b, i * step1, d1), load_at(c, i * step2, d2)
             value = rule(c0(x), c1(y), c2(z))
-            before = load_at(out, i * step, target) if accumulate else type_zero
+            before = load_at(out, i * step, target) if accumulate else kind(0)
             store_at(out, i * step, before + value, target)
         return 0
 
-    type_zero = np.dtype(target).type(0)
+    kind = np.dtype(target).type
     return kernel
 
 
@@ -113,11 +114,11 @@ def _loop_4(rule: Any, types: Any, casts: Any, steps: Any) -> Callable[..., int]
         for i in range(load(block, 1)):
             x, y = c0(load_at(a, i * step0, d0)), c1(load_at(b, i * step1, d1))
             z, w = c2(load_at(c, i * step2, d2)), c3(load_at(d, i * step3, d3))
-            before = load_at(out, i * step, target) if accumulate else type_zero
+            before = load_at(out, i * step, target) if accumulate else kind(0)
             store_at(out, i * step, before + rule(x, y, z, w), target)
         return 0
 
-    type_zero = np.dtype(target).type(0)
+    kind = np.dtype(target).type
     return kernel
 
 
@@ -275,11 +276,16 @@ def loop_step(
     for dim in range(outer):
         dims.extend(own[dim] for own in steps)
 
-    def address() -> int:
-        function = _LOOPS[len(operands)](rule, types, casts, pattern)
-        return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
-
+    address = functools.partial(_loop_address, name, rule, types, casts, pattern)
     return Step(address, np.array(dims, dtype=np.int64), [source for source, _, _ in operands], **kwargs)
+
+
+@functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
+def _loop_address(
+    name: str, rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[Any, ...], steps: tuple[int, ...]
+) -> int:
+    function = _LOOPS[len(casts)](rule, types, casts, steps)
+    return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 
 def elementwise_step(plan: Plan, operand: int) -> Step | None:
@@ -303,6 +309,11 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
     target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
     name = f"{plan.name}-{plan.row.operands[operand]}"
     return loop_step(name, rule, shape, operands, target, casts=casts, **extra)
+
+
+@functools.cache
+def _sum_address(dtype: str, wide: str) -> int:
+    return cache.address_of(f"sum-{dtype}", _sum_kernel(dtype, wide))
 
 
 def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], np.ndarray]:
@@ -335,16 +346,13 @@ def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tu
         dims.extend(pair)
     wide = "complex128" if dtype.kind == "c" else "float64"
 
-    def address() -> int:
-        return cache.address_of(f"sum-{dtype.name}", _sum_kernel(dtype.name, wide))
-
-    return address, np.array(dims, dtype=np.int64)
+    return functools.partial(_sum_address, dtype.name, wide), np.array(dims, dtype=np.int64)
 
 
 def identity_step(
     shape: Sequence[int], source: tuple[tuple[int, int], str, Sequence[int]], target: Layout, **kwargs: Any
 ) -> Step:
-    """Return the step that copies or adds a strided source, given as (source, dtype, strides), to a contiguous target."""
+    """Return the step that copies or adds a source, given as (source, dtype, strides), to a contiguous target."""
     strides = contiguous_strides(target.shape, target.dtype.itemsize)
     return loop_step("identity", _identity, shape, [source], (target.dtype.name, strides), **kwargs)
 
@@ -364,8 +372,8 @@ def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
     ct = contiguous_strides(result.shape, own.dtype.itemsize)
     offset = part.ctypes.data - whole.ctypes.data if part.size else 0
     operands = [((CT, 0), result.dtype.name, ct)]
-    overlapping = part.size and any(step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True))
-    assert not overlapping, "expand brings its own step"
+    overlapping = any(step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True))
+    assert not overlapping or not part.size, "expand brings its own step"  # NumPy's strides without elements are 0
     return loop_step(
         "identity", _identity, result.shape, operands, (own.dtype.name, part.strides),
         partial=part.size != whole.size, offset=offset,

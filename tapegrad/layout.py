@@ -102,11 +102,13 @@ def intern(
     return layout
 
 
-def layout_of(value: np.ndarray | np.generic) -> Layout:
-    """Return the plain layout of an array or of a NumPy scalar."""
+def layout_of(value: np.ndarray | np.generic | complex) -> Layout:
+    """Return the plain layout of an array, of a NumPy scalar, or of a Python number."""
     if isinstance(value, np.ndarray):
         return intern(value.shape, value.strides, value.dtype)
-    return intern((), (), value.dtype, inline=True)
+    if isinstance(value, np.generic):
+        return intern((), (), value.dtype, inline=True)
+    return intern((), (), np.dtype(type(value)), inline=True, weak=True)
 
 
 # Python numbers as operands.  An int is turned into a float before it is recorded, so one layout serves both.

@@ -4,11 +4,11 @@ An entry names its plan, so neither the recording path nor the sweep looks at a 
 operand that wants a gradient, say which kernel turns the cotangent of the result into the operand's, with which
 residuals and strides.  They are made when a sweep first meets the plan; compiled code reads them as integers.
 
-    plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON   4... address of each step
-    step words   0 kernel   1 second kernel, which sums a broadcast operand's cotangent, or 0
-                 2 size class, 3 bytes of the operand's cotangent   4 it must be zeroed first   5 byte offset in it
-                 6 dims of the kernel   7 dims of the second   8 size class of the buffer between them
-                 9 number of sources   10... two words for each: where it is found, and there
+    plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON, PENDING   4... address of each step
+    step words   0 kernel   1 its dims   2 size class of the operand's cotangent   3 whether one of 5 to 9 is not 0
+                 4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
+                 7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
+                 10 number of sources   11... each source: where it is found (2 bits), and there
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tapegrad.ops.row import Row
 
 ARITY, RESULT_CLASS, RESULT_BYTES, STATE, STEPS = 0, 1, 2, 3, 4
-READY, PYTHON = 1, 2  # of the word STATE
-KERNEL, SUM_KERNEL, TARGET_CLASS, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5
-DIMS, SUM_DIMS, BETWEEN_CLASS, N_SOURCES, SOURCES = 6, 7, 8, 9, 10
+READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
+KERNEL, DIMS, TARGET_CLASS, SPECIAL, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
+SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES, SOURCES = 7, 8, 9, 10, 11
 
 # Where a source of a kernel is found: the cotangent (plus bytes), a residual (position in the handle) that is an array
 # or a scalar object, or a constant's address.
@@ -155,17 +155,18 @@ class Plan:
                 if self.wants(operand):
                     python_operands.append(operand)
                 continue
-            words = np.zeros(SOURCES + 2 * len(step.sources), dtype=np.int64)
-            words[KERNEL] = step.kernel()
+            words = np.zeros(SOURCES + len(step.sources), dtype=np.int64)
             layout = self.layouts[operand]
-            words[TARGET_CLASS : OFFSET + 1] = buffer_class(layout.nbytes), layout.nbytes, step.partial, step.offset
-            words[DIMS] = step.dims.ctypes.data
+            words[KERNEL], words[DIMS] = step.kernel(), step.dims.ctypes.data
+            words[TARGET_CLASS], words[TARGET_BYTES] = buffer_class(layout.nbytes), layout.nbytes
+            words[PARTIAL], words[OFFSET] = step.partial, step.offset
             if step.total is not None:
                 kernel, dims = step.total
                 words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
                 words[BETWEEN_CLASS] = buffer_class(step.between)
+            words[SPECIAL] = words[PARTIAL:BETWEEN_CLASS].any()
             words[N_SOURCES] = len(step.sources)
-            words[SOURCES:] = np.array(step.sources, dtype=np.int64).ravel()
+            words[SOURCES:] = [value << 2 | place for place, value in step.sources]
             addresses.append(words.ctypes.data)
             kept.append((step, words))
         self._steps = kept

@@ -53,7 +53,10 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> dict[int, Tensor]:
                 value = cotangent_of_operand(handle, operand, ct, differentiable=True)
                 if value is not None:
                     cts[touched] = xp.add(cts[touched], value) if touched in cts else value
-        finished.update({slots[number]: ct for number, ct in cts.items()})
+        inputs = {handle[SLOT]: handle for handle in sweep.inputs or () if isinstance(handle, list)}
+        for number, ct in cts.items():  # of leaves, and of inputs that did not run
+            slot = slots[number]
+            finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs else ct
     return finished
 
 

@@ -21,6 +21,7 @@ from tapegrad.modes import no_grad
 from tapegrad.ops.rules import cotangent_of_operand
 from tapegrad.plan import plans_by_address, size_classes
 from tapegrad.tape import (
+    CONSUMED,
     HANDLE,
     PLAN_OBJECT,
     SLOT,
@@ -113,6 +114,11 @@ class Workspace:
             self.resize(_FIRST_CAPACITY)
 
 
+def is_aligned(array: np.ndarray) -> bool:
+    """Whether the low bits of an array's address are 0: the walk keeps flags there."""
+    return array.base is None or (array.dtype.alignment >= 8 and array.flags.aligned)
+
+
 _idle: list[Workspace] = []
 _running: list[set[int]] = []  # the leaves whose gradients each running sweep writes to
 _to_empty: list[Handle] = []  # handles that a sweep in another thread may still read
@@ -145,7 +151,7 @@ class Sweep:
     ) -> None:
         self.call, self.handles, self.inputs, self.retain = call, handles, inputs, retain
         # A root that another root was computed from gets more added to it; then its seed must be ours.
-        self.seeds = [seed.copy() for seed in seeds] if len(seeds) > 1 else list(seeds)
+        self.seeds = [seed.copy() if len(seeds) > 1 or not is_aligned(seed) else seed for seed in seeds]
         self.workspace = _idle.pop() if _idle else Workspace()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
@@ -184,7 +190,8 @@ class Sweep:
         if status == walk.GROW:
             self.workspace.resize(4 * state[walk.CAPACITY])
         elif status == walk.MISSING:
-            plans_by_address[problem].prepare()
+            for address in self.workspace.arrays[walk.USES_AT][: state[walk.N_MISSING]].tolist():
+                plans_by_address[address].prepare()
         elif status == walk.CHANGED:
             self._check_versions()
             state[walk.WRITE_SEQUENCE] = 0
@@ -215,10 +222,16 @@ class Sweep:
         for number in arrays[walk.ORDER_AT][: state[walk.N_ORDER]].tolist():
             yield object_at(read_entry(slots[number])[HANDLE]) if number >= 0 else None
 
+    def undo(self) -> None:
+        """Undo what `find` changed: the entries are not consumed."""
+        for handle in self.order() if self.handles and not self.retain else ():
+            if handle is not None:
+                clear_flag(handle[SLOT], CONSUMED)
+
     def met_consumed(self) -> str | None:
         """Return the name of a consumed entry that the walk met and did not go through."""
         state = self.workspace.state
-        return describe(state[walk.PROBLEM]) if state[walk.MET_CONSUMED] else None
+        return describe(state[walk.PROBLEM]) if self.handles and state[walk.MET_CONSUMED] else None
 
     def reached(self) -> set[int]:
         """Return the slots of all entries and leaves that the walk touched."""
@@ -286,10 +299,11 @@ class Sweep:
             return ct
         value = from_array(ct.copy())
         if hooks is not None:
-            before = value
-            value = hooks.run(value)
-            if value is not before:
-                ct = self._replace(number, np.ascontiguousarray(value._array()))
+            with no_grad():
+                value = hooks.run(value)
+            if hooks.table:
+                array = np.ascontiguousarray(value._array())
+                ct = self._replace(number, array if is_aligned(array) else array.copy())
         if captured:
             self.captured[handle[SLOT]] = value
         return ct

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _default_dtype = np.dtype(np.float64)
 _DTYPES = ("float32", "float64", "complex64", "complex128", "bool", "int8", "int16", "int32", "int64", "uint8")
+_ALLOWED = frozenset(map(np.dtype, _DTYPES))
 
 
 def default_dtype() -> np.dtype:
@@ -220,6 +222,22 @@ class Tensor:
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.numel() == 1 and self.ndim == 0 else repr(self)
 
+    # --- copies --------------------------------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+                "Use clone(), which is recorded, or detach() first."
+            )
+        twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad)
+        twin._grad = copy.deepcopy(self._grad, memo)
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What pickle and copy.copy make is a leaf, as in PyTorch.
+        return _rebuilt, (self._array(), self.requires_grad)
+
     # --- gradients ---------------------------------------------------------------------------------------------------
 
     @property
@@ -393,8 +411,9 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """An alias of the data that is not recorded."""
-        return self.detach()
+        """An alias of the data that is not recorded, and whose writes are not noticed; `detach` notices them."""
+        # Behind a memoryview the memory is another storage, with its own version.
+        return from_array(np.asarray(memoryview(self._array())))
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -437,9 +456,15 @@ def from_array(array: np.ndarray) -> Tensor:
     return result
 
 
+def _rebuilt(array: np.ndarray, requires_grad: bool) -> Tensor:
+    result = from_array(array)
+    result._require(requires_grad, "O")
+    return result
+
+
 def check_dtype(dtype: np.dtype) -> None:
     """Raise TypeError unless a tensor can have this dtype."""
-    if dtype.name not in _DTYPES or not dtype.isnative:
+    if dtype not in _ALLOWED:
         raise TypeError(
             f"can't make a tensor of dtype {dtype}; the supported types are {', '.join(_DTYPES)}. Convert the array first"
         )

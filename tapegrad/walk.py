@@ -25,10 +25,11 @@ from tapegrad.plan import (
     N_SOURCES,
     OFFSET,
     PARTIAL,
+    PENDING,
     PYTHON,
-    READY,
     RESULT_CLASS,
     SOURCES,
+    SPECIAL,
     STATE,
     STEPS,
     SUM_DIMS,
@@ -58,10 +59,10 @@ from tapegrad.tape import (
 N_ROOTS, ONLY_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE = range(5)
 STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES = range(5, 12)
 # What the walk tells: counts, the entry or plan that it could not go on with, and the bytes that it needs.
-N_IDS, N_ORDER, N_EDGES, N_LEAVES, N_PAGES, PROBLEM, MET_CONSUMED, NEED = range(12, 20)
+N_IDS, N_ORDER, N_EDGES, N_LEAVES, N_PAGES, N_MISSING, PROBLEM, MET_CONSUMED = range(12, 20)
 # The arrays of the workspace, and their lengths.
-CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(20, 28)
-EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(28, 34)
+NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(20, 29)
+EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(29, 35)
 WORKSPACE_WORDS: Final = 40
 
 # Statuses.
@@ -125,12 +126,14 @@ def visit(state: int, slot: int) -> int:
         put(state, MET_CONSUMED, 1)
         if not only_inputs:
             return FREED
-        if get(slot, FLAGS) & WANTED == 0:
-            put(get(state, CTS_AT), number, UNWANTED)
+        put(get(state, CTS_AT), number, CAPTURED if get(slot, FLAGS) & WANTED else UNWANTED)
         return OK
-    if get(plan, STATE) & READY == 0:
-        put(state, PROBLEM, plan)
-        return MISSING
+    if get(plan, STATE) == 0:
+        # Noted once; find() takes the mark away again.
+        missing = get(state, N_MISSING)
+        put(get(state, USES_AT), missing, plan)
+        put(state, N_MISSING, missing + 1)
+        put(plan, STATE, PENDING)
     arity = get(plan, ARITY)
     edge = get(state, N_EDGES)
     if edge + arity > get(state, EDGE_CAPACITY):
@@ -207,7 +210,7 @@ def find(state: int, _: int, __: int) -> int:
 
     Nothing is changed unless the status is OK. Then the entries that will run are consumed, unless RETAIN.
     """
-    for word in range(N_IDS, NEED + 1):
+    for word in range(N_IDS, MET_CONSUMED + 1):
         put(state, word, 0)
     status = OK
     roots = get(state, ROOTS_AT)
@@ -223,6 +226,10 @@ def find(state: int, _: int, __: int) -> int:
     slots = get(state, SLOTS_AT)
     order = get(state, ORDER_AT)
     count = get(state, N_ORDER)
+    for missing in range(get(state, N_MISSING)):
+        put(get(get(state, USES_AT), missing), STATE, 0)
+        if status == OK:
+            status = MISSING
     if status == OK and get(state, ONLY_INPUTS):
         prune(state)
     if status == OK and count > 0:
@@ -302,36 +309,32 @@ def iterate(kernel: int, args: int, count: int, dims: int, accumulate: int) -> N
             dim = dim - 1 if turned else -1
 
 
-def run_step(state: int, slot: int, step: int, ct: int, number: int, target: int) -> int:
-    """Run the kernels that bring a cotangent to one operand's; 0 if memory is needed first."""
-    cts = get(state, CTS_AT)
-    if target & ~FLAG_BITS == 0:
-        buffer = allocate(state, get(step, TARGET_CLASS))
-        if buffer == 0:
-            return 0
-        target |= buffer
-        put(cts, number, target)
+def find_sources(step: int, args: int, ct: int, items: int) -> int:
+    """Put the addresses of a step's sources into the arguments of its kernel; return their number."""
+    count = get(step, N_SOURCES)
+    for source in range(count):
+        code = get(step, SOURCES + source)
+        kind, value = code & 3, code >> 2
+        if kind == CT:
+            address = ct + value
+        elif kind == ARRAY:
+            address = get(get(items, value), DATA)
+        elif kind == INLINE:
+            address = get(items, value) + OBJECT_HEADER
+        else:
+            address = value
+        put(args, source, address)
+    return count
+
+
+def run_special(state: int, step: int, args: int, count: int, buffer: int, accumulate: int) -> int:
+    """Run a step that sums over what was broadcast, or writes to a part; 0 if memory is needed first."""
     summing = get(step, SUM_KERNEL)
     between = 0
     if summing != 0:
         between = allocate(state, get(step, BETWEEN_CLASS))
         if between == 0:
             return 0
-    args = stack(256)
-    items = get(get(slot, HANDLE), LIST_ITEMS)
-    count = get(step, N_SOURCES)
-    for source in range(count):
-        kind, value = get(step, SOURCES + 2 * source), get(step, SOURCES + 2 * source + 1)
-        if kind == CT:
-            put(args, source, ct + value)
-        elif kind == ARRAY:
-            put(args, source, get(get(items, value), DATA))
-        elif kind == INLINE:
-            put(args, source, get(items, value) + OBJECT_HEADER)
-        else:
-            put(args, source, value)
-    accumulate = target & WRITTEN
-    buffer = target & ~FLAG_BITS
     zero_first = get(step, PARTIAL) if summing == 0 else get(get(step, SUM_DIMS), 0)
     if accumulate == 0 and zero_first != 0:
         memset(buffer, get(step, TARGET_BYTES))
@@ -349,7 +352,27 @@ def run_step(state: int, slot: int, step: int, ct: int, number: int, target: int
         count = 1
         iterate(summing, args, count + 1, get(step, SUM_DIMS), accumulate)
         give_back(state, get(step, BETWEEN_CLASS), between)
-    put(cts, number, target | WRITTEN)
+    return 1
+
+
+def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: int) -> int:
+    """Bring a cotangent to the one operand whose own stands at `target_at`; 0 if memory is needed first."""
+    target = get(target_at, 0)
+    if target & ~FLAG_BITS == 0:
+        fresh = allocate(state, get(step, TARGET_CLASS))
+        if fresh == 0:
+            return 0
+        target |= fresh
+        put(target_at, 0, target)
+    buffer, accumulate = target & ~FLAG_BITS, target & WRITTEN
+    count = find_sources(step, args, ct, items)
+    if get(step, SPECIAL) != 0:
+        if run_special(state, step, args, count, buffer, accumulate) == 0:
+            return 0
+    else:
+        put(args, count, buffer)
+        iterate(get(step, KERNEL), args, count + 1, get(step, DIMS), accumulate)
+    put(target_at, 0, target | WRITTEN)
     return 1
 
 
@@ -381,6 +404,7 @@ def sweep(state: int, _: int, __: int) -> int:
     cts, order, starts = get(state, CTS_AT), get(state, ORDER_AT), get(state, STARTS_AT)
     edges, slots = get(state, EDGES_AT), get(state, SLOTS_AT)
     first = get(state, OPERAND)
+    args = stack(256)
     for position in range(get(state, POSITION), get(state, N_ORDER)):
         number = get(order, position)
         if number < 0:
@@ -393,14 +417,17 @@ def sweep(state: int, _: int, __: int) -> int:
             put(state, OPERAND, 0)
             return STOPPED
         if ct & WRITTEN:
-            edge = get(starts, position)
+            edge = edges + 8 * get(starts, position)
+            items = get(get(slot, HANDLE), LIST_ITEMS)
             for operand in range(first, get(plan, ARITY)):
-                touched = get(edges, edge + operand)
+                touched = get(edge, operand)
                 step = get(plan, STEPS + operand)
                 if touched < 0 or step == 0:
                     continue
-                target = get(cts, touched)
-                if target != UNWANTED and run_step(state, slot, step, ct & ~FLAG_BITS, touched, target) == 0:
+                target_at = cts + 8 * touched
+                if get(target_at, 0) == UNWANTED:
+                    continue
+                if run_step(state, items, step, ct & ~FLAG_BITS, target_at, args) == 0:
                     put(state, POSITION, position)
                     put(state, OPERAND, operand)
                     put(state, RESUMED, position)

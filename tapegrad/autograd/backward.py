@@ -11,10 +11,11 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.autograd.roots import as_sequence, check_roots, seed_array, zeros_of
 from tapegrad.hooks import run_table
+from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.record import constant
 from tapegrad.ops.row import xp
 from tapegrad.recorded import run_recorded
-from tapegrad.sweep import Sweep, is_busy
+from tapegrad.sweep import Sweep, is_aligned, is_busy
 from tapegrad.tape import SLOT, Handle, Leaf, leaves, slot_of
 from tapegrad.tensor import Tensor, from_array
 from tapegrad.walk import BORROWED, WRITTEN
@@ -77,8 +78,9 @@ def backward(
     retain = create_graph if retain_graph is None else bool(retain_graph)
     found = _Run("backward()", roots, chosen, retain, create_graph, accumulate=True).results
     for tensor in chosen or ():
-        if isinstance(tensor._handle, list) and tensor._handle[SLOT] in found:
-            accumulate(tensor, found[tensor._handle[SLOT]])
+        if isinstance(tensor._handle, list) and tensor._handle[SLOT] in found and not tensor.retains_grad:
+            accumulate(tensor, found[tensor._handle[SLOT]], create_graph)
+            tensor.retain_grad()
 
 
 def grad(
@@ -205,6 +207,7 @@ class _Run:
     ) -> None:
         self.results: dict[int, Tensor] = {}
         self.accumulate = accumulate
+        self.create_graph = create_graph
         self.inputs = inputs
         seeds: dict[int, Tensor] = {}
         handles: dict[int, Handle] = {}
@@ -241,6 +244,7 @@ class _Run:
         for index, tensor in enumerate(inputs):
             if slot_of(tensor._handle) not in reached:
                 freed = sweep.met_consumed()
+                sweep.undo()
                 if freed is not None:
                     raise errors.second_backward(freed)
                 raise RuntimeError(
@@ -260,12 +264,12 @@ class _Run:
                 continue
             leaf, layout, own = tensor._handle, tensor._layout, tensor._grad
             assert isinstance(leaf, Leaf)
-            if leaf.post_hooks and self.accumulate:
-                post_hooks.append(tensor)
             if self.accumulate and own is not None and leaf.hooks is None and _is_direct(own) and not is_busy(slot):
                 ids.append(id(own._data) | BORROWED | WRITTEN)
                 written.add(slot)
                 sweep.keep.append(own)
+                if leaf.post_hooks:
+                    post_hooks.append(tensor)
                 continue
             array = np.empty(layout.shape, layout.dtype)
             ids.append(id(array) | BORROWED)
@@ -275,9 +279,7 @@ class _Run:
             layout = tensor._layout.plain
             self._finish_leaf(tensor, constant(array, layout) if layout.contiguous else from_array(array))
         for tensor in post_hooks:
-            assert isinstance(tensor._handle, Leaf)
-            for hook in list((tensor._handle.post_hooks or {}).values()):
-                _post_hook(hook, tensor)
+            self._run_post_hooks(tensor)
         if self.inputs is not None:
             results = [t._handle for t in self.inputs if isinstance(t._handle, list)]
             sweep.capture_rest(results)
@@ -300,13 +302,29 @@ class _Run:
         """Run a leaf's hooks on its gradient, then accumulate it or keep it as a result."""
         leaf = tensor._handle
         assert isinstance(leaf, Leaf)
-        if leaf.hooks is not None:
-            value = run_table(leaf.hooks, value)
+        if leaf.hooks or self.create_graph:
+            with set_grad_enabled(self.create_graph):
+                value = run_table(leaf.hooks or {}, value)
+                # A hook may have kept what it saw or returned.
+                self._deliver(leaf, tensor, value if self.create_graph else value.clone())
+        else:
+            self._deliver(leaf, tensor, value)
+        if leaf.post_hooks and self.accumulate:
+            self._run_post_hooks(tensor)
+
+    def _deliver(self, leaf: Leaf, tensor: Tensor, value: Tensor) -> None:
         if self.accumulate:
-            accumulate(tensor, value)
+            accumulate(tensor, value, self.create_graph)
         else:
             before = self.results.get(leaf.slot)
             self.results[leaf.slot] = value if before is None else xp.add(before, value)
+
+    def _run_post_hooks(self, tensor: Tensor) -> None:
+        assert isinstance(tensor._handle, Leaf)
+        with set_grad_enabled(self.create_graph):
+            for hook in list((tensor._handle.post_hooks or {}).values()):
+                if hook(tensor) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def _is_direct(gradient: Tensor) -> bool:
@@ -317,14 +335,14 @@ def _is_direct(gradient: Tensor) -> bool:
         and gradient._layout.contiguous
         and not gradient.requires_grad
         and data.flags.writeable
-        and (data.itemsize >= 8 or data.base is None)  # aligned: the low bits of the address are flags
+        and is_aligned(data)
     )
 
 
-def accumulate(tensor: Tensor, value: Tensor) -> None:
-    """Add a gradient to a tensor's `grad`, in place unless it was recorded."""
+def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
+    """Add a gradient to a tensor's `grad`, in place unless that is recorded."""
     own = tensor._grad
-    if value.requires_grad or (own is not None and own.requires_grad):
+    if create_graph or (own is not None and own.requires_grad):
         tensor._grad = value if own is None else xp.add(own, value)
     elif own is not None:
         array = own._array()
@@ -335,8 +353,3 @@ def accumulate(tensor: Tensor, value: Tensor) -> None:
         array = np.empty_like(tensor._data)
         array[...] = value._data
         tensor._grad = from_array(array)
-
-
-def _post_hook(hook: Any, tensor: Tensor) -> None:
-    if hook(tensor) is not None:
-        raise RuntimeError("Tensor post accumulate grad hooks should return None.")

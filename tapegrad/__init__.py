@@ -1,0 +1,52 @@
+"""tapegrad: gradients of ordinary NumPy programs, with the meaning of PyTorch's ``backward()``."""
+
+from math import e, inf, nan, pi
+
+from tapegrad import autograd, nn, ops, optim
+from tapegrad._version import __version__
+from tapegrad.dtypes import (
+    bool as bool,
+)
+from tapegrad.dtypes import (
+    bool_,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
+    double,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    uint8,
+)
+from tapegrad.dtypes import (
+    float as float,
+)
+from tapegrad.dtypes import (
+    int as int,
+)
+from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from tapegrad.ops import *  # noqa: F403  # all operations are public
+from tapegrad.ops.methods import install
+from tapegrad.printing import set_printoptions
+from tapegrad.tensor import Tensor, set_default_dtype
+from tapegrad.tensor import default_dtype as get_default_dtype
+
+install()
+
+__all__ = [
+    "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
+    # gradients
+    "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
+    # namespaces
+    "nn", "optim",
+    # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
+    "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
+    "double", "cfloat", "cdouble", "long", "e", "inf", "nan", "pi",
+    "__version__",
+]  # fmt: skip
+__all__ += ops.__all__

@@ -1,0 +1,334 @@
+"""Initial values of parameters: functions that fill a tensor in place, not recorded, and return it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from tapegrad.modes import no_grad
+from tapegrad.ops.random import Generator
+from tapegrad.tensor import Tensor
+
+__all__ = [
+    "calculate_gain", "constant_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "uniform_",
+    "xavier_normal_", "xavier_uniform_", "zeros_",
+]  # fmt: skip
+
+_GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return by how much a nonlinearity shrinks what goes through it.
+
+    Parameters
+    ----------
+    nonlinearity : str
+    param : float, optional
+        Slope of ``leaky_relu`` for negative numbers.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.calculate_gain("linear")
+    1.0
+    """
+    if nonlinearity in ("linear", "sigmoid", "conv1d", "conv2d", "conv3d"):
+        return 1.0
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity not in _GAINS:
+        raise ValueError(
+            f"Unsupported nonlinearity {nonlinearity}; known are linear, sigmoid, leaky_relu, {', '.join(_GAINS)}"
+        )
+    return _GAINS[nonlinearity]
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    """Return how many inputs an output has, and how many outputs an input has."""
+    if tensor.ndim < 2:
+        raise ValueError(
+            f"Fan in and fan out can not be computed for tensor with fewer than 2 dimensions; it has shape "
+            f"{list(tensor.shape)}"
+        )
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def _fan(tensor: Tensor, mode: str) -> int:
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return _fans(tensor)[mode.lower() == "fan_out"]
+
+
+@no_grad()
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers drawn uniformly from `a` to `b`.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    a, b : float
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((tg.nn.init.uniform_(tg.empty(3), 1, 2) >= 1).all())
+    True
+    """
+    return tensor.uniform_(a, b, generator=generator)  # type: ignore[no-any-return]
+
+
+@no_grad()
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with normally distributed numbers.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    mean, std : float
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.normal_(tg.empty(2), 5.0, 0.0)
+    tensor([5., 5.])
+    """
+    return tensor.normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
+
+
+@no_grad()
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with one number.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    val : float
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.constant_(tg.empty(2), 3.0)
+    tensor([3., 3.])
+    """
+    return tensor.fill_(val)  # type: ignore[no-any-return]
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros.
+
+    Parameters
+    ----------
+    tensor : Tensor
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.zeros_(tg.empty(2))
+    tensor([0., 0.])
+    """
+    return constant_(tensor, 0.0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones.
+
+    Parameters
+    ----------
+    tensor : Tensor
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.ones_(tg.empty(2))
+    tensor([1., 1.])
+    """
+    return constant_(tensor, 1.0)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with uniform numbers of variance ``2 gain² / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of at least 2 dimensions, (outputs, inputs, ...).
+    gain : float
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Raises
+    ------
+    ValueError
+        If it has fewer dimensions.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((abs(tg.nn.init.xavier_uniform_(tg.empty(3, 3))) <= 1).all())
+    True
+    """
+    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with normal numbers of variance ``2 gain² / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of at least 2 dimensions, (outputs, inputs, ...).
+    gain : float
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Raises
+    ------
+    ValueError
+        If it has fewer dimensions.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.xavier_normal_(tg.empty(3, 2)).shape
+    (3, 2)
+    """
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+
+
+def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
+    """Return the standard deviation, None if there is nothing to fill."""
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", UserWarning, stacklevel=3)
+        return None
+    return calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill with uniform numbers of variance ``gain² / fan`` (He et al., arXiv:1502.01852).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of at least 2 dimensions, (outputs, inputs, ...).
+    a : float
+        Slope of ``leaky_relu`` for negative numbers.
+    mode : {"fan_in", "fan_out"}
+        Whether the variance is kept forwards or backwards.
+    nonlinearity : str
+        As in `calculate_gain`.
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Raises
+    ------
+    ValueError
+        If it has fewer dimensions, or a name is unknown.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((abs(tg.nn.init.kaiming_uniform_(tg.empty(3, 6))) <= 1).all())
+    True
+    """
+    std = _kaiming(tensor, a, mode, nonlinearity)
+    if std is None:
+        return tensor
+    bound = math.sqrt(3.0) * std
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill with normal numbers of variance ``gain² / fan`` (He et al., arXiv:1502.01852).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of at least 2 dimensions, (outputs, inputs, ...).
+    a : float
+        Slope of ``leaky_relu`` for negative numbers.
+    mode : {"fan_in", "fan_out"}
+        Whether the variance is kept forwards or backwards.
+    nonlinearity : str
+        As in `calculate_gain`.
+    generator : Generator, optional
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Raises
+    ------
+    ValueError
+        If it has fewer dimensions, or a name is unknown.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.kaiming_normal_(tg.empty(3, 2)).shape
+    (3, 2)
+    """
+    std = _kaiming(tensor, a, mode, nonlinearity)
+    return tensor if std is None else normal_(tensor, 0.0, std, generator)

@@ -1,0 +1,221 @@
+"""Writing in place: values, gradients, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
+
+LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
+
+
+def _set_number(y: Any) -> None:
+    y[0] = 5.0
+
+
+def _set_from_itself(y: Any) -> None:
+    y[:, 1] = y[:, 0] * 2
+
+
+def _set_scalar(y: Any) -> None:
+    y[0, 0] = y.sum()
+    y[1:] *= 2
+
+
+def _set_mask(y: Any) -> None:
+    y[y > 1] = 0.0
+
+
+def _set_broadcast(y: Any) -> None:
+    y[0] = y[1:2]
+
+
+def _set_array_index(y: Any) -> None:
+    y[[0, 2]] = y[[1, 1]] * 3
+
+
+def _add_at_index(y: Any) -> None:
+    y[0] += y[1] * 2
+    y[1] -= y[0]
+
+
+def _operators(y: Any) -> None:
+    y += 1
+    y *= 2
+    y -= 0.5
+    y /= 4
+
+
+def _power(y: Any) -> None:
+    y **= 2
+
+
+def _methods(y: Any) -> None:
+    y.neg_()
+    y.add_(y, alpha=3)
+    y.clamp_(-5.0, -0.8)
+
+
+def _copy(y: Any) -> None:
+    y.copy_(y[0].clone() * 2)
+
+
+def _zero(y: Any) -> None:
+    y.zero_()
+
+
+PROGRAMS = [
+    _set_number, _set_from_itself, _set_scalar, _set_mask, _set_broadcast, _set_array_index, _add_at_index, _operators,
+    _power, _methods, _copy, _zero,
+]  # fmt: skip
+
+
+@needs_torch
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_as_torch(program: Callable[[Any], None]) -> None:
+    start = np.random.default_rng(0).uniform(0.5, 1.5, (3, 4))
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, (3, 4))
+    found = []
+    for library in (tg, torch):
+        x = library.tensor(start, requires_grad=True)
+        y = x * 1.0
+        program(y)
+        (y * y * library.tensor(weights)).sum().backward()
+        found.append((y.detach().numpy(), x.grad.numpy()))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-14)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-13)
+
+
+def test_buffer_filled_in_a_loop() -> None:
+    x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    buffer = tg.zeros(3)
+    for i in range(3):
+        buffer[i] = x[i] * 2 if i == 0 else x[i] * buffer[i - 1].clone()
+    assert buffer.tolist() == [2.0, 4.0, 12.0]
+    buffer[2].backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [12.0, 6.0, 4.0]
+
+
+def test_square_in_place() -> None:
+    # PyTorch refuses: it saved the factor that is written over; we save a copy.
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    y *= y
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [18.0, 36.0]
+
+
+def test_aliases_see_the_write() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    alias, detached = y, y.detach()
+    y += 1
+    assert alias is y
+    assert detached.tolist() == [2.0, 3.0]
+
+
+def test_saved_value_that_was_written_over() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x.exp()
+    z = (y * y).sum()
+    y += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+
+
+def test_retain_grad_moves_on() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y *= 3
+    (y * 5).sum().backward()
+    assert y.grad is not None
+    assert y.grad.tolist() == [5.0, 5.0]
+    assert x.grad is not None
+    assert x.grad.tolist() == [30.0, 30.0]
+
+
+def test_leaves() -> None:
+    x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match=f"^{LEAF}"):
+        x += 1
+    with pytest.raises(RuntimeError, match=f"^{LEAF}"):
+        x.exp_()
+    with pytest.raises(RuntimeError, match=f"^a view of {LEAF}"):
+        x[0] = 5
+    with pytest.raises(RuntimeError, match=f"^a view of {LEAF}"):
+        x[0] += 1
+    with pytest.raises(RuntimeError, match=f"^a view of {LEAF}"):
+        x.view(3, 1).zero_()
+    with tg.no_grad():
+        x += 1
+        x[0] = 9
+        x[1:].mul_(2)
+    assert x.tolist() == [9.0, 6.0, 8.0]
+    assert x.is_leaf
+    x.data[0] = 1
+    assert x.tolist() == [1.0, 6.0, 8.0]
+
+
+def test_views_of_results_are_refused() -> None:
+    x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 2
+    view = y[:2]
+    with pytest.raises(RuntimeError, match="would write to a view of another tensor"):
+        view += 1
+    with pytest.raises(RuntimeError, match="would write to a view of another tensor"):
+        view.zero_()
+    assert y.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_plain_views_write_through() -> None:
+    y = tg.zeros(2, 3)
+    y[0].add_(1)
+    y.T[2] = 7
+    y[:, 1] -= 2
+    assert y.tolist() == [[1.0, -1.0, 7.0], [0.0, -2.0, 7.0]]
+
+
+def test_dtype_stays() -> None:
+    y = tg.zeros(2, dtype="float32")
+    y += tg.ones(2)
+    y += tg.tensor([1.0, 2.0], requires_grad=True)
+    assert y.dtype == np.float32
+    assert y.tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("write", "error", "words"),
+    [
+        (lambda: tg.zeros(3).add_(tg.zeros(2, 3)), RuntimeError,
+         r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"),
+        (lambda: tg.zeros(3).exp_().add_(tg.zeros(2)), RuntimeError, r"The size of tensor a \(3\) must match"),
+        (lambda: tg.tensor([1]).add_(1.5), RuntimeError,
+         "result type Double can't be cast to the desired output type Long"),
+        (lambda: tg.tensor([1]).div_(2), RuntimeError, "can't be cast to the desired output type Long"),
+        (lambda: tg.zeros(1).expand(3).add_(1), RuntimeError,
+         "unsupported operation: more than one element of the written-to tensor"),
+        (lambda: tg.zeros(5).__setitem__([0, 1, 2], tg.ones(2)), RuntimeError,
+         r"shape mismatch: value tensor of shape \[2\] cannot be broadcast to indexing result of shape \[3\]"),
+        (lambda: tg.zeros(5).__setitem__(slice(0, 2), tg.ones(3)), RuntimeError,
+         r"The expanded size of the tensor \(2\) must match the existing size \(3\) at non-singleton dimension 0"),
+        (lambda: tg.zeros(5).__setitem__(7, 1), IndexError, "index 7 is out of bounds for dimension 0 with size 5"),
+        (lambda: tg.zeros(5).fill_(tg.ones(2)), RuntimeError, "fill_ only supports 0-dimension value tensor"),
+    ],
+)  # fmt: skip
+def test_errors(write: Callable[[], Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        write()

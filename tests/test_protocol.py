@@ -1,0 +1,71 @@
+"""NumPy's functions on tensors: the values are NumPy's, and what has a gradient is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+A = np.array([[1.0, 2.0], [3.0, 5.0]])
+RECORDED = [
+    "np.sin(t)", "a * t", "t * a", "np.add(t, 1)", "np.float64(2) * t", "t * np.float64(2)", "np.float64(2) - t",
+    "np.int64(2) - t", "a - t", "a / t", "a @ t", "t @ a", "np.add.reduce(t, axis=0)", "np.add.reduce(t, axis=None)",
+    "np.maximum.reduce(t)", "np.sum(t)", "np.sum(t, axis=1, keepdims=True)", "np.sum(t, axis=(0, 1))", "np.mean(t, 0)",
+    "np.mean(t, axis=0, dtype='f4')", "np.reshape(t, (4,))", "np.transpose(t)", "np.concatenate([t, a])",
+    "np.concatenate([t, t], axis=1)", "np.stack([t, t])", "np.where(a > 1, t, 0)", "np.clip(t, 2, 3)", "np.max(t)",
+    "np.amax(t, axis=0)", "np.amin(t)", "np.dot(t, t)", "np.matmul(t, t)", "np.squeeze(t[None])",
+    "np.expand_dims(t, 0)",
+    "np.expand_dims(t, (0, -1))", "np.broadcast_to(t, (3, 2, 2))", "np.ravel(t)", "np.swapaxes(t, 0, 1)",
+    "np.moveaxis(t, 0, 1)", "np.exp(t)", "np.absolute(t)", "np.square(t)", "np.power(t, 2)", "np.var(t)",
+    "np.outer(t[0], t[1])", "np.flip(t, 0)", "np.copy(t)", "np.maximum(t, 2)", "np.true_divide(1, t)", "np.positive(t)",
+    "np.conjugate(t)",
+]  # fmt: skip
+PLAIN = [
+    "np.argmax(t)", "np.argmin(t, axis=0)", "np.zeros_like(t)", "np.ones_like(t, dtype='i8')", "np.full_like(t, 3)",
+    "np.zeros_like(t, shape=(3,))", "np.shape(t)", "np.ndim(t)", "np.size(t)", "np.allclose(t, a)",
+    "np.array_equal(t, a)", "a > t", "t > a", "a == t", "np.isclose(t, a)", "np.count_nonzero(t)", "np.any(t > 1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", RECORDED + PLAIN)
+def test_values(code: str) -> None:
+    t = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    found = eval(code, {"np": np, "a": A, "t": t})
+    expected = eval(code, {"np": np, "a": A, "t": t.detach().numpy()})
+    values = found.detach().numpy() if isinstance(found, tg.Tensor) else found
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+    assert np.shape(values) == np.shape(expected)
+    assert bool(getattr(found, "requires_grad", False)) == (code in RECORDED)
+
+
+def test_gradient() -> None:
+    t = tg.tensor([1.0, 2.0], requires_grad=True)
+    np.sum(np.array([3.0, 4.0]) * np.square(t)).backward()
+    assert t.grad is not None
+    assert t.grad.tolist() == [6.0, 16.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("np.linalg.inv(t)", r"np\.linalg\.inv"),
+        ("np.add.accumulate(t)", r"np\.add\.accumulate"),
+        ("np.sum(t, where=a > 1)", r"np\.sum does not work on tensors with where="),
+        ("np.add(t, 1, where=a > 1)", r"np\.add does not work on tensors with where="),
+        ("np.frexp(t)", r"np\.frexp"),
+    ],
+)
+def test_unsupported(code: str, name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{name}.*; use"):
+        eval(code, {"np": np, "a": A, "t": tg.tensor(A)})
+
+
+def test_out() -> None:
+    out: Any = np.zeros((2, 2))
+    out += tg.tensor(A)
+    np.testing.assert_array_equal(out, A)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        out += tg.tensor(A, requires_grad=True)
