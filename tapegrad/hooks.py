@@ -8,12 +8,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from tapegrad import modes
-from tapegrad.tape import FIRST_OPERAND, SLOT, STOP, Handle, Leaf, set_flag
+from tapegrad.tape import FIRST_OPERAND, SLOT, STOP, Handle, Leaf, write_word
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
 
 _numbers = count()
+_REPAIR = "no gradient reaches it. Make the leaf that it is computed from with requires_grad=True"
+_NO_HOOK = f"cannot register a hook on a tensor that doesn't require gradient; {_REPAIR}"
 
 
 class RemovableHandle:
@@ -101,7 +103,7 @@ def hooks_of(handle: Handle) -> Hooks:
     if hooks is None:
         hooks = Hooks()
         handle.append(hooks)
-        set_flag(handle[SLOT], STOP)
+        write_word(handle[SLOT], STOP, 1)
     return hooks
 
 
@@ -109,7 +111,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Re
     """See `Tensor.register_hook`."""
     handle = tensor._handle
     if handle is None:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        raise RuntimeError(_NO_HOOK)
     if isinstance(handle, Leaf):
         if handle.hooks is None:
             handle.hooks = HookTable()
@@ -121,9 +123,11 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable[[Tensor], 
     """See `Tensor.register_post_accumulate_grad_hook`."""
     handle = tensor._handle
     if handle is None:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        raise RuntimeError(_NO_HOOK)
     if not isinstance(handle, Leaf):
-        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        raise RuntimeError(
+            "post accumulate grad hooks cannot be registered on non-leaf tensors; register_hook() takes results too"
+        )
     if handle.post_hooks is None:
         handle.post_hooks = HookTable()
     return RemovableHandle(handle.post_hooks, hook)
@@ -132,7 +136,7 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable[[Tensor], 
 def retain_grad(tensor: Tensor) -> None:
     """See `Tensor.retain_grad`."""
     if tensor._handle is None:
-        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        raise RuntimeError(f"can't retain_grad on Tensor that has requires_grad=False; {_REPAIR}")
     if isinstance(tensor._handle, list):
         hooks_of(tensor._handle).retained = weakref.ref(tensor)
 

@@ -299,10 +299,9 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         layout = plan.layout(name)
         strides = layout.strides if name != "ct" else contiguous_strides(shape, layout.dtype.itemsize)
         operands.append((plan.source(name), layout.dtype.name, broadcast_strides(layout.shape, strides, shape)))
-        # A Python number takes the precision of the operation.
-        casts.append(np.result_type(result.dtype, layout.dtype.kind + "8").type if layout.weak else layout.dtype.type)
-    casts = [own if not plan.layout(name).weak or result.dtype.kind not in "f" else result.dtype.type
-             for name, own in zip(rule_parameters(rule), casts, strict=True)]  # fmt: skip
+        # Python numbers and integers take the dtype of the operation, as in the forward; a condition stays one.
+        promoted = layout.weak or layout.dtype.kind in ("iub" if plan.row.family == "binary" else "iu")
+        casts.append((result if promoted else layout).dtype.type)
     extra: dict[str, Any] = {}
     if own.size != result.size:
         extra = {"total": sum_step(shape, own.shape, dtype), "between": result.size * dtype.itemsize}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad import walk
+from tapegrad import workspace as ws
 from tapegrad.modes import enable_grad
 from tapegrad.ops.row import xp
 from tapegrad.ops.rules import cotangent_of_operand
@@ -29,13 +29,13 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> dict[int, Tensor]:
         From slots of leaves and of inputs to their cotangents.
     """
     arrays = sweep.workspace.arrays
-    slots = arrays[walk.SLOTS_AT].tolist()
-    starts = arrays[walk.STARTS_AT].tolist()
-    edges = arrays[walk.EDGES_AT].tolist()
+    slots = arrays[ws.SLOTS_AT].tolist()
+    starts = arrays[ws.STARTS_AT].tolist()
+    edges = arrays[ws.EDGES_AT].tolist()
     handles = list(sweep.order())
-    numbers = arrays[walk.ORDER_AT][: len(handles)].tolist()
-    unwanted = {number for number in range(sweep.workspace.state[walk.N_IDS])
-                if arrays[walk.CTS_AT][number] == walk.UNWANTED}  # fmt: skip
+    numbers = arrays[ws.ORDER_AT][: len(handles)].tolist()
+    unwanted = {number for number in range(sweep.workspace.state[ws.N_IDS])
+                if arrays[ws.CTS_AT][number] == ws.UNWANTED}  # fmt: skip
     cts: dict[int, Tensor] = dict(enumerate(seeds))
     finished: dict[int, Tensor] = {}
     # The slopes of where's unchosen branches may be infinite; NumPy would warn of what the user did not write.

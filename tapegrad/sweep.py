@@ -13,49 +13,43 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors, walk, writes
+from tapegrad import errors, sweep_loop, walk, writes
+from tapegrad import workspace as ws
 from tapegrad.cache import address_of
 from tapegrad.hooks import empty, handle_hooks
 from tapegrad.layout import Layout
 from tapegrad.modes import no_grad
 from tapegrad.ops.rules import cotangent_of_operand
-from tapegrad.plan import plans_by_address, size_classes
+from tapegrad.plan import plans_by_address
 from tapegrad.tape import (
-    CONSUMED,
     HANDLE,
     PLAN_OBJECT,
     SLOT,
-    WANTED,
+    FLAGS,
     Handle,
     Leaf,
-    clear_flag,
     describe,
     object_at,
     order_of,
     read_entry,
-    set_flag,
     slot_of,
+    write_word,
 )
 from tapegrad.tensor import Tensor, from_array
-from tapegrad.walk import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN
+from tapegrad.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
 
-_FIRST_CAPACITY: Final = 1024
-_FIRST_CHUNK: Final = 1 << 20
-_KEPT_CHUNK: Final = 1 << 26  # memory for cotangents that an idle workspace may hold on to
-
-
-_PROTOTYPE: Final = [ctypes.c_int64] * 4
 _pack_find: Final = struct.Struct("5q").pack_into
-_pack_sweep: Final = struct.Struct("7q").pack_into
+_WALKERS: Final = {"find": (walk.find, ctypes.PYFUNCTYPE), "sweep": (sweep_loop.sweep, ctypes.CFUNCTYPE)}
 
 
 class _Walkers:
-    """The compiled functions, loaded when the first sweep begins."""
+    """The compiled functions, loaded when the first sweep begins. `find` keeps the GIL, `sweep` releases it."""
 
     def __getattr__(self, name: str) -> Callable[[int, int, int], int]:
-        # `sweep` runs without the GIL; the other two read what other threads write.
-        prototype = ctypes.CFUNCTYPE if name == "sweep" else ctypes.PYFUNCTYPE
-        function = prototype(*_PROTOTYPE)(address_of(name, getattr(walk, name)))
+        if name not in _WALKERS:
+            raise AttributeError(name)
+        function, prototype = _WALKERS[name]
+        function = prototype(*[ctypes.c_int64] * 4)(address_of(name, function))
         setattr(self, name, function)
         return function
 
@@ -63,64 +57,15 @@ class _Walkers:
 _walkers: Final = _Walkers()
 
 
-class Workspace:
-    """The integers and the memory that one sweep works in; kept for the next one."""
-
-    def __init__(self) -> None:
-        words = np.zeros(walk.WORKSPACE_WORDS, dtype=np.int64)
-        self.address = words.ctypes.data
-        self.state = memoryview(words)  # reads and writes Python integers twice as fast as the array
-        self.chunks: list[np.ndarray] = []
-        self.fresh = (0, 0)  # where the newest chunk begins and ends
-        self.classes = np.zeros(0, dtype=np.int64)
-        self.resize(_FIRST_CAPACITY)
-
-    def resize(self, capacity: int) -> None:
-        """Make room for this many entries."""
-        longer = {walk.LEAVES_AT: 2, walk.EDGES_AT: 3}
-        words = {
-            word: np.empty(longer.get(word, 1) * capacity, dtype=np.int64)
-            for word in range(walk.ROOTS_AT, walk.USES_AT + 1)
-        }
-        for word, array in words.items():
-            self.state[word] = array.ctypes.data
-        self.state[walk.CAPACITY], self.state[walk.EDGE_CAPACITY] = capacity, 3 * capacity
-        self.arrays = {word: memoryview(array) for word, array in words.items()}
-
-    def begin(self) -> None:
-        """Empty the arena, and know the size classes of today."""
-        if 2 * len(size_classes) != len(self.classes):
-            self.classes = np.array([word for size in size_classes for word in (0, size)], dtype=np.int64)
-            self.state[walk.CLASSES_AT] = self.classes.ctypes.data
-        del self.chunks[:-1]
-        # STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES
-        _pack_sweep(self.state, 8 * walk.STARTED, 0, 0, 0, -1, *self.fresh, len(self.classes) // 2)
-
-    def add_chunk(self) -> None:
-        """Give the arena more memory: twice what it has."""
-        need = self.state[walk.NEED] + 64
-        chunk = np.empty(max(_FIRST_CHUNK, need, 2 * self.chunks[-1].nbytes if self.chunks else 0), dtype=np.uint8)
-        self.chunks.append(chunk)
-        first = chunk.ctypes.data
-        self.fresh = (-(-first // 64) * 64, first + chunk.nbytes)
-        self.state[walk.NEXT_FREE], self.state[walk.END_FREE] = self.fresh
-
-    def end(self) -> None:
-        """Give back what an idle workspace should not hold."""
-        if self.chunks and self.chunks[-1].nbytes > _KEPT_CHUNK:
-            self.chunks.clear()
-            self.fresh = (0, 0)
-        if self.state[walk.CAPACITY] > 1 << 20:
-            self.resize(_FIRST_CAPACITY)
-
-
-def is_aligned(array: np.ndarray) -> bool:
-    """Whether the low bits of an array's address are 0: the walk keeps flags there."""
-    return array.base is None or (array.dtype.alignment >= 8 and array.flags.aligned)
+def _take_workspace() -> Workspace:
+    try:
+        return _idle.pop()
+    except IndexError:
+        return Workspace()
 
 
 _idle: list[Workspace] = []
-_running: list[set[int]] = []  # the leaves whose gradients each running sweep writes to
+_running: list[Sweep] = []
 _to_empty: list[Handle] = []  # handles that a sweep in another thread may still read
 
 
@@ -152,50 +97,53 @@ class Sweep:
         self.call, self.handles, self.inputs, self.retain = call, handles, inputs, retain
         # A root that another root was computed from gets more added to it; then its seed must be ours.
         self.seeds = [seed.copy() if len(seeds) > 1 or not is_aligned(seed) else seed for seed in seeds]
-        self.workspace = _idle.pop() if _idle else Workspace()
+        self.workspace = _take_workspace()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
         self.leaf_slots: list[int] = []
+        self.outliving: Sequence[Handle] = ()
+        _running.append(self)
 
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
         workspace = self.workspace
         state = workspace.state
-        while len(self.handles) > state[walk.CAPACITY]:
-            workspace.resize(2 * state[walk.CAPACITY])
-        wanted = [slot_of(handle) for handle in self.inputs or ()]
-        for slot in wanted:
-            set_flag(slot, WANTED)
-        # N_ROOTS, ONLY_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE
-        _pack_find(state, 0, len(self.handles), self.inputs is not None, self.retain, *writes.last)
-        try:
-            while True:
-                roots = workspace.arrays[walk.ROOTS_AT]
-                for number, handle in enumerate(self.handles):
-                    roots[number] = handle[SLOT]
-                status = _walkers.find(workspace.address, 0, 0)
-                if status == walk.OK:
-                    break
-                self._mend(status)
-        finally:
-            for slot in wanted:
-                clear_flag(slot, WANTED)
-        n_leaves = state[walk.N_LEAVES]
-        self.leaf_slots = workspace.arrays[walk.LEAVES_AT][1 : 2 * n_leaves : 2].tolist()
+        roots = [handle[SLOT] for handle in self.handles]
+        inputs = list({slot_of(handle): None for handle in self.inputs}) if self.inputs is not None else []
+        while max(len(roots), len(inputs)) > state[ws.CAPACITY]:
+            workspace.resize(2 * state[ws.CAPACITY])
+        # N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE
+        _pack_find(state, 0, len(roots), len(inputs), self.retain, *writes.last)
+        while True:
+            for word, slots in ((ws.ROOTS_AT, roots), (ws.INPUTS_AT, inputs)):
+                for number, slot in enumerate(slots):
+                    workspace.arrays[word][number] = slot
+            status = _walkers.find(workspace.address, 0, 0)
+            if status == ws.OK:
+                break
+            self._mend(status)
+        if not self.retain:
+            count = state[ws.N_OUTLIVING]
+            if self.inputs is None and count == len(self.handles):
+                self.outliving = self.handles  # as always when nobody keeps intermediate results
+            else:
+                self.outliving = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]
+        n_leaves = state[ws.N_LEAVES]
+        self.leaf_slots = workspace.arrays[ws.LEAVES_AT][1 : 2 * n_leaves : 2].tolist()
 
     def _mend(self, status: int) -> None:
         """Do what `find` needs before it can go on, or raise."""
         state = self.workspace.state
-        problem = state[walk.PROBLEM]
-        if status == walk.GROW:
-            self.workspace.resize(4 * state[walk.CAPACITY])
-        elif status == walk.MISSING:
-            for address in self.workspace.arrays[walk.USES_AT][: state[walk.N_MISSING]].tolist():
+        problem = state[ws.PROBLEM]
+        if status == ws.GROW:
+            self.workspace.resize(4 * state[ws.CAPACITY])
+        elif status == ws.MISSING:
+            for address in self.workspace.arrays[ws.USES_AT][: state[ws.N_MISSING]].tolist():
                 plans_by_address[address].prepare()
-        elif status == walk.CHANGED:
+        elif status == ws.CHANGED:
             self._check_versions()
-            state[walk.WRITE_SEQUENCE] = 0
-        elif status == walk.FREED:
+            state[ws.WRITE_SEQUENCE] = 0
+        elif status == ws.FREED:
             raise errors.second_backward(describe(problem))
         else:
             raise RuntimeError(f"the tape is not in order at {describe(problem)}; please report this")
@@ -218,27 +166,27 @@ class Sweep:
     def order(self) -> Iterator[Handle | None]:
         """Yield the handles of the found entries, latest first; None for those that do not run."""
         arrays, state = self.workspace.arrays, self.workspace.state
-        slots = arrays[walk.SLOTS_AT]
-        for number in arrays[walk.ORDER_AT][: state[walk.N_ORDER]].tolist():
+        slots = arrays[ws.SLOTS_AT]
+        for number in arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist():
             yield object_at(read_entry(slots[number])[HANDLE]) if number >= 0 else None
+
+    def has_hooks(self) -> bool:
+        """Whether a hook will run, which may do anything."""
+        return bool(self.workspace.state[ws.HAS_HOOKS])
 
     def undo(self) -> None:
         """Undo what `find` changed: the entries are not consumed."""
         for handle in self.order() if self.handles and not self.retain else ():
             if handle is not None:
-                clear_flag(handle[SLOT], CONSUMED)
-
-    def met_consumed(self) -> str | None:
-        """Return the name of a consumed entry that the walk met and did not go through."""
-        state = self.workspace.state
-        return describe(state[walk.PROBLEM]) if self.handles and state[walk.MET_CONSUMED] else None
+                write_word(handle[SLOT], FLAGS, 0)
+        self.outliving = ()
 
     def reached(self) -> set[int]:
         """Return the slots of all entries and leaves that the walk touched."""
         arrays, state = self.workspace.arrays, self.workspace.state
-        return set(arrays[walk.SLOTS_AT][: state[walk.N_IDS]].tolist()) if self.handles else set()
+        return set(arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()) if self.handles else set()
 
-    def run(self, gradients: Sequence[int], written: set[int]) -> None:
+    def run(self, gradients: Sequence[int]) -> None:
         """Sweep.
 
         Parameters
@@ -246,34 +194,28 @@ class Sweep:
         gradients : sequence of int
             For each leaf found, the `id` of the array to write to, with the flags BORROWED, and WRITTEN where there
             is something to add to; 0 where nothing is wanted.
-        written : set of int
-            Slots of the leaves whose existing gradients are written to.
         """
         workspace = self.workspace
         arrays, state, address = workspace.arrays, workspace.state, workspace.address
         for number, seed in enumerate(self.seeds):
-            arrays[walk.SEEDS_AT][number] = id(seed)
+            arrays[ws.SEEDS_AT][number] = id(seed)
         for number, gradient in enumerate(gradients):
-            arrays[walk.GRADS_AT][number] = gradient
+            arrays[ws.GRADS_AT][number] = gradient
         workspace.begin()
-        _running.append(written)
-        try:
-            while True:
-                status = _walkers.sweep(address, 0, 0)
-                if status == walk.DONE:
-                    break
-                if status == walk.MEMORY:
-                    workspace.add_chunk()
-                else:
-                    self._stop(state[walk.POSITION])
-        finally:
-            _running.remove(written)
+        while True:
+            status = _walkers.sweep(address, 0, 0)
+            if status == ws.DONE:
+                break
+            if status == ws.MEMORY:
+                workspace.add_chunk()
+            else:
+                self._stop(state[ws.POSITION])
 
     # --- stops -------------------------------------------------------------------------------------------------------
 
     def _buffer(self, number: int, layout: Layout) -> np.ndarray | None:
         """Return the cotangent with this id as an array over the sweep's memory, None if there is none."""
-        value = self.workspace.arrays[walk.CTS_AT][number]
+        value = self.workspace.arrays[ws.CTS_AT][number]
         if value == UNWANTED or not value & WRITTEN:
             return None
         memory = (ctypes.c_char * max(layout.nbytes, 1)).from_address(value & ~FLAG_BITS)
@@ -281,20 +223,20 @@ class Sweep:
 
     def _stop(self, position: int) -> None:
         arrays, state = self.workspace.arrays, self.workspace.state
-        number = arrays[walk.ORDER_AT][position]
-        slot = arrays[walk.SLOTS_AT][number]
+        number = arrays[ws.ORDER_AT][position]
+        slot = arrays[ws.SLOTS_AT][number]
         handle = object_at(read_entry(slot)[HANDLE])
         plan = handle[PLAN_OBJECT]
         ct = self._buffer(number, plan.result)
         if ct is not None:
             ct = self.hook(number, handle, ct)
             self.run_rules(position, handle, ct)
-        state[walk.RESUMED] = position
+        state[ws.RESUMED] = position
 
     def hook(self, number: int, handle: Handle, ct: np.ndarray) -> np.ndarray:
         """Run the hooks of a result on its cotangent, and keep the outcome where it is wanted."""
         hooks = handle_hooks(handle)
-        captured = self.workspace.arrays[walk.CTS_AT][number] & CAPTURED
+        captured = self.workspace.arrays[ws.CTS_AT][number] & CAPTURED
         if hooks is None and not captured:
             return ct
         value = from_array(ct.copy())
@@ -310,30 +252,30 @@ class Sweep:
 
     def _replace(self, number: int, array: np.ndarray) -> np.ndarray:
         self.keep.append(array)
-        captured = self.workspace.arrays[walk.CTS_AT][number] & CAPTURED
-        self.workspace.arrays[walk.CTS_AT][number] = array.ctypes.data | WRITTEN | BORROWED | captured
+        captured = self.workspace.arrays[ws.CTS_AT][number] & CAPTURED
+        self.workspace.arrays[ws.CTS_AT][number] = array.ctypes.data | WRITTEN | BORROWED | captured
         return array
 
     def run_rules(self, position: int, handle: Handle, ct: np.ndarray) -> None:
         """Call the rules of an entry that has no kernel for them."""
         arrays = self.workspace.arrays
         plan = handle[PLAN_OBJECT]
-        first = arrays[walk.STARTS_AT][position]
-        touched = arrays[walk.EDGES_AT][first : first + plan.arity].tolist()
+        first = arrays[ws.STARTS_AT][position]
+        touched = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
         for operand in plan.python_operands:
             number = touched[operand]
-            if number < 0 or self.workspace.arrays[walk.CTS_AT][number] == UNWANTED:
+            if number < 0 or self.workspace.arrays[ws.CTS_AT][number] == UNWANTED:
                 continue
             with no_grad(), np.errstate(all="ignore"):
                 value = cotangent_of_operand(handle, operand, from_array(ct), differentiable=False)
             if value is None:
                 continue
             before = self._buffer(number, plan.layouts[operand])
-            if before is None and self.workspace.arrays[walk.CTS_AT][number] & ~FLAG_BITS == 0:
+            if before is None and self.workspace.arrays[ws.CTS_AT][number] & ~FLAG_BITS == 0:
                 array = np.array(value._data, dtype=plan.layouts[operand].dtype, order="C")
                 self._replace(number, array)
             elif before is None:  # a leaf's new gradient: memory is there, nothing is written yet
-                self.workspace.arrays[walk.CTS_AT][number] |= WRITTEN
+                self.workspace.arrays[ws.CTS_AT][number] |= WRITTEN
                 target = self._buffer(number, plan.layouts[operand])
                 assert target is not None
                 target[...] = value._data
@@ -343,7 +285,7 @@ class Sweep:
     def capture_rest(self, inputs: Sequence[Handle]) -> None:
         """Take the cotangents of those inputs that did not run, because no other input lies behind them."""
         arrays, state = self.workspace.arrays, self.workspace.state
-        slots = arrays[walk.SLOTS_AT][: state[walk.N_IDS]].tolist()
+        slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
         numbers = {slot: number for number, slot in enumerate(slots)}
         for handle in inputs:
             slot = handle[SLOT]
@@ -354,25 +296,17 @@ class Sweep:
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
-    def release(self) -> None:
-        """Drop the residuals of the entries that ran."""
-        workspace = self.workspace
-        count = _walkers.release(workspace.address, 0, 0)
-        found = workspace.arrays[walk.ORDER_AT][:count].tolist()
-        _to_empty.extend([object_at(identity) for identity in found])
-
     def close(self) -> None:
-        """Give the workspace back."""
+        """Drop the residuals of the entries that ran, and give the workspace back."""
         self.workspace.end()
         _idle.append(self.workspace)
         self.keep.clear()
-        if _to_empty and not _running:
-            handles = _to_empty.copy()
-            del _to_empty[: len(handles)]
-            for handle in handles:
-                empty(handle)
-
-
-def is_busy(slot: int) -> bool:
-    """Whether a sweep of another thread writes to this leaf's gradient."""
-    return any(slot in slots for slots in _running)
+        _running.remove(self)
+        _to_empty.extend(self.outliving)
+        # What another sweep found it may still read: then the last one to end empties the handles.
+        while _to_empty and not _running:
+            try:
+                handle = _to_empty.pop()
+            except IndexError:  # another thread took it
+                break
+            empty(handle)

@@ -6,8 +6,9 @@ An entry is one record of eight integers.  Its address is its *slot*: one intege
           1     handle: the identity of the entry's handle, which holds the residuals
           2-4   operands: their slots, 0 where no gradient is wanted; more than three stand in a side array whose
                 address is in word 2
-          5     flags: CONSUMED, STOP (for Python), WANTED (as an input of the walk)
+          5     flags, which compiled code sets with the GIL held: CONSUMED; WANTED as an input of the walk, while it runs
           6     mark: used by the walk over the reached entries, 0 otherwise
+          7     stop: the sweep has to stop here for Python's hooks
 
 A *handle* is a plain list, ``[slot, page, plan, handles of the operands..., residuals..., hooks?]``.  The tensor that
 an operation returned holds it, and so does every entry computed from that tensor.  So liveness is exact and follows
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 WORDS: Final = 8
 ENTRY_BYTES: Final = 8 * WORDS
 PAGE_BYTES: Final = 256 * ENTRY_BYTES
-PLAN, HANDLE, OPERANDS, FLAGS, MARK = 0, 1, 2, 5, 6
+PLAN, HANDLE, OPERANDS, FLAGS, MARK, STOP = 0, 1, 2, 5, 6, 7
 INLINE_OPERANDS: Final = 3
-CONSUMED, STOP, WANTED = 1, 2, 4
+CONSUMED, WANTED = 1, 2
 
 # The head of a page takes the place of its first two entries: its sequence number, whether a walk has reached it, and
 # one bit an entry that a walk has reached (4 words).
@@ -168,14 +169,9 @@ def read_entry(slot: int) -> tuple[int, ...]:
     return _unpack_entry(MEMORY, slot)
 
 
-def set_flag(slot: int, flag: int) -> None:
-    """Raise a flag of an entry."""
-    _pack_word(MEMORY, slot + 8 * FLAGS, read_entry(slot)[FLAGS] | flag)
-
-
-def clear_flag(slot: int, flag: int) -> None:
-    """Lower a flag of an entry."""
-    _pack_word(MEMORY, slot + 8 * FLAGS, read_entry(slot)[FLAGS] & ~flag)
+def write_word(slot: int, word: int, value: int) -> None:
+    """Write one word of an entry."""
+    _pack_word(MEMORY, slot + 8 * word, value)
 
 
 def describe(slot: int) -> str:

@@ -167,7 +167,7 @@ class Tensor:
             If there is not exactly one.
         """
         if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar; tolist() takes any")
         return self._data.item()
 
     def tolist(self) -> Any:
@@ -190,9 +190,9 @@ class Tensor:
 
     def __bool__(self) -> bool:
         if self.numel() > 1:
-            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous; use any() or all()")
         if self.numel() == 0:
-            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous; use numel() > 0")
         return bool(self.item())
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,10 +16,10 @@ from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.record import constant
 from tapegrad.ops.row import xp
 from tapegrad.recorded import run_recorded
-from tapegrad.sweep import Sweep, is_aligned, is_busy
+from tapegrad.sweep import Sweep
 from tapegrad.tape import SLOT, Handle, Leaf, leaves, slot_of
 from tapegrad.tensor import Tensor, from_array
-from tapegrad.walk import BORROWED, WRITTEN
+from tapegrad.workspace import BORROWED, WRITTEN, is_aligned
 
 
 def backward(
@@ -189,6 +190,10 @@ def _batched(
     return tuple(None if column[0] is None else xp.stack(column) for column in zip(*rows, strict=True))
 
 
+# Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
+_grads = threading.RLock()
+
+
 class _Run:
     """One pass: find, sweep, and what becomes of the gradients.
 
@@ -232,8 +237,6 @@ class _Run:
                     self._recorded(sweep, list(seeds.values()))
                 else:
                     self._compiled(sweep)
-                if not retain:
-                    sweep.release()
         finally:
             sweep.close()
         for tensor, seed in leaf_roots:
@@ -243,38 +246,23 @@ class _Run:
         reached = leaf_roots | sweep.reached()
         for index, tensor in enumerate(inputs):
             if slot_of(tensor._handle) not in reached:
-                freed = sweep.met_consumed()
                 sweep.undo()
-                if freed is not None:
-                    raise errors.second_backward(freed)
                 raise RuntimeError(
                     f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
                     "Set allow_unused=True if this is the desired behavior."
                 )
 
     def _compiled(self, sweep: Sweep) -> None:
-        ids: list[int] = []  # what the sweep writes to, for each leaf
         fresh: list[tuple[Tensor, np.ndarray]] = []
-        written: set[int] = set()
         post_hooks: list[Tensor] = []
-        for slot in sweep.leaf_slots:
-            tensor = leaves[slot]()
-            if tensor is None or tensor._slot != slot or not (self.inputs is None or self._wants(tensor)):
-                ids.append(0)
-                continue
-            leaf, layout, own = tensor._handle, tensor._layout, tensor._grad
-            assert isinstance(leaf, Leaf)
-            if self.accumulate and own is not None and leaf.hooks is None and _is_direct(own) and not is_busy(slot):
-                ids.append(id(own._data) | BORROWED | WRITTEN)
-                written.add(slot)
-                sweep.keep.append(own)
-                if leaf.post_hooks:
-                    post_hooks.append(tensor)
-                continue
-            array = np.empty(layout.shape, layout.dtype)
-            ids.append(id(array) | BORROWED)
-            fresh.append((tensor, array))
-        sweep.run(ids, written)
+        # A hook may wait for another thread, so a pass with hooks never holds the lock.
+        direct = self.accumulate and not sweep.has_hooks() and _grads.acquire(blocking=False)
+        try:
+            ids = [self._target(slot, sweep, direct, fresh, post_hooks) for slot in sweep.leaf_slots]
+            sweep.run(ids)
+        finally:
+            if direct:
+                _grads.release()
         for tensor, array in fresh:
             layout = tensor._layout.plain
             self._finish_leaf(tensor, constant(array, layout) if layout.contiguous else from_array(array))
@@ -284,6 +272,24 @@ class _Run:
             results = [t._handle for t in self.inputs if isinstance(t._handle, list)]
             sweep.capture_rest(results)
             self.results.update(sweep.captured)
+
+    def _target(
+        self, slot: int, sweep: Sweep, direct: bool, fresh: list[tuple[Tensor, np.ndarray]], post_hooks: list[Tensor]
+    ) -> int:
+        """Return what the sweep is to write a leaf's gradient to, as `Sweep.run` takes it."""
+        tensor = leaves[slot]()
+        if tensor is None or tensor._slot != slot or not (self.inputs is None or self._wants(tensor)):
+            return 0
+        leaf, layout, own = tensor._handle, tensor._layout, tensor._grad
+        assert isinstance(leaf, Leaf)
+        if direct and own is not None and leaf.hooks is None and _is_direct(own):
+            sweep.keep.append(own)
+            if leaf.post_hooks:
+                post_hooks.append(tensor)
+            return id(own._data) | BORROWED | WRITTEN
+        array = np.empty(layout.shape, layout.dtype)
+        fresh.append((tensor, array))
+        return id(array) | BORROWED
 
     def _recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
         finished = run_recorded(sweep, seeds)
@@ -341,6 +347,11 @@ def _is_direct(gradient: Tensor) -> bool:
 
 def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     """Add a gradient to a tensor's `grad`, in place unless that is recorded."""
+    with _grads:
+        _accumulate(tensor, value, create_graph)
+
+
+def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     own = tensor._grad
     if create_graph or (own is not None and own.requires_grad):
         tensor._grad = value if own is None else xp.add(own, value)

@@ -48,14 +48,16 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
     else:
         gradients = tuple(gradients)  # a number is not iterable, says Python
     if len(gradients) != len(tensors):
-        raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
+        raise RuntimeError(
+            f"got {len(tensors)} tensors and {len(gradients)} gradients; {call} needs one for each, None for ones"
+        )
     for gradient in gradients:
         if gradient is not None and not isinstance(gradient, (Tensor, np.ndarray)):
             raise errors.gradient_kind(type(gradient).__name__)
     roots = []
     for index, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not isinstance(tensor, Tensor):
-            raise errors.not_a_tensor(call, "tensors", index, tensor)
+            raise errors.not_a_tensor(call.removesuffix("()"), "tensors", index, tensor)
         if tensor._handle is None:
             raise errors.no_grad_fn(call, index)
         roots.append((tensor, _cotangent(call, index, tensor, gradient)))

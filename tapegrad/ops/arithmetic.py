@@ -40,7 +40,7 @@ div = binary(
 )  # fmt: skip
 
 pow = binary(
-    "pow", np.power,
+    "pow", operator.pow,  # unlike np.power, it squares where the exponent is 2, and so on
     (
         # The product is masked, not the factor: x**0 has slope 0 also where x**-1 is infinite.
         lambda ct, x, y: xp.where(y == 0, 0.0, ct * xp.conj(y * xp.pow(x, y - 1))),

@@ -102,7 +102,7 @@ def _first(data: Any) -> Any:
 def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -> np.ndarray:
     """Return data as an array of a dtype that a tensor can have, C-contiguous where it is copied."""
     data = _plain(data)
-    if not isinstance(data, (np.ndarray, np.generic, list, tuple, bool, int, float, complex)) and not (
+    if not isinstance(data, (np.ndarray, np.generic, list, tuple, str, bool, int, float, complex)) and not (
         hasattr(data, "__array__") or hasattr(data, "__array_interface__") or hasattr(data, "__buffer__")
     ):
         raise TypeError(

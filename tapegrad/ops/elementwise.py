@@ -253,18 +253,30 @@ def binary(
             out = plan.forward(x._data, y._data)
         return finish(plan, out, (x, y))
 
+    # Assignments stand one by one: CPython makes a tuple for four on a line.
     def call(input: Any, other: Any) -> Tensor:
         if input.__class__ is Tensor:
-            layout_x, x, handle_x, slot_x = input._layout, input._data, input._handle, input._slot
+            layout_x = input._layout
+            x = input._data
+            handle_x = input._handle
+            slot_x = input._slot
         elif input.__class__ is float:
-            layout_x, x, handle_x, slot_x = FLOAT, input, None, 0
+            layout_x = FLOAT
+            x = input
+            handle_x = None
+            slot_x = 0
         else:
             return record_new(input, other)
-        kind = other.__class__
-        if kind is Tensor:
-            layout_y, y, handle_y, slot_y = other._layout, other._data, other._handle, other._slot
-        elif kind is float or (kind is int and layout_x.floating):
-            layout_y, y, handle_y, slot_y = FLOAT, float(other), None, 0
+        if other.__class__ is Tensor:
+            layout_y = other._layout
+            y = other._data
+            handle_y = other._handle
+            slot_y = other._slot
+        elif other.__class__ is float or (other.__class__ is int and layout_x.floating):
+            layout_y = FLOAT
+            y = float(other)
+            handle_y = None
+            slot_y = 0
         else:
             return record_new(input, other)
         if modes.disabled:
@@ -288,10 +300,10 @@ def binary(
         except IndexError:
             page, slot = recorder.turn_page()
         save = plan.save
-        if save == 0:
-            handle = [slot, page, plan, handle_x, handle_y]
-        elif save == 3:
+        if save == 3:
             handle = [slot, page, plan, handle_x, handle_y, x, y]
+        elif save == 0:
+            handle = [slot, page, plan, handle_x, handle_y]
         elif save == 2:
             handle = [slot, page, plan, handle_x, handle_y, y]
         elif save == 1:
@@ -369,8 +381,9 @@ def elementwise(
             as_operand(value, name, operand, place)
             for place, (operand, value) in enumerate(zip(operands, values, strict=True), 1)
         ]
+        floating = any(tensor._layout.floating for tensor in tensors)
         for tensor in tensors:
-            if tensor._layout.weak and tensor.dtype.kind in "iu":
+            if floating and tensor._layout.weak and tensor.dtype.kind in "iu":
                 tensor._data, tensor._layout = float(tensor._data), FLOAT
         check_broadcast(name, tensors)
         return apply(row, tensors, {})

@@ -234,7 +234,9 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     Raises
     ------
     IndexError
-        If `input` does not have the dimension, or there is nothing to choose from.
+        If `input` does not have the dimension, or there is nothing to choose from along it.
+    RuntimeError
+        If `input` is empty and there is no `dim`.
 
     Notes
     -----
@@ -269,9 +271,14 @@ def _extremum(
 ) -> Any:
     if other is not None or isinstance(dim, (Tensor, np.ndarray)):
         return pairwise(input, dim if other is None else other)
-    if dim is None:
-        return whole(input)
     x = as_operand(input, call, "input", 1)
+    if dim is None:
+        if not x._layout.size:
+            raise RuntimeError(
+                f"{call}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                f"with the 'dim' argument. Its shape is {list(x.shape)}"
+            )
+        return whole(x)
     dim = one_dim(call, x.ndim, dim)
     indices = position(x, dim, True)
     if not x.ndim:

@@ -1,0 +1,95 @@
+"""The workspace of a sweep: the words that Python and compiled code share, its arrays, and the arena of cotangents.
+
+Reached entries and leaves get numbers (ids) when they are first touched. `CTS_AT` is the array that holds, by id, the
+address of a cotangent's buffer, with three flags in its low bits.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import numpy as np
+
+from tapegrad.plan import size_classes
+
+# Words of a workspace. First what Python sets for `find` and for `sweep`, in one go each.
+N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE = range(5)
+STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES = range(5, 12)
+# What the walk tells: counts, the entry or plan that it could not go on with, and the bytes that it needs.
+N_IDS, N_ORDER, N_EDGES, N_LEAVES, N_PAGES, N_MISSING, N_OUTLIVING, PROBLEM = range(12, 20)
+CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
+# The arrays of the workspace, and their lengths.
+NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, INPUTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
+EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
+WORKSPACE_WORDS: Final = 40
+
+# Statuses.
+OK, GROW, FREED, MISSING, CHANGED, DISORDER = range(6)
+DONE, STOPPED, MEMORY = range(3)
+
+# Flags of a cotangent's address.  Borrowed memory is a leaf's gradient or a seed: it is not given back to the arena.
+WRITTEN, BORROWED, CAPTURED, FLAG_BITS = 1, 2, 4, 7
+UNWANTED: Final = -8
+
+_FIRST_CAPACITY: Final = 1024
+_FIRST_CHUNK: Final = 1 << 20
+_KEPT_CHUNK: Final = 1 << 26  # memory for cotangents that an idle workspace may hold on to
+_pack_sweep: Final = struct.Struct("7q").pack_into
+
+
+class Workspace:
+    """The integers and the memory that one sweep works in; kept for the next one."""
+
+    def __init__(self) -> None:
+        words = np.zeros(WORKSPACE_WORDS, dtype=np.int64)
+        self.address = words.ctypes.data
+        self.state = memoryview(words)  # reads and writes Python integers twice as fast as the array
+        self.chunks: list[np.ndarray] = []
+        self.fresh = (0, 0)  # where the newest chunk begins and ends
+        self.classes = np.zeros(0, dtype=np.int64)
+        self.resize(_FIRST_CAPACITY)
+
+    def resize(self, capacity: int) -> None:
+        """Make room for this many entries."""
+        longer = {LEAVES_AT: 2, EDGES_AT: 3}
+        words = {
+            word: np.empty(longer.get(word, 1) * capacity, dtype=np.int64)
+            for word in range(ROOTS_AT, USES_AT + 1)
+        }
+        for word, array in words.items():
+            self.state[word] = array.ctypes.data
+        self.state[CAPACITY], self.state[EDGE_CAPACITY] = capacity, 3 * capacity
+        self.arrays = {word: memoryview(array) for word, array in words.items()}
+
+    def begin(self) -> None:
+        """Empty the arena, and know the size classes of today."""
+        if 2 * len(size_classes) != len(self.classes):
+            sizes = list(size_classes)  # other threads may add to it
+            self.classes = np.array([word for size in sizes for word in (0, size)], dtype=np.int64)
+            self.state[CLASSES_AT] = self.classes.ctypes.data
+        del self.chunks[:-1]
+        # STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES
+        _pack_sweep(self.state, 8 * STARTED, 0, 0, 0, -1, *self.fresh, len(self.classes) // 2)
+
+    def add_chunk(self) -> None:
+        """Give the arena more memory: twice what it has."""
+        need = self.state[NEED] + 64
+        chunk = np.empty(max(_FIRST_CHUNK, need, 2 * self.chunks[-1].nbytes if self.chunks else 0), dtype=np.uint8)
+        self.chunks.append(chunk)
+        first = chunk.ctypes.data
+        self.fresh = (-(-first // 64) * 64, first + chunk.nbytes)
+        self.state[NEXT_FREE], self.state[END_FREE] = self.fresh
+
+    def end(self) -> None:
+        """Give back what an idle workspace should not hold."""
+        if self.chunks and self.chunks[-1].nbytes > _KEPT_CHUNK:
+            self.chunks.clear()
+            self.fresh = (0, 0)
+        if self.state[CAPACITY] > 1 << 20:
+            self.resize(_FIRST_CAPACITY)
+
+
+def is_aligned(array: np.ndarray) -> bool:
+    """Whether the low bits of an array's address are 0: the walk keeps flags there."""
+    return array.base is None or (array.dtype.alignment >= 8 and array.flags.aligned)

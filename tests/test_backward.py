@@ -1,0 +1,245 @@
+"""backward and grad: each test runs on tapegrad and, where it is installed, on PyTorch, which must agree."""
+
+import numpy as np
+import pytest
+
+import tapegrad
+
+SECOND = r"^Trying to backward through the graph a second time"
+NO_GRAD_FN = r"^element 0 of tensors does not require grad and does not have a grad_fn"
+
+
+def leaf(T, *values):
+    return T.tensor(list(values) if len(values) > 1 else values[0], requires_grad=True)
+
+
+# backward ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
+def test_one_element_of_any_shape_is_a_scalar(T, shape):
+    x = T.full(shape, 3.0, requires_grad=True)
+    (x * x).backward()
+    assert tuple(x.grad.shape) == shape
+    assert x.grad.item() == 6
+
+
+def test_gradient_is_cast_and_never_written_to(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x * 3
+    gradient = T.tensor([1.0, 10.0], dtype=T.float32)
+    for _ in range(2):
+        y.backward(gradient, retain_graph=True)
+    assert gradient.tolist() == [1, 10]
+    assert x.grad.tolist() == [6, 60]
+    assert x.grad.dtype == T.float64
+    z = x.view(2)
+    z.backward(own := T.tensor([1.0, 2.0]))
+    x.grad.zero_()
+    assert own.tolist() == [1, 2]  # x.grad is never the caller's memory
+
+
+def test_gradient_may_be_x_grad_itself(T):
+    x = leaf(T, 1.0, 2.0)
+    x.grad = T.tensor([1.0, 10.0])
+    (x * 2).backward(x.grad)
+    assert x.grad.tolist() == [3, 30]
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_graph_of_the_gradient_counts_under_create_graph_only(T):
+    x, g = leaf(T, 2.0), leaf(T, 5.0)
+    (slope,) = T.autograd.grad(x * x, x, g * 1)
+    assert not slope.requires_grad
+    (slope,) = T.autograd.grad(x * x, x, g * 1, create_graph=True)
+    assert T.autograd.grad(slope, [x, g]) == (10, 4)
+
+
+def test_roots(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x * x
+    z = (y * 3).sum()
+    T.autograd.backward([z, z, y], [None, T.tensor(10.0), T.tensor([100.0, 1000.0])])
+    assert x.grad.tolist() == [2 * (33 + 100), 4 * (33 + 1000)]
+    (got,) = T.autograd.grad([x.sum(), (x * x).sum()], x, [T.tensor(1.0), T.tensor(2.0)])
+    assert got.tolist() == [5, 9]
+
+
+def test_leaves_as_roots(T):
+    x = leaf(T, 2.0)
+    x.backward()
+    x.backward(T.tensor(10.0))
+    assert x.grad.tolist() == 11
+    assert T.autograd.grad(x, x)[0].tolist() == 1
+    assert T.autograd.grad([x, x * x], x)[0].tolist() == 5
+    seed = T.tensor(7.0)
+    fresh = leaf(T, 2.0)
+    fresh.backward(seed)
+    fresh.grad.zero_()
+    assert seed.tolist() == 7
+
+
+def test_inputs_of_backward(T):
+    x, w, unused = leaf(T, 2.0), leaf(T, 3.0), leaf(T, 1.0)
+    h = x * w
+    (h * h).backward(inputs=[h, w, unused], retain_graph=True)
+    assert h.retains_grad
+    assert (h.grad.tolist(), w.grad.tolist(), x.grad, unused.grad) == (12, 24, None, None)
+    (h * h).backward(inputs=x)
+    assert (x.grad.tolist(), w.grad.tolist()) == (36, 24)
+
+
+def test_inputs_of_backward_stops_at_results():
+    # Deliberate: PyTorch runs and frees the node of h (pytorch#92331).
+    x = leaf(tapegrad, 2.0)
+    h = x.exp()
+    (h * h).backward(inputs=[h])
+    h.backward(tapegrad.tensor(1.0))
+    assert x.grad.item() == pytest.approx(np.exp(2.0))
+
+
+def test_order_is_latest_first(T):
+    x = leaf(T, 1.0)
+    seen = []
+    results = []
+    for name in "abc":
+        y = x * 2.0
+        y.register_hook(lambda _, name=name: seen.append(name))
+        results.append(y)
+    (results[0] + (results[2] + results[1])).backward()
+    assert seen == ["c", "b", "a"]
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_retain_graph_defaults_to_create_graph(T):
+    x = leaf(T, 2.0)
+    y = x.exp()
+    y.backward(None, None, True)
+    y.backward(None, False, True)
+    with pytest.raises(RuntimeError, match=SECOND):
+        y.backward()
+    with pytest.raises(RuntimeError, match=SECOND):
+        T.autograd.grad(y, x)
+
+
+SAVES_NOTHING = {
+    "x + 1": lambda x: x + 1, "-x": lambda x: -x, "x.sum()": lambda x: x.sum(), "x.view": lambda x: x.view(2),
+    "x[0]": lambda x: x[0], "clone": lambda x: x.clone(), "x - x": lambda x: x - x, "x.t": lambda x: x.t(),
+}  # fmt: skip
+SAVES = {
+    "x * 2": lambda x: x * 2, "x / 2": lambda x: x / 2, "x**2": lambda x: x**2, "exp": lambda x: x.exp(),
+    "relu": lambda x: x.relu(), "clamp": lambda x: x.clamp(0, 1), "x[[0]]": lambda x: x[[0]],
+    "matmul": lambda x: x @ x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SAVES_NOTHING, *SAVES])
+def test_second_backward(T, name):
+    x = leaf(T, 1.0, 2.0)
+    y = {**SAVES_NOTHING, **SAVES}[name](x)
+    y.backward(T.ones_like(y))
+    before = x.grad.tolist()
+    if T is not tapegrad and name in SAVES_NOTHING:
+        y.backward(T.ones_like(y))  # tapegrad raises always, on purpose
+        assert x.grad.tolist() == [2 * value for value in before]
+        return
+    with pytest.raises(RuntimeError, match=SECOND):
+        y.backward(T.ones_like(y))
+    with pytest.raises(RuntimeError, match=SECOND):
+        (y * 3).sum().backward()
+    assert x.grad.tolist() == before
+
+
+def test_freed_part_of_a_graph(T):
+    x, w = leaf(T, 2.0), leaf(T, 3.0)
+    trunk = x.exp()
+    a, b = trunk * w, trunk.log()
+    a.backward()
+    assert T.autograd.grad(b, trunk, retain_graph=True)[0].item() == pytest.approx(np.exp(-2.0))
+    with pytest.raises(RuntimeError, match=SECOND):
+        b.backward()
+
+
+# grad -------------------------------------------------------------------------------------------------------
+
+
+def test_grad_returns_a_tuple_and_leaves_grad_alone(T):
+    x, w = leaf(T, 2.0), leaf(T, 3.0)
+    h = x * w
+    got = T.autograd.grad(h * h, [w, h, x, x])
+    assert isinstance(got, tuple)
+    assert [g.tolist() for g in got] == [24, 12, 36, 36]
+    assert (x.grad, w.grad) == (None, None)
+    named = T.autograd.grad(x * w, {"a": x, "b": w})
+    assert {key: value.tolist() for key, value in named.items()} == {"a": 3, "b": 2}
+    assert [g.tolist() for g in T.autograd.grad([x * w, x * x], x)] == [7]
+
+
+def test_grad_for_one_input_frees_what_it_went_through(T):
+    a, b = leaf(T, 2.0), leaf(T, 3.0)
+    y = a.exp() * b.exp()
+    T.autograd.grad(y, a)
+    with pytest.raises(RuntimeError, match=SECOND):
+        T.autograd.grad(y, b)
+
+
+def test_unused_inputs(T):
+    x, unused = leaf(T, 2.0), leaf(T, 1.0, 2.0)
+    y = x * x
+    assert T.autograd.grad(y, [x, unused], allow_unused=True, retain_graph=True) == (4, None)
+    got = T.autograd.grad(y, [x, unused], materialize_grads=True, retain_graph=True)
+    assert [g.tolist() for g in got] == [4, [0, 0]]
+    with pytest.raises(RuntimeError, match=r"^The differentiated Tensor at index 1 appears to not have been used"):
+        T.autograd.grad(y, [x, unused], retain_graph=True)
+    with pytest.raises(RuntimeError, match=r"^One of the differentiated Tensors does not require grad"):
+        T.autograd.grad(y, T.tensor(1.0), allow_unused=True)
+    assert T.autograd.grad(y, x)[0].tolist() == 4
+
+
+@pytest.mark.filterwarnings("ignore:.*vmap")
+def test_batched_gradients(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x**2
+    (rows,) = T.autograd.grad(y, x, T.eye(2), is_grads_batched=True, retain_graph=True)
+    assert rows.tolist() == [[2, 0], [0, 4]]
+    with pytest.raises(RuntimeError, match=r"^If `is_grads_batched=True`, we interpret the first dimension of each"):
+        T.autograd.grad(y, x, T.ones(2), is_grads_batched=True)
+    assert T.autograd.grad(y, x, T.ones(2))[0].tolist() == [2, 4]
+
+
+def test_higher_orders(T):
+    x = leaf(T, 2.0)
+    slope = x**4
+    for expected in (32, 48, 48, 24 * 2 / 2):
+        (slope,) = T.autograd.grad(slope, x, create_graph=True)
+        assert slope.item() == pytest.approx(expected)
+    (flat,) = T.autograd.grad(3 * x, x, create_graph=True)
+    with pytest.raises(RuntimeError, match=NO_GRAD_FN):
+        flat.backward()
+
+
+# Failed calls, and depth ------------------------------------------------------------------------------------
+
+
+def test_a_failed_call_leaves_the_graph_usable(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x * x
+    with pytest.raises(RuntimeError, match=r"^grad can be implicitly created only for scalar outputs"):
+        y.backward()
+    with pytest.raises(RuntimeError, match=r"^Mismatch in shape: grad_output\[0\] has a shape of"):
+        y.backward(T.ones(1))
+    with pytest.raises(RuntimeError, match=NO_GRAD_FN):  # rather than the shape
+        y.detach().backward()
+    assert x.grad is None
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 4]
+
+
+def test_deep_chain(T):
+    x = leaf(T, 1.0)
+    y = x
+    for _ in range(50_000):
+        y = y * 1.0
+    y.backward()
+    assert x.grad.tolist() == 1
+    del y

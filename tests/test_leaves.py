@@ -1,0 +1,344 @@
+"""Leaves, flags, grad modes, `.grad` and writes in place: each test runs on tapegrad and on PyTorch."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import tapegrad
+
+MODIFIED = r"^one of the variables needed for gradient computation has been modified by an inplace operation: \["
+
+
+def leaf(T, *values):
+    return T.tensor(list(values) if len(values) > 1 else values[0], requires_grad=True)
+
+
+# Leaves, flags, modes ---------------------------------------------------------------------------------------
+
+
+def test_what_is_a_leaf(T):
+    x = leaf(T, 1.0, 2.0)
+    constant = T.tensor([1.0, 2.0])
+    with T.no_grad():
+        silent, made = x * 2, leaf(T, 1.0)
+    for tensor in (x, constant, constant * 2, silent, x.detach(), x.data, (x * 2).detach(), made):
+        assert tensor.is_leaf
+        assert tensor.grad_fn is None
+    assert not (x * 2).is_leaf
+    assert made.requires_grad
+    (made * 3).backward()
+    assert made.grad.tolist() == 3
+
+
+def test_what_requires_grad(T):
+    x, c = leaf(T, 1.0, 2.0), T.tensor([1.0, 2.0])
+    assert [t.requires_grad for t in (x + c, c + c, x > 0, x.argmax(), T.zeros_like(x), x.detach(), x.sum())] == [
+        True, False, False, False, False, False, True,
+    ]  # fmt: skip
+
+
+def test_flag_taken_off_after_the_forward(T):
+    x, w = leaf(T, 2.0), leaf(T, 3.0)
+    y = x * w
+    x.requires_grad = False
+    y.backward()
+    assert x.grad is None
+    assert w.grad.tolist() == 2
+
+
+def test_flag_of_a_result(T):
+    y = leaf(T, 2.0) * 3
+    assert y.requires_grad_() is y
+    assert not y.is_leaf
+    with pytest.raises(RuntimeError, match=r"^you can only change requires_grad flags of leaf variables"):
+        y.requires_grad = False
+    if T is tapegrad:  # deliberate: PyTorch refuses this, though not requires_grad_()
+        y.requires_grad = True
+        assert y.grad_fn is not None
+
+
+def test_detach_shares_memory_and_version(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x * x
+    x.detach()[0] = 5.0
+    assert x.tolist() == [5, 2]
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        y.sum().backward()
+
+
+def test_data_shares_memory_but_not_the_version(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x * x
+    x.data[0] = 5.0
+    assert x.tolist() == [5, 2]
+    y.sum().backward()
+    assert x.grad.tolist() == [10, 4]
+
+
+def test_new_data_is_not_used_by_an_old_graph():
+    # Deliberate: PyTorch differentiates at the new data.
+    x = leaf(tapegrad, 1.0, 2.0)
+    y = x * x
+    x.data = tapegrad.tensor([10.0, 20.0])
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 4]
+    assert (x * 1).tolist() == [10, 20]
+
+
+def test_no_grad_forms(T):
+    x = leaf(T, 2.0)
+
+    @T.no_grad
+    def bare():
+        return x * x
+
+    @T.no_grad()
+    def called():
+        return x * x
+
+    @T.no_grad()
+    def generator():
+        for _ in range(2):
+            yield x * x
+
+    assert [bare().requires_grad, called().requires_grad] == [False, False]
+    for y in generator():
+        assert not y.requires_grad
+        assert T.is_grad_enabled()  # not while the consumer runs
+    with pytest.raises(KeyError), T.no_grad():
+        raise KeyError
+    assert T.is_grad_enabled()
+    with T.no_grad(), T.enable_grad():
+        assert (x * x).requires_grad
+    with T.set_grad_enabled(False):
+        assert not (x * x).requires_grad
+    seen = []
+    with T.no_grad():
+        thread = threading.Thread(target=lambda: seen.append((x * x).requires_grad))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_backward_and_grad_under_no_grad(T):
+    x = leaf(T, 2.0)
+    y, z = x**3, x**3
+    with T.no_grad():
+        y.backward()
+        (slope,) = T.autograd.grad(z, x, create_graph=True)
+    assert x.grad.tolist() == 12
+    assert T.autograd.grad(slope, x)[0].tolist() == 12
+
+
+# .grad ------------------------------------------------------------------------------------------------------
+
+
+def test_grad_is_like_its_tensor(T):
+    x = T.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=T.float32).t().requires_grad_()
+    unused, flat = leaf(T, 1.0), leaf(T, 1.0)
+    assert x.grad is None
+    (x * T.tensor(2.0) + flat * 0).sum().backward()
+    assert (x.grad.dtype, tuple(x.grad.shape), tuple(x.grad.stride())) == (T.float32, (3, 2), (1, 3))
+    assert x.grad.is_leaf
+    assert not x.grad.requires_grad
+    assert unused.grad is None
+    assert flat.grad.tolist() == 0
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_accumulation(T):
+    x = leaf(T, 1.0, 2.0)
+    (x * x).sum().backward()
+    first = x.grad
+    (x * x).sum().backward()
+    assert x.grad is first
+    assert first.tolist() == [4, 8]
+    first.zero_()
+    (x * x).sum().backward()
+    assert x.grad is first
+    assert first.tolist() == [2, 4]
+    (x * x).sum().backward(create_graph=True)
+    assert x.grad is not first
+    assert (first.tolist(), x.grad.tolist(), x.grad.requires_grad) == ([2, 4], [4, 8], True)
+    x.grad = None
+    (x * x).sum().backward()
+    first = x.grad
+    (x * 1).sum().backward(create_graph=True)  # also where there is no graph
+    assert (first.tolist(), x.grad.tolist(), x.grad.requires_grad) == ([2, 4], [3, 5], False)
+    own = T.tensor([100.0, 200.0])
+    x.grad = own
+    (x * x).sum().backward()
+    assert x.grad is own
+    assert own.tolist() == [102, 204]
+
+
+def test_deepcopy_and_pickle_of_leaves(T):
+    x = leaf(T, 1.0, 2.0)
+    (x * x).sum().backward()
+    twin = copy.deepcopy(x)
+    assert (twin.tolist(), twin.requires_grad, twin.grad.tolist()) == ([1, 2], True, [2, 4])
+    (twin * 3).sum().backward()
+    assert (x.grad.tolist(), twin.grad.tolist()) == ([2, 4], [5, 7])
+    again = pickle.loads(pickle.dumps(x))
+    assert (again.tolist(), again.requires_grad, again.grad) == ([1, 2], True, None)
+    assert copy.deepcopy({"a": x, "b": x})["a"].tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match=r"^Only Tensors created explicitly by the user \(graph leaves\) support"):
+        copy.deepcopy(x * 2)
+
+
+# Writes in place ----------------------------------------------------------------------------------------------------
+
+
+def test_writes_to_leaves(T):
+    x = leaf(T, 1.0, 2.0)
+    for write in (lambda: x.add_(1), lambda: x.zero_(), lambda: x.copy_(T.zeros(2)), lambda: x.uniform_()):
+        with pytest.raises(RuntimeError, match=r"^a leaf Variable that requires grad is being used in an in-place"):
+            write()
+    with pytest.raises(RuntimeError, match=r"^a view of a leaf Variable that requires grad is being used"):
+        x[0] = 5.0
+    view = x.view(2)
+    with pytest.raises(RuntimeError, match=r"^a view of a leaf Variable that requires grad is being used"):
+        view += 1
+    assert x.tolist() == [1, 2]
+    with T.no_grad():
+        x += 1
+        x[0] = 5.0
+    assert (x.tolist(), x.requires_grad, x.is_leaf) == ([5, 3], True, True)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [10, 6]
+
+
+# Whether the backward still runs after the operand, and after the result, was written to.
+NOTHING, OPERAND, RESULT = (True, True), (False, True), (True, False)
+SAVED = {
+    "+": (lambda h: h + h, NOTHING), "-": (lambda h: 1 - h, NOTHING), "neg": (lambda h: -h, NOTHING),
+    "clone": (lambda h: h.clone(), NOTHING), "* number": (lambda h: h * 2, NOTHING),
+    "/ number": (lambda h: h / 2, NOTHING), "* constant": (lambda h: h * np_like(h, [3.0, 4.0]), NOTHING),
+    "sum": (lambda h: h.sum(), NOTHING), "mean": (lambda h: h.mean(), NOTHING),
+    "exp": (lambda h: h.exp(), RESULT), "sqrt": (lambda h: h.sqrt(), RESULT), "tanh": (lambda h: h.tanh(), RESULT),
+    "sigmoid": (lambda h: h.sigmoid(), RESULT), "relu": (lambda h: h.relu(), RESULT),
+    "log": (lambda h: h.log(), OPERAND), "sin": (lambda h: h.sin(), OPERAND), "abs": (lambda h: h.abs(), OPERAND),
+    "pow": (lambda h: h**3, OPERAND), "*": (lambda h: h * h, OPERAND),
+}  # fmt: skip
+
+
+def np_like(tensor, values):
+    return tensor.new_tensor(values)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_what_is_saved(T, name):
+    f, runs = SAVED[name]
+    for which, expected in enumerate(runs):
+        x = leaf(T, 1.0, 2.0)
+        h = x.clone()
+        y = f(h)
+        with T.no_grad():
+            (h, y)[which].mul_(2)
+            (h, y)[which].div_(2)  # the old value again does not help
+        if expected:
+            y.sum().backward()
+            assert x.grad is not None
+        else:
+            with pytest.raises(RuntimeError, match=MODIFIED) as caught:
+                y.sum().backward()
+            assert "is at version 2; expected version 0 instead." in str(caught.value)
+            assert x.grad is None
+            node = name.title()
+            assert (f"which is output 0 of {node}" in str(caught.value)) == (which == 1) or T is not tapegrad
+
+
+def test_writes_before_use_do_no_harm(T):
+    h = leaf(T, 1.0, 2.0).clone()
+    with T.no_grad():
+        h += 1
+    y = h.exp()
+    y.sum().backward()
+    assert y.tolist() == pytest.approx(np.exp([2.0, 3.0]))
+
+
+def test_recorded_writes_to_results(T):
+    x = leaf(T, 1.0, 2.0)
+    y = alias = x * 2
+    y += 1
+    y *= T.tensor([3.0, 4.0])
+    assert alias is y
+    assert type(y.grad_fn).__name__ == "MulBackward0"
+    y[0] = 7.0
+    y.sum().backward()
+    assert (y.tolist(), x.grad.tolist()) == ([7, 20], [0, 8])  # an overwritten value gets 0, not None
+    constant, v = T.zeros(3), leaf(T, 5.0)
+    constant[:2] = v * 1
+    constant.sum().backward()
+    assert constant.requires_grad
+    assert v.grad.tolist() == 2  # summed over what it was broadcast to
+
+
+def test_a_buffer_filled_in_a_loop(T):
+    x = leaf(T, 0.5)
+    buffer = T.zeros(4)
+    buffer[0] = x * 1
+    for i in range(1, 4):
+        buffer[i] = buffer[i - 1].clone() * x
+    buffer[3].backward()
+    assert x.grad.tolist() == 4 * 0.5**3
+    buffer = T.zeros(2)
+    buffer[0] = x * 1
+    buffer[1] = buffer[0].exp()
+    buffer[1].backward()
+    other = T.zeros(2)
+    other[0] = x * 1
+    other[1] = other[0].sin()  # saves a view of what is then written to
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        other[1].backward()
+
+
+def test_own_factor_in_place():
+    # Deliberate: what an in-place operation writes over is copied; PyTorch raises.
+    x = leaf(tapegrad, 3.0)
+    y = x * 1
+    y *= y
+    y.backward()
+    assert (y.tolist(), x.grad.tolist()) == (9, 6)
+
+
+# Arrays and numbers -------------------------------------------------------------------------------------------------
+
+
+def test_numpy_shares_memory(T):
+    array = np.array([1.0, 2.0])
+    x = T.from_numpy(array)
+    array[0] = 5
+    assert x.tolist() == [5, 2]
+    assert np.shares_memory(x.numpy(), array)
+    x.requires_grad_()
+    assert np.shares_memory(x.detach().numpy(), array)
+    with pytest.raises(RuntimeError, match=r"^Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach"):
+        x.numpy()
+    scalar = (x * x).sum().detach()
+    scalar.numpy()[()] = 4
+    assert scalar.item() == 4
+
+
+def test_numbers_of_tensors(T):
+    x = leaf(T, 1.0, 2.0)
+    assert isinstance(x.sum().item(), float)
+    assert (len(x), [part.item() for part in x], 2.0 in x, 3.0 in x) == (2, [1, 2], True, False)
+    one = T.tensor([[3]])
+    assert (float(one), int(one), bool(one), one.tolist(), range(4)[one]) == (3, 3, True, [[3]], 3)
+    total = sum(part * part for part in x)
+    total.backward()
+    assert x.grad.tolist() == [2, 4]
+    with pytest.raises(RuntimeError, match=r"^a Tensor with 2 elements cannot be converted to Scalar"):
+        x.item()
+    with pytest.raises(RuntimeError, match=r"^Boolean value of Tensor with more than one value is ambiguous"):
+        bool(x)
+    with pytest.raises(TypeError, match=r"^len.. of a 0-d tensor"):
+        len(total)
+    with pytest.raises(TypeError, match=r"^iteration over a 0-d tensor"):
+        iter(total)
+    with pytest.raises((RuntimeError, ValueError) if T is not tapegrad else RuntimeError):
+        float(x)

@@ -1,0 +1,311 @@
+"""What the tape keeps alive and what not: residuals, leaves, pages and plans; no cycles, no recursion."""
+
+import gc
+import sys
+import tracemalloc
+import weakref
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import plan, sweep, tape, writes
+
+
+def leaf(value=1.0, size=10):
+    return tg.full((size,), value, requires_grad=True)
+
+
+def watch(tensor):
+    """Return a weak reference to a tensor's array, which dies with the last thing that keeps it."""
+    return weakref.ref(tensor._array())
+
+
+# Residuals --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["backward", "grad", "dropped", "last retained"])
+def test_residuals_die_when_they_are_used_up(how):
+    x = leaf()
+    a = x.exp()
+    b = a.sin()
+    saved = [watch(a), watch(a * 1), watch(b)]
+    loss = (b * b).sum()
+    del a, b
+    assert [array() is not None for array in saved] == [True, False, True]
+    if how == "backward":
+        loss.backward()
+    elif how == "grad":
+        tg.autograd.grad(loss, x)
+    else:
+        if how == "last retained":
+            loss.backward(retain_graph=True)
+            assert saved[0]() is not None
+        del loss
+    assert [array() for array in saved] == [None, None, None]
+
+
+def test_only_what_rules_ask_for_is_kept():
+    x, c, d = leaf(), leaf(2.0).detach(), leaf(3.0).detach()
+    h, k = x + 1, x + 2
+    arrays = {name: watch(value) for name, value in [("h", h), ("k", k), ("c", c), ("d", d)]}
+    results = {"h + k": h + k, "h * c": h * c, "h + d": h + d, "sum": k.sum(), "mean": k.mean(), "neg": -k}
+    del h, k, c, d
+    assert [name for name, array in arrays.items() if array() is not None] == ["c"]
+    del results["h * c"]
+    assert arrays["c"]() is None
+    sum(result.sum() for result in results.values()).backward()
+    assert x.grad[0].item() == pytest.approx(2 + 1 + 1 + 1 / 10 - 1)
+
+
+def test_a_factor_is_kept_for_the_other_one_only():
+    x, w = leaf(2.0), leaf(3.0)
+    h, k = x + 1, w + 1
+    both, one = h * k, h.detach() * k
+    arrays = watch(h), watch(k)
+    del h, k
+    assert [array() is not None for array in arrays] == [True, True]
+    del both
+    assert [array() is not None for array in arrays] == [True, False]  # h is the slope of k
+    one.sum().backward()
+    assert w.grad[0].item() == 3
+
+
+def test_an_intermediate_keeps_what_it_was_computed_from_and_no_more():
+    x = leaf()
+    a = x.exp()
+    b = a.sin()
+    c = b.cos()
+    arrays = watch(a), watch(b), watch(c)
+    loss = c.sum()
+    del a, c, loss
+    assert [array() is not None for array in arrays] == [True, True, False]
+    b.sum().backward()
+    assert [array() is not None for array in arrays] == [False, True, False]
+    assert x.grad[0].item() == pytest.approx(np.cos(np.e) * np.e)
+
+
+def test_residuals_of_each_loss_on_a_retained_trunk_die_with_it():
+    x = leaf()
+    trunk = x.exp()
+    kept = watch(trunk)
+    for factor in range(3):
+        h = trunk * (factor + 1.0)
+        inner = watch(h)
+        loss = (h * h).sum()
+        del h
+        loss.backward(retain_graph=True)
+        assert inner() is not None
+        del loss
+        assert (inner(), kept() is not None) == (None, True)
+    trunk.sum().backward()
+    del trunk
+    assert kept() is None
+
+
+def test_an_error_frees_nothing_and_keeps_nothing():
+    x = leaf()
+    h = x.exp()
+    saved = watch(h)
+    loss = h * 1
+    del h
+    for wrong in (lambda: loss.backward(), lambda: tg.autograd.grad(loss.sum(), leaf())):
+        with pytest.raises(RuntimeError):
+            wrong()
+        assert saved() is not None
+    loss.sum().backward()
+    assert saved() is None
+
+
+# Leaves -----------------------------------------------------------------------------------------------------
+
+
+def test_the_tape_does_not_keep_a_leaf():
+    x, w = leaf(2.0), leaf(3.0)
+    y = (x * w).sum()
+    tensor, data = weakref.ref(x), watch(x)
+    del x
+    assert (tensor(), data() is not None) == (None, True)  # its data is a residual
+    stranger = leaf(5.0)  # does not take its place
+    y.backward()
+    assert (w.grad[0].item(), stranger.grad, data()) == (2, None, None)
+
+
+def test_a_leaf_does_not_keep_the_tape():
+    x = leaf()
+    y = x.exp()
+    entry, saved = y._handle, watch(y)
+    y.sum().backward(retain_graph=True)
+    del y
+    assert saved() is not None
+    references = sys.getrefcount(entry)
+    del entry
+    assert saved() is None
+    assert (x.grad is not None, references) == (True, 2)
+
+
+def test_leaf_records_are_used_again():
+    x = leaf()
+    gc.collect()
+    before = len(tape.leaves), len(tape._leaf_blocks)
+    for _ in range(1000):
+        (leaf() * x).sum().backward()
+    assert (len(tape.leaves), len(tape._leaf_blocks)) == before
+
+
+# Cycles -----------------------------------------------------------------------------------------------------
+
+
+def forward_only(x):
+    (x * x).exp().sum()
+
+
+def backward_twice(x):
+    y = (x * x).exp().sum()
+    y.backward(retain_graph=True)
+    y.backward()
+
+
+def second_order(x):
+    (slope,) = tg.autograd.grad((x**3).sum(), x, create_graph=True)
+    slope.sum().backward()
+
+
+def graph_in_grad(x):
+    (x**3).sum().backward(create_graph=True)
+
+
+def hooked(x):
+    y = x * 3
+    y.register_hook(lambda g: g * 2)
+    y.retain_grad()
+    x.register_hook(lambda g: None)
+    (y * y).sum().backward()
+    (y * y).sum().backward(inputs=[y])
+
+
+def written(x):
+    y = x * 2
+    y += 1
+    y[0] = x[1]
+    y.sum().backward()
+
+
+def joined(x):
+    tg.stack([x, x * 2, tg.cat([x[:5], x[5:]])]).sum().backward()
+
+
+def failed(x):
+    y = x * x
+    for _ in range(2):
+        try:
+            y.backward()
+        except RuntimeError:
+            pass
+    y.sum().grad_fn.next_functions[0][0].next_functions  # noqa: B018
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.parametrize(
+    "work", [forward_only, backward_twice, second_order, graph_in_grad, hooked, written, joined, failed]
+)
+def test_no_reference_cycles(work):
+    work(leaf())  # fills caches
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        x = leaf()
+        tensor, data = weakref.ref(x), watch(x)
+        work(x)
+        del x
+        gc.collect()
+        ours = [found for found in gc.garbage if type(found).__module__.startswith("tapegrad") or type(found) is list]
+        assert ours == []
+        assert (tensor(), data()) == (None, None)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+# Loops ------------------------------------------------------------------------------------------------------
+
+
+def holdings():
+    """Count what a loop could pile up."""
+    gc.collect()
+    pages = sum(type(thing) is tape.Page for thing in gc.get_objects())
+    return {
+        "pages": pages, "leaves": len(tape.leaves), "plans": len(plan.plans_by_address),
+        "sizes": len(plan.size_classes), "writes": len(writes._storages), "to empty": len(sweep._to_empty),
+        "workspaces": len(sweep._idle), "pool": len(tape._pool) + pages,
+    }  # fmt: skip
+
+
+def step_of_a_fit(w, step):
+    y = (w * float(step % 7) + 1.0).exp()
+    loss = (y - y * y).sum()
+    w.grad = None
+    loss.backward()
+    with tg.no_grad():
+        w -= 1e-3 * w.grad.clamp(-1, 1)
+
+
+def forward_without_backward(w, step):
+    (w * float(step)).sin()
+
+
+class SharedTrunk:
+    def __init__(self):
+        self.trunk = None
+
+    def __call__(self, w, step):
+        if self.trunk is None:
+            self.trunk = w.exp()
+        (self.trunk * float(step)).sum().backward(retain_graph=True)
+
+
+@pytest.mark.parametrize(
+    ("work", "steps"), [(step_of_a_fit, 20_000), (forward_without_backward, 100_000), (SharedTrunk(), 20_000)]
+)
+def test_a_loop_does_not_grow(work, steps):
+    w = leaf(0.0)
+    for step in range(1000):
+        work(w, step)
+    before = holdings()
+    tracemalloc.start()
+    memory, _ = tracemalloc.get_traced_memory()
+    for step in range(steps):
+        work(w, step)
+    grown = tracemalloc.get_traced_memory()[0] - memory
+    tracemalloc.stop()
+    assert holdings() == before
+    assert grown < 100_000  # of a page or two of the tape; a step that kept an array would take megabytes
+
+
+@pytest.mark.parametrize("how", ["backward", "dropped", "some kept", "some kept, backward"])
+def test_a_chain_of_a_million_entries(how):
+    x = tg.tensor(1.0, requires_grad=True)
+    y, kept = x, []
+    for step in range(10**6):
+        y = y * 1.0
+        if how.startswith("some") and step % 1000 == 0:
+            kept.append(y)
+    if how.endswith("backward"):
+        y.backward()
+        assert x.grad.item() == 1
+    del y
+    kept.reverse()
+    del kept[:500]
+    kept.clear()
+    pages = sum(type(thing) is tape.Page for thing in gc.get_objects())
+    assert pages <= 2
+
+
+def test_a_chain_of_diamonds_costs_its_length():
+    y = x = tg.tensor(1.0, requires_grad=True)
+    for _ in range(1000):
+        y = y * 0.5 + y * 0.5
+    y.backward()
+    assert x.grad.item() == 1

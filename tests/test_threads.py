@@ -1,0 +1,99 @@
+"""Several threads: backward into one leaf, through one graph, and first uses of plans and kernels at once."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import sweep
+
+
+def leaf(value=1.0, size=10):
+    return tg.full((size,), value, requires_grad=True)
+
+
+def in_threads(count, work):
+    """Run ``work(number)`` in threads at once, switching often; raise what one of them raised."""
+    errors, barrier = [], threading.Barrier(count)
+
+    def run(number):
+        barrier.wait()
+        try:
+            work(number)
+        except BaseException as error:  # handed over to the test
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("size", "steps"), [(1, 200), (1000, 200), (100_000, 200)])
+def test_threads_add_to_one_leaf(size, steps, first):
+    for _ in range(3):
+        x = leaf(size=size)
+        if not first:
+            x.grad = tg.zeros(size)
+        in_threads(6, lambda number, x=x: [(x * (number + 1.0)).sum().backward() for _ in range(steps)])
+        assert set(x.grad.tolist()) == {steps * 21}
+
+
+def test_threads_on_a_shared_trunk():
+    x = leaf()
+    h = (x * 2).sin()
+
+    def work(number):
+        for _ in range(100):
+            loss = (h * (number + 1.0)).sum()
+            assert tg.autograd.grad(loss, h, retain_graph=True)[0][0].item() == number + 1
+            (slope,) = tg.autograd.grad(loss, x, retain_graph=True)
+            assert slope[0].item() == pytest.approx((number + 1) * 2 * np.cos(2))
+            loss.backward(retain_graph=True)
+
+    in_threads(6, work)
+    assert x.grad[0].item() == pytest.approx(100 * 21 * 2 * np.cos(2))
+    h.tape().verify()
+    h.sum().backward()
+    assert sweep._to_empty == []
+
+
+def test_a_hook_adds_to_the_leaf_that_its_sweep_adds_to():
+    x = leaf(1.0, 2)
+    x.grad = tg.zeros(2)
+    y = x * 3
+    seen = []
+
+    def hook(g):
+        inner.backward()
+        seen.append(x.grad.tolist())
+
+    inner = (x * 100).sum()
+    y.register_hook(hook)
+    (y + x * 10).sum().backward()
+    assert seen[0][0] in (100, 110)
+    assert x.grad.tolist() == [113, 113]
+
+
+def test_threads_compile_and_record_at_once():
+    # New layouts, plans and kernels' steps in all threads.
+    def work(number):
+        for size in range(1, 60):
+            x = tg.full((3, size), 2.0, requires_grad=True)
+            w = tg.full((size,), 3.0, requires_grad=True)
+            (x * w - x / w).sum().backward()
+            assert x.grad.tolist() == [[3 - 1 / 3] * size] * 3
+            assert w.grad[0].item() == pytest.approx(3 * (2 + 2 / 9))
+
+    in_threads(6, work)
