@@ -1,7 +1,7 @@
 """Run the Python blocks of Markdown pages as tests: those with prompts as doctests, the others as code."""
 
 import doctest
-from types import SimpleNamespace
+from types import ModuleType
 
 import pytest
 from sybil import Sybil
@@ -14,4 +14,6 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in config.getini("doctest_optionflags"):
         flags |= doctest.OPTIONFLAGS_BY_NAME[name]
     pages = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=flags), SkipParser()], patterns=["*.md"])
-    config.pluginmanager.register(SimpleNamespace(pytest_collect_file=pages.pytest()), "markdown-pages")
+    plugin = ModuleType("markdown-pages")  # a plugin must be hashable as soon as there is a second conftest.py
+    plugin.pytest_collect_file = pages.pytest()
+    config.pluginmanager.register(plugin, plugin.__name__)

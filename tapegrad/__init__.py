@@ -21,8 +21,10 @@ from tapegrad.dtypes import (
     int32,
     int64,
     long,
+    set_default_dtype,
     uint8,
 )
+from tapegrad.dtypes import default_dtype as get_default_dtype
 from tapegrad.dtypes import (
     float as float,
 )
@@ -33,8 +35,7 @@ from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabl
 from tapegrad.ops import *  # noqa: F403  # all operations are public
 from tapegrad.ops.methods import install
 from tapegrad.printing import set_printoptions
-from tapegrad.tensor import Tensor, set_default_dtype
-from tapegrad.tensor import default_dtype as get_default_dtype
+from tapegrad.tensor import Tensor
 
 install()
 

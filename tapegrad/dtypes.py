@@ -1,8 +1,9 @@
-"""The dtypes that tensors can have, by PyTorch's names: NumPy's dtype objects."""
+"""The dtypes that tensors can have, by PyTorch's names (NumPy's dtype objects), and the default one."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 float32 = float = np.dtype(np.float32)
 float64 = double = np.dtype(np.float64)
@@ -12,3 +13,47 @@ int8, int16, uint8 = np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.uint8)
 int32 = int = np.dtype(np.int32)
 int64 = long = np.dtype(np.int64)
 bool_ = bool = np.dtype(np.bool_)
+
+_default_dtype: np.dtype = np.dtype(np.float64)
+_ALLOWED = dict.fromkeys((float32, float64, complex64, complex128, bool, int8, int16, int32, int64, uint8))
+
+
+def default_dtype() -> np.dtype:
+    """Return the dtype that Python floats get; float64 unless `set_default_dtype` changed it."""
+    return _default_dtype
+
+
+def set_default_dtype(dtype: DTypeLike) -> None:
+    """Set the dtype that Python floats get where nothing else decides.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+
+    Raises
+    ------
+    TypeError
+        If it is another dtype.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.set_default_dtype("float32")
+    >>> tg.tensor([1.0]).dtype
+    dtype('float32')
+    >>> tg.set_default_dtype("float64")
+    """
+    global _default_dtype
+    dtype = np.dtype(dtype)
+    if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise TypeError(f"only floating-point types are supported as the default type, but got {dtype}")
+    _default_dtype = dtype
+
+
+def check_dtype(dtype: np.dtype) -> None:
+    """Raise TypeError unless a tensor can have this dtype."""
+    if dtype not in _ALLOWED:
+        raise TypeError(
+            f"can't make a tensor of dtype {dtype}; the supported types are {', '.join(map(str, _ALLOWED))}. "
+            f"Convert the array first"
+        )

@@ -21,6 +21,11 @@ RESULT_FLAG: Final = (
     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
     "that doesn't require differentiation use var_no_grad = var.detach()."
 )
+GRAD_OF_RESULT: Final = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+    "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+    ".retain_grad() on the non-leaf Tensor."
+)
 NUMPY_OF_GRAD: Final = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
 
 
@@ -97,4 +102,17 @@ def dim_out_of_range(call: str, ndim: int, dim: int) -> IndexError:
     return IndexError(
         f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim}); "
         f"{call} got a tensor of {ndim} dimensions"
+    )
+
+
+def assigned_grad(shape: Sequence[int], dtype: object, own_shape: Sequence[int], own_dtype: object) -> RuntimeError:
+    """Return the error of assigning a gradient that does not fit its tensor."""
+    if shape != own_shape:
+        return RuntimeError(
+            f"attempting to assign a gradient of size '{list(shape)}' to a tensor of size '{list(own_shape)}'. "
+            f"Please ensure that the gradient and the tensor are the same size"
+        )
+    return RuntimeError(
+        f"attempting to assign a gradient with dtype '{dtype}' to a tensor with grad_dtype '{own_dtype}'. "
+        f"Please ensure that the gradient and the tensor have the same dtype"
     )

@@ -83,7 +83,7 @@ def run_table(table: dict[int, Callable[..., Any]], ct: Tensor) -> Tensor:
         name = getattr(hook, "__name__", type(hook).__name__)
         if result.shape != ct.shape:
             raise RuntimeError(
-                f"hook '{name}' has changed the size of value: it got {list(ct.shape)} and returned {list(result.shape)}"
+                f"hook '{name}' has changed the size of value: it got {list(ct.shape)}, returned {list(result.shape)}"
             )
         if result.dtype != ct.dtype:
             raise RuntimeError(f"hook '{name}' has changed the type of value (was {ct.dtype} got {result.dtype})")

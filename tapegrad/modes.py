@@ -114,7 +114,7 @@ class no_grad(_Mode):
     @overload
     def __new__(cls) -> no_grad: ...
     @overload
-    def __new__(cls, function: F) -> F: ...
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: F | None = None) -> Any:
         return super().__new__(cls) if function is None else _decorate(function, False)
 
@@ -138,7 +138,7 @@ class enable_grad(_Mode):
     @overload
     def __new__(cls) -> enable_grad: ...
     @overload
-    def __new__(cls, function: F) -> F: ...
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: F | None = None) -> Any:
         return super().__new__(cls) if function is None else _decorate(function, True)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad import workspace as ws
+from tapegrad.hooks import handle_hooks
 from tapegrad.modes import enable_grad
 from tapegrad.ops.row import xp
 from tapegrad.ops.rules import cotangent_of_operand
-from tapegrad.sweep import Sweep, handle_hooks
+from tapegrad.sweep import Sweep
 from tapegrad.tape import PLAN_OBJECT, SLOT, Handle
 from tapegrad.tensor import Tensor
 

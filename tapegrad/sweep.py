@@ -1,7 +1,7 @@
 """The sweep: from roots and their cotangents to gradients, through the compiled walk.
 
-`Sweep` finds what is reached, stops where an entry needs Python (a hook, `retain_grad`, a captured input, a rule without
-kernel), and releases residuals. `tapegrad.autograd` checks the arguments and says what becomes of the gradients.
+`Sweep` finds what is reached, stops where an entry needs Python (a hook, `retain_grad`, a captured input, a rule
+without kernel), and releases residuals. `tapegrad.autograd` checks the arguments and says what becomes of the gradients.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tapegrad.modes import no_grad
 from tapegrad.ops.rules import cotangent_of_operand
 from tapegrad.plan import plans_by_address
 from tapegrad.tape import (
+    FLAGS,
     HANDLE,
     PLAN_OBJECT,
     SLOT,
-    FLAGS,
     Handle,
     Leaf,
     describe,
@@ -218,7 +218,7 @@ class Sweep:
         value = self.workspace.arrays[ws.CTS_AT][number]
         if value == UNWANTED or not value & WRITTEN:
             return None
-        memory = (ctypes.c_char * max(layout.nbytes, 1)).from_address(value & ~FLAG_BITS)
+        memory: Any = (ctypes.c_char * max(layout.nbytes, 1)).from_address(value & ~FLAG_BITS)
         return np.ndarray(layout.shape, layout.dtype, memory)
 
     def _stop(self, position: int) -> None:

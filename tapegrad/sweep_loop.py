@@ -1,7 +1,7 @@
 """The compiled sweep: bring the cotangent of each found entry to its operands'.
 
-Plain Python over addresses, compiled by `tapegrad.jit`. It runs without the GIL, reads entries, plans and residuals, and
-writes to nothing but the workspace and the cotangents. It never raises: it returns a status and the position.
+Plain Python over addresses, compiled by `tapegrad.jit`. It runs without the GIL, reads entries, plans and residuals,
+and writes to nothing but the workspace and the cotangents. It never raises: it returns a status.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from tapegrad.workspace import (
     GRADS_AT,
     LEAVES_AT,
     MEMORY,
-    NEED,
-    NEXT_FREE,
     N_CLASSES,
     N_LEAVES,
     N_ORDER,
     N_ROOTS,
+    NEED,
+    NEXT_FREE,
     OPERAND,
     ORDER_AT,
     POSITION,
@@ -92,6 +92,7 @@ def allocate(state: int, size_class: int) -> int:
 
 
 def give_back(state: int, size_class: int, buffer: int) -> None:
+    """Put a buffer on the free list of its class."""
     entry = get(state, CLASSES_AT) + 16 * size_class
     put(buffer, 0, get(entry, 0))
     put(entry, 0, buffer)

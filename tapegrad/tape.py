@@ -6,7 +6,7 @@ An entry is one record of eight integers.  Its address is its *slot*: one intege
           1     handle: the identity of the entry's handle, which holds the residuals
           2-4   operands: their slots, 0 where no gradient is wanted; more than three stand in a side array whose
                 address is in word 2
-          5     flags, which compiled code sets with the GIL held: CONSUMED; WANTED as an input of the walk, while it runs
+          5     flags, which compiled code sets with the GIL held: CONSUMED, and WANTED while a walk runs
           6     mark: used by the walk over the reached entries, 0 otherwise
           7     stop: the sweep has to stop here for Python's hooks
 
@@ -61,23 +61,28 @@ _pack_word: Final = struct.Struct("q").pack_into
 _unpack_entry: Final = struct.Struct("8q").unpack_from
 
 
-_pool: list[tuple[int, np.ndarray, list[int]]] = []
+Memory = tuple[int, np.ndarray, list[int]]  # of a page: its address, the block that it is a part of, its slots
+_pool: list[Memory] = []
 
 
 class Page:
     """254 entries of the tape.  Lives as long as a handle names it; then its memory is recycled."""
 
-    __slots__ = ("_base", "_block", "_slots", "free")
+    __slots__ = ("__weakref__", "free")
 
-    def __init__(self, base: int, block: np.ndarray, slots: list[int]) -> None:
-        self._base, self._block, self._slots = base, block, slots
+    def __init__(self, slots: list[int]) -> None:
         self.free = slots.copy()  # descending: pop() hands out ascending slots, and is atomic
 
-    def __del__(self, pool: list[tuple[int, np.ndarray, list[int]]] = _pool) -> None:
-        pool.append((self._base, self._block, self._slots))
+
+class _Return(weakref.ref[Page]):
+    """Notes the death of a page in C. In a ``__del__`` Python handles signals, and a Ctrl-C would be lost."""
+
+    __slots__ = ("memory",)
+    memory: Memory
 
 
-
+_returns: dict[int, _Return] = {}
+_dead: list[_Return] = []
 _BLOCK_PAGES: Final = 16
 _MAX_POOLED: Final = 4096  # pages of 16 KB
 
@@ -106,25 +111,33 @@ class Recorder:
         self.page = self._next_page()
 
     def _next_page(self) -> Page:
+        while _dead:
+            memory = _dead.pop().memory
+            del _returns[memory[0]]
+            _pool.append(memory)
         if not _pool:
             _grow_pool()
         elif len(_pool) > _MAX_POOLED:
             del _pool[_MAX_POOLED:]
-        base, block, slots = _pool.pop()
+        memory = base, _, slots = _pool.pop()
         ctypes.memset(base, 0, PAGE_BYTES)
         self.sequence += 1
         _pack_word(MEMORY, base + 8 * SEQUENCE, self.sequence)
-        return Page(base, block, slots)
+        page = Page(slots)
+        _returns[base] = _Return(page, _dead.append)
+        _returns[base].memory = memory
+        return page
 
-    def turn_page(self) -> tuple[Page, int]:
-        """Return a page with a free slot, and that slot."""
-        with self._lock:
-            while True:
-                page = self.page
-                try:
-                    return page, page.free.pop()
-                except IndexError:
-                    self.page = self._next_page()
+    def take_slot(self) -> tuple[Page, int]:
+        """Return a free slot and its page, the next one if this one is full."""
+        while True:
+            page = self.page
+            try:
+                return page, page.free.pop()
+            except IndexError:
+                with self._lock:
+                    if self.page is page:  # not turned by another thread
+                        self.page = self._next_page()
 
 
 recorder: Final = Recorder()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad import errors, hooks
+from tapegrad.dtypes import default_dtype
 from tapegrad.layout import Layout, layout_of
 from tapegrad.printing import format_tensor
 from tapegrad.tape import Handle, Leaf, Tape
@@ -18,43 +19,6 @@ from tapegrad.tape import Handle, Leaf, Tape
 if TYPE_CHECKING:
     from tapegrad.autograd.graph import Node
     from tapegrad.hooks import RemovableHandle
-
-_default_dtype = np.dtype(np.float64)
-_DTYPES = ("float32", "float64", "complex64", "complex128", "bool", "int8", "int16", "int32", "int64", "uint8")
-_ALLOWED = frozenset(map(np.dtype, _DTYPES))
-
-
-def default_dtype() -> np.dtype:
-    """Return the dtype that Python floats get; float64 unless `set_default_dtype` changed it."""
-    return _default_dtype
-
-
-def set_default_dtype(dtype: DTypeLike) -> None:
-    """Set the dtype that Python floats get where nothing else decides.
-
-    Parameters
-    ----------
-    dtype : float32 or float64
-
-    Raises
-    ------
-    TypeError
-        If it is another dtype.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.set_default_dtype("float32")
-    >>> tg.tensor([1.0]).dtype
-    dtype('float32')
-    >>> tg.set_default_dtype("float64")
-    """
-    global _default_dtype
-    dtype = np.dtype(dtype)
-    if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise TypeError(f"only floating-point types are supported as the default type, but got {dtype}")
-    _default_dtype = dtype
-
 
 class Tensor:
     """A NumPy array that operations are recorded for, so that gradients can be computed.
@@ -217,18 +181,18 @@ class Tensor:
             suffixes.append(f"grad_fn=<{self.grad_fn.name()}>")
         elif self.requires_grad:
             suffixes.append("requires_grad=True")
-        return format_tensor(self._data, default_dtype=_default_dtype, suffixes=suffixes)
+        return format_tensor(self._data, default_dtype=default_dtype(), suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.numel() == 1 and self.ndim == 0 else repr(self)
 
-    # --- copies --------------------------------------------------------------------------------------------------------
+    # --- copies ------------------------------------------------------------------------------------------------------
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-                "Use clone(), which is recorded, or detach() first."
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment. Use clone(), which is recorded, or detach() first."
             )
         twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad)
         twin._grad = copy.deepcopy(self._grad, memo)
@@ -296,32 +260,17 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have accumulated, None before the first."""
         if self._grad is None and isinstance(self._handle, list) and not self.retains_grad:
-            warnings.warn(
-                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
-                "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
-                "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(errors.GRAD_OF_RESULT, UserWarning, stacklevel=2)
         return self._grad
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if value is not None:
-            if not isinstance(value, Tensor):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
-            if value is self:
-                raise RuntimeError("can't assign Variable as its own grad")
-            if value.shape != self.shape:
-                raise RuntimeError(
-                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
-                    f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
-                )
-            if value.dtype != self.dtype:
-                raise RuntimeError(
-                    f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with grad_dtype "
-                    f"'{self.dtype}'. Please ensure that the gradient and the tensor have the same dtype"
-                )
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
+            raise errors.assigned_grad(value.shape, value.dtype, self.shape, self.dtype)
         self._grad = value
 
     @grad.deleter
@@ -413,7 +362,7 @@ class Tensor:
     def data(self) -> Tensor:
         """An alias of the data that is not recorded, and whose writes are not noticed; `detach` notices them."""
         # Behind a memoryview the memory is another storage, with its own version.
-        return from_array(np.asarray(memoryview(self._array())))
+        return from_array(np.asarray(self._array().data))
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -460,11 +409,3 @@ def _rebuilt(array: np.ndarray, requires_grad: bool) -> Tensor:
     result = from_array(array)
     result._require(requires_grad, "O")
     return result
-
-
-def check_dtype(dtype: np.dtype) -> None:
-    """Raise TypeError unless a tensor can have this dtype."""
-    if dtype not in _ALLOWED:
-        raise TypeError(
-            f"can't make a tensor of dtype {dtype}; the supported types are {', '.join(_DTYPES)}. Convert the array first"
-        )

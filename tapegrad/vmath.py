@@ -52,6 +52,9 @@ def pow(x: Scalar, y: Scalar) -> Scalar:
         return x * 1.0
     if y == 2:
         return x * x * 1.0
+    if isinstance(x, (complex, np.complex64)) or isinstance(y, (complex, np.complex64)):
+        # numba's x**y calls its runtime here. The logarithm of 0 would make nan of 0 to a positive power.
+        return x * y * 0.0 if x == 0 and y.real > 0 else np.exp(y * np.log(x + 0j))
     return x**y
 
 

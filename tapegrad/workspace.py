@@ -44,7 +44,7 @@ class Workspace:
     def __init__(self) -> None:
         words = np.zeros(WORKSPACE_WORDS, dtype=np.int64)
         self.address = words.ctypes.data
-        self.state = memoryview(words)  # reads and writes Python integers twice as fast as the array
+        self.state = memoryview(words.data)  # reads and writes Python integers twice as fast as the array
         self.chunks: list[np.ndarray] = []
         self.fresh = (0, 0)  # where the newest chunk begins and ends
         self.classes = np.zeros(0, dtype=np.int64)
@@ -60,7 +60,7 @@ class Workspace:
         for word, array in words.items():
             self.state[word] = array.ctypes.data
         self.state[CAPACITY], self.state[EDGE_CAPACITY] = capacity, 3 * capacity
-        self.arrays = {word: memoryview(array) for word, array in words.items()}
+        self.arrays = {word: memoryview(array.data) for word, array in words.items()}
 
     def begin(self) -> None:
         """Empty the arena, and know the size classes of today."""

@@ -35,8 +35,8 @@ def now() -> tuple[int, int]:
     return order_of(free[-1])
 
 
-def _owner(array: np.ndarray) -> Any:
-    while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
+def _owner(array: np.ndarray) -> np.ndarray:
+    while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
@@ -62,7 +62,7 @@ def version(array: np.ndarray) -> int:
     return storage.version if storage else 0
 
 
-def since(array: Any, place: tuple[int, int]) -> int:
+def since(array: np.ndarray, place: tuple[int, int]) -> int:
     """Return how often the array's storage was written to after the entry at this place was recorded."""
     storage = _storages.get(id(_owner(array)))
     return sum(time > place for time in storage.times) if storage else 0

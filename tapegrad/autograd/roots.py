@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.layout import Layout
+from tapegrad.ops.row import xp
 from tapegrad.tensor import Tensor, from_array
 
 
 @cache
-def _one(dtype: np.dtype) -> np.ndarray:
-    one = np.ones((), dtype)
+def _one(layout: Layout) -> Tensor:
+    one = np.ones(layout.shape, layout.dtype)
     one.flags.writeable = False
-    return one
+    return from_array(one)
 
 
 def as_sequence(value: Any) -> tuple[Any, ...]:
@@ -74,8 +76,7 @@ def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndar
                 f"grad can be implicitly created only for real scalar outputs but got {layout.dtype}; "
                 f"differentiate the real part, or pass a gradient"
             )
-        one = _one(layout.dtype)
-        return from_array(one if layout.ndim == 0 else one.reshape(layout.shape))
+        return _one(layout)
     if isinstance(gradient, np.ndarray):
         gradient = from_array(gradient)
     if gradient.shape != layout.shape:
@@ -91,18 +92,17 @@ def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndar
             f"the gradient of a real output is real"
         )
     if gradient.dtype != layout.dtype:
-        from tapegrad.ops.row import xp
-
-        gradient = xp.cast(gradient, layout.dtype)
+        return xp.cast(gradient, layout.dtype)  # type: ignore[no-any-return]
     return gradient
 
 
 def seed_array(gradient: Tensor) -> np.ndarray:
     """Return a cotangent as the sweep reads it, C-contiguous."""
     data = gradient._data
-    if isinstance(data, np.ndarray) and gradient._layout.contiguous:
-        return data
-    return np.ascontiguousarray(data).reshape(gradient.shape)
+    if not isinstance(data, np.ndarray) or not gradient._layout.contiguous:
+        data = np.ascontiguousarray(data).reshape(gradient.shape)
+    array: np.ndarray = data
+    return array
 
 
 def zeros_of(tensor: Tensor) -> Tensor:

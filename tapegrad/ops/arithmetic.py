@@ -83,7 +83,7 @@ def sgn(input: Any) -> Tensor:
     """
     if np.iscomplexobj(getattr(input, "_data", input)):
         size = abs(input)
-        zero = size == 0
+        zero = eq(size, 0.0)
         return where(zero, 0.0, input / where(zero, 1.0, size))
     return sign(input)
 
@@ -169,7 +169,8 @@ _clamp = elementwise(
     "clamp", ("x", "low", "high"), lambda x, low, high: np.minimum(np.maximum(x, low), high),
     (
         lambda ct, x, low, high: xp.where((x >= low) & (x <= high), ct, 0.0),
-        lambda ct, x, low, high: xp.where((x < low) & (low < high), ct, 0.0),
+        # Of equal bounds the lower; PyTorch gives that to neither, which is the slope of nothing.
+        lambda ct, x, low, high: xp.where((x < low) & (low <= high), ct, 0.0),
         lambda ct, x, low, high: xp.where((x > high) | (high < low), ct, 0.0),
     ),
     samples=(

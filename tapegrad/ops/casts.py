@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import check_dtype
 from tapegrad.kernels import loop_step
 from tapegrad.layout import contiguous_strides
 from tapegrad.ops.record import apply, as_operand
 from tapegrad.ops.row import Row, Sample, xp
 from tapegrad.plan import CT, Plan, Step
-from tapegrad.tensor import Tensor, check_dtype
+from tapegrad.tensor import Tensor
 
 
 def _forward(x: Any, source: np.dtype, dtype: np.dtype) -> Any:

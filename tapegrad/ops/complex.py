@@ -1,4 +1,4 @@
-"""Rows: complex numbers and their parts. The cotangent of a complex number z is conjugate to the gradient, as in PyTorch."""
+"""Rows: complex numbers and their parts; cotangents follow PyTorch's convention of conjugates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from tapegrad.ops.elementwise import unary
 from tapegrad.ops.row import xp
-
 
 conj = unary(
     "conj", np.conjugate, lambda ct: xp.conj(ct),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import default_dtype
 from tapegrad.layout import layout_of
 from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.casts import cast
@@ -16,7 +17,7 @@ from tapegrad.ops.record import as_operand, constant
 from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.structural import one_dim
 from tapegrad.ops.transcendental import exp, log
-from tapegrad.tensor import Tensor, default_dtype, from_array
+from tapegrad.tensor import Tensor, from_array
 
 
 def square(input: Any) -> Tensor:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tapegrad.tensor import Tensor, check_dtype, default_dtype, from_array
+from tapegrad.dtypes import check_dtype, default_dtype
+from tapegrad.tensor import Tensor, from_array
 
 
 def made(array: np.ndarray, requires_grad: bool = False) -> Tensor:

@@ -14,11 +14,12 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.kernels import elementwise_step
 from tapegrad.layout import FLOAT, Layout
-from tapegrad.ops.record import apply, as_operand, finish, new_plan, promote
+from tapegrad.ops.promotion import forward_for
+from tapegrad.ops.record import apply, as_operand, finish, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp, xp
 from tapegrad.plan import Plan
 from tapegrad.tape import MEMORY, pack_binary, pack_unary, recorder
-from tapegrad.tensor import Tensor, default_dtype, from_array
+from tapegrad.tensor import Tensor, from_array
 
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 _MAX_PLANS = 1024  # operand layouts that one row remembers before it starts over
@@ -32,38 +33,6 @@ BINARY_SAMPLES = (
     Sample(((), (2, 3))),
     Sample(((2, 0), (2, 1))),
 )
-
-
-def _forward_for(
-    function: Callable[..., Any], scalar: Callable[..., Any] | None, to_float: bool
-) -> Callable[[tuple[Layout, ...]], Callable[..., Any]]:
-    """Return what chooses the forward for given layouts: with casts where PyTorch promotes otherwise than NumPy."""
-
-    def choose(layouts: tuple[Layout, ...]) -> Callable[..., Any]:
-        common = promote(layouts)
-        if to_float and common.kind in "biu":
-            common = default_dtype()
-        cast = [layout.dtype != common and not layout.weak for layout in layouts]
-        if any(cast):
-
-            def with_casts(*values: Any) -> Any:
-                pairs = zip(values, cast, strict=True)
-                return function(*(np.asarray(value).astype(common) if own else value for value, own in pairs))
-
-            return with_casts
-        if scalar is not None and len(layouts) == 2 and all(layout.ndim == 0 for layout in layouts):
-            # Scalar objects multiply in 40 ns, arrays without dimensions in 280.
-            arrays = [not layout.inline for layout in layouts]
-            if arrays == [False, False]:
-                return scalar
-            if arrays == [False, True]:
-                return lambda x, y: scalar(x, y[()])
-            if arrays == [True, False]:
-                return lambda x, y: scalar(x[()], y)
-            return lambda x, y: scalar(x[()], y[()])
-        return function
-
-    return choose
 
 
 def _doc(summary: str, formula: str, parameters: str) -> str:
@@ -116,7 +85,7 @@ def unary(
         special=special or {},
         samples=UNARY_SAMPLES,
         errors=errors,
-        prepare_forward=_forward_for(forward, None, to_float),
+        prepare_forward=forward_for(forward, None, to_float),
     )
     plans: dict[Layout, Plan] = {}
 
@@ -154,7 +123,7 @@ def unary(
         try:
             slot = page.free.pop()
         except IndexError:
-            page, slot = recorder.turn_page()
+            page, slot = recorder.take_slot()
         save = plan.save
         if save == 1:
             handle = [slot, page, plan, input._handle, x]
@@ -229,7 +198,7 @@ def binary(
             ),
             *extra_errors,
         ),
-        prepare_forward=_forward_for(forward, scalar, to_float),
+        prepare_forward=forward_for(forward, scalar, to_float),
     )
     plans: dict[Layout, dict[Layout, Plan]] = {}
 
@@ -298,7 +267,7 @@ def binary(
         try:
             slot = page.free.pop()
         except IndexError:
-            page, slot = recorder.turn_page()
+            page, slot = recorder.take_slot()
         save = plan.save
         if save == 3:
             handle = [slot, page, plan, handle_x, handle_y, x, y]
@@ -343,23 +312,6 @@ def elementwise(
     promoted : tuple of int, optional
         Numbers of the operands that are converted to a common dtype; default all (a condition is not).
     """
-    chosen = promoted or tuple(range(len(operands)))
-
-    def forward_for(layouts: tuple[Layout, ...]) -> Callable[..., Any]:
-        common = promote([layouts[number] for number in chosen])
-        if to_float and common.kind in "biu":
-            common = default_dtype()
-        cast = [
-            number in chosen and layout.dtype != common and not layout.weak for number, layout in enumerate(layouts)
-        ]
-
-        def with_casts(*values: Any) -> Any:
-            pairs = zip(values, cast, strict=True)
-            out = forward(*(np.asarray(value).astype(common) if own else value for value, own in pairs))
-            return out.astype(common, copy=False) if out.dtype.kind != "b" else out
-
-        return with_casts
-
     row = Row(
         name=name,
         operands=operands,
@@ -373,7 +325,7 @@ def elementwise(
         special=special or {},
         samples=samples,
         errors=extra_errors,
-        prepare_forward=forward_for,
+        prepare_forward=forward_for(forward, None, to_float, promoted),
     )
 
     def call(*values: Any) -> Tensor:

@@ -103,6 +103,8 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Ten
             )
     kept = [tensor for tensor in given if tensor.shape != (0,)] or given[:1]
     first = kept[0].shape
+    if len(first) == 1:  # then they are operands as others are, with dtype and gradient
+        kept = given
     place = one_dim("cat", len(first), chosen)
     for number, tensor in enumerate(given):
         if tensor.shape == (0,):

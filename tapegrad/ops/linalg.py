@@ -158,7 +158,7 @@ def _record(plan: Plan, x: Tensor, y: Tensor, out: Any) -> Tensor:
     if not plan.records:
         result._handle, result._slot = None, 0
         return result
-    page, slot = recorder.turn_page()
+    page, slot = recorder.take_slot()
     handle = [slot, page, plan, x._handle, y._handle]
     if plan.save & 1:
         handle.append(x._data)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors, modes
+from tapegrad.dtypes import check_dtype
 from tapegrad.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.ops.row import NotYet, Row
 from tapegrad.plan import Plan
@@ -19,7 +20,7 @@ from tapegrad.tape import (
     pack_unary,
     recorder,
 )
-from tapegrad.tensor import Tensor, check_dtype, default_dtype
+from tapegrad.tensor import Tensor
 
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 _packers = {1: pack_unary, 2: pack_binary, 3: pack_ternary}
@@ -54,35 +55,6 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
         if isinstance(value, kind):
             return constant(value, layout)
     raise errors.not_a_tensor(call, name, position, value)
-
-
-def promote(layouts: Sequence[Layout]) -> np.dtype:
-    """Return the dtype in which PyTorch computes an elementwise operation of these operands.
-
-    A tensor without dimensions does not promote one with dimensions of the same kind (bool, integer, real, complex),
-    and a Python number promotes neither; a number of a higher kind gives the default dtype of that kind.
-    """
-    priorities = [0 if layout.weak else 1 if layout.ndim == 0 else 2 for layout in layouts]
-    result: np.dtype | None = None
-    for priority in (2, 1, 0):
-        dtypes = [layout.dtype for layout, own in zip(layouts, priorities, strict=True) if own == priority]
-        if not dtypes:
-            continue
-        # NumPy makes float64 of int64 and float32; PyTorch does not look at the integers.
-        dtype = np.result_type(*([own for own in dtypes if own.kind in "fc"] or dtypes))
-        if priority == 0 and dtype.kind in "fc":
-            dtype = np.result_type(default_dtype(), np.complex64) if dtype.kind == "c" else default_dtype()
-        if result is None:
-            result = dtype
-        elif _kind(dtype) > _kind(result):
-            # A higher kind wins; a complex number beside a real tensor keeps the tensor's precision.
-            result = np.result_type(result, np.complex64) if dtype.kind == "c" and result.kind == "f" else dtype
-    assert result is not None  # every operation has an operand
-    return result
-
-
-def _kind(dtype: np.dtype) -> int:
-    return "biufc".replace("iu", "i").index("i" if dtype.kind == "u" else dtype.kind)
 
 
 def apply(row: Row, operands: Sequence[Tensor], attrs: dict[str, Any], extras: tuple[np.ndarray, ...] = ()) -> Tensor:
@@ -136,7 +108,7 @@ def finish(plan: Plan, out: Any, operands: Sequence[Tensor], extras: tuple[np.nd
         result._handle, result._slot = None, 0
         return result
     wanted = [layout.requires_grad for layout in plan.layouts]
-    page, slot = recorder.turn_page()
+    page, slot = recorder.take_slot()
     handle = [slot, page, plan]
     handle += [t._handle if want else None for t, want in zip(operands, wanted, strict=True)]
     variadic = plan.row.variadic

@@ -203,7 +203,7 @@ def record(plan: Plan, x: Tensor, out: Any) -> Tensor:
     try:
         slot = page.free.pop()
     except IndexError:
-        page, slot = recorder.turn_page()
+        page, slot = recorder.take_slot()
     save = plan.save
     if save == 0:
         handle = [slot, page, plan, x._handle]

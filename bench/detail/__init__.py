@@ -1,0 +1,12 @@
+"""The figures of tapegrad's parts, beside PyTorch's where it is installed."""
+
+from __future__ import annotations
+
+from bench.detail import memory, recording, startup, sweep
+
+SECTIONS = {
+    "recording": recording.tables,
+    "sweep": sweep.tables,
+    "startup": startup.tables,
+    "memory": memory.tables,
+}

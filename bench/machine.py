@@ -1,0 +1,54 @@
+"""The machine and the software that a run was made with."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("tapegrad", "numpy", "numba", "llvmlite", "torch", "autograd", "mygrad")
+
+
+def processor() -> str:
+    """Return the name of the CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def _version(package: str) -> str | None:
+    if package == "tapegrad":
+        from tapegrad._version import __version__
+
+        return __version__
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def describe(command: str) -> dict[str, str]:
+    """Return what a reader needs to judge the figures and to get them again."""
+    versions = {package: _version(package) for package in PACKAGES}
+    facts = {
+        "machine": f"{processor()}, {cores()} cores, 1 thread used",
+        "system": f"{platform.system()} {platform.release()}, {platform.python_implementation()} "
+        f"{platform.python_version()}",
+        "versions": ", ".join(f"{package} {found}" for package, found in versions.items() if found),
+        "command": command,
+    }
+    if hasattr(os, "getloadavg"):
+        facts["load before"] = f"{os.getloadavg()[0]:.1f} in the last minute"
+    return facts

@@ -1,0 +1,61 @@
+"""Timing: everything that is compared takes turns in one process, so that what disturbs one disturbs all."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Run = Callable[[], object]
+
+
+def once(run: Run) -> float:
+    """Return the seconds that a call takes; its result dies within them."""
+    start = perf_counter()
+    run()
+    return perf_counter() - start
+
+
+def _batch(run: Run, count: int) -> float:
+    start = perf_counter()
+    for _ in range(count):
+        run()
+    return (perf_counter() - start) / count
+
+
+@contextmanager
+def quiet_collector() -> Iterator[None]:
+    """Let the collector of cycles work as in a user's program, but not on the modules of other tools."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def interleaved(runs: Mapping[str, Run], rounds: int, at_least: float = 0.005) -> dict[str, np.ndarray]:
+    """Return the seconds of one call of each, for each round.
+
+    In a round all run in turn, beginning with another one each time, as often as takes `at_least` seconds.
+    """
+    names = list(runs)
+    counts = {}
+    for name in names:
+        runs[name]()
+        counts[name] = max(1, math.ceil(at_least / max(once(runs[name]), 1e-7)))
+    times = {name: np.empty(rounds) for name in names}
+    with quiet_collector():
+        for number in range(rounds):
+            first = number % len(names) if names else 0
+            for name in names[first:] + names[:first]:
+                times[name][number] = _batch(runs[name], counts[name])
+    return times

@@ -1,0 +1,204 @@
+"""One pass from checked roots: find, sweep, and what becomes of the gradients."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from tapegrad import writes
+from tapegrad.autograd.roots import seed_array
+from tapegrad.hooks import run_table
+from tapegrad.modes import set_grad_enabled
+from tapegrad.ops.record import constant
+from tapegrad.ops.row import xp
+from tapegrad.recorded import run_recorded
+from tapegrad.sweep import Sweep
+from tapegrad.tape import SLOT, Handle, Leaf, leaves, slot_of
+from tapegrad.tensor import Tensor, from_array
+from tapegrad.workspace import BORROWED, WRITTEN, is_aligned
+
+# Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
+_grads = threading.RLock()
+
+
+class Run:
+    """One pass: find, sweep, and what becomes of the gradients.
+
+    `results` maps slots to cotangents: of the inputs for `grad`, and of results among the inputs for `backward`.
+    """
+
+    def __init__(
+        self,
+        call: str,
+        roots: list[tuple[Tensor, Tensor]],
+        inputs: Sequence[Tensor] | None,
+        retain: bool,
+        create_graph: bool,
+        accumulate: bool,
+        allow_unused: bool = True,
+    ) -> None:
+        self.results: dict[int, Tensor] = {}
+        self.accumulate = accumulate
+        self.create_graph = create_graph
+        self.inputs = inputs
+        seeds: dict[int, Tensor] = {}
+        handles: dict[int, Handle] = {}
+        leaf_roots: list[tuple[Tensor, Tensor]] = []
+        for tensor, seed in roots:
+            handle = tensor._handle
+            if isinstance(handle, list):
+                slot = handle[SLOT]
+                seeds[slot] = xp.add(seeds[slot], seed) if slot in seeds else seed
+                handles[slot] = handle
+            else:
+                leaf_roots.append((tensor, seed))
+        wanted = None if inputs is None else [tensor._handle for tensor in inputs if tensor._handle is not None]
+        sweep = Sweep(call, list(handles.values()), [seed_array(seed) for seed in seeds.values()], wanted, retain)
+        try:
+            if handles:
+                sweep.find()
+            if inputs is not None and not allow_unused:
+                self._check_used(sweep, {tensor._slot for tensor, _ in leaf_roots}, inputs)
+            if handles:
+                if create_graph:
+                    self._recorded(sweep, list(seeds.values()))
+                else:
+                    self._compiled(sweep)
+        finally:
+            sweep.close()
+        for tensor, seed in leaf_roots:
+            self._finish_leaf(tensor, seed if create_graph else seed.detach().clone())
+
+    def _check_used(self, sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) -> None:
+        reached = leaf_roots | sweep.reached()
+        for index, tensor in enumerate(inputs):
+            if slot_of(tensor._handle) not in reached:
+                sweep.undo()
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+                    "Set allow_unused=True if this is the desired behavior."
+                )
+
+    def _compiled(self, sweep: Sweep) -> None:
+        fresh: list[tuple[Tensor, np.ndarray]] = []
+        post_hooks: list[Tensor] = []
+        # A hook may wait for another thread, so a pass with hooks never holds the lock.
+        direct = self.accumulate and not sweep.has_hooks() and _grads.acquire(blocking=False)
+        try:
+            ids = [self._target(slot, sweep, direct, fresh, post_hooks) for slot in sweep.leaf_slots]
+            sweep.run(ids)
+        finally:
+            if direct:
+                _grads.release()
+        for tensor, array in fresh:
+            layout = tensor._layout.plain
+            self._finish_leaf(tensor, constant(array, layout) if layout.contiguous else from_array(array))
+        for tensor in post_hooks:
+            self._run_post_hooks(tensor)
+        if self.inputs is not None:
+            results = [t._handle for t in self.inputs if isinstance(t._handle, list)]
+            sweep.capture_rest(results)
+            self.results.update(sweep.captured)
+
+    def _target(
+        self, slot: int, sweep: Sweep, direct: bool, fresh: list[tuple[Tensor, np.ndarray]], post_hooks: list[Tensor]
+    ) -> int:
+        """Return what the sweep is to write a leaf's gradient to, as `Sweep.run` takes it."""
+        tensor = leaves[slot]()
+        if tensor is None or tensor._slot != slot or not (self.inputs is None or self._wants(tensor)):
+            return 0
+        leaf, layout, own = tensor._handle, tensor._layout, tensor._grad
+        assert isinstance(leaf, Leaf)
+        if direct and own is not None and leaf.hooks is None and _is_direct(own):
+            sweep.keep.append(own)
+            _note_write(own)
+            if leaf.post_hooks:
+                post_hooks.append(tensor)
+            return id(own._data) | BORROWED | WRITTEN
+        array = np.empty(layout.shape, layout.dtype)
+        fresh.append((tensor, array))
+        return id(array) | BORROWED
+
+    def _recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
+        finished = run_recorded(sweep, seeds)
+        for slot in sweep.leaf_slots:
+            tensor = leaves[slot]()
+            if tensor is not None and tensor._slot == slot and slot in finished:
+                if self.inputs is not None and not self._wants(tensor):
+                    continue
+                self._finish_leaf(tensor, finished[slot])
+        self.results.update({slot: ct for slot, ct in finished.items() if slot not in self.results and slot not in leaves})
+
+    def _wants(self, tensor: Tensor) -> bool:
+        return any(tensor is own for own in self.inputs or ())
+
+    def _finish_leaf(self, tensor: Tensor, value: Tensor) -> None:
+        """Run a leaf's hooks on its gradient, then accumulate it or keep it as a result."""
+        leaf = tensor._handle
+        assert isinstance(leaf, Leaf)
+        if leaf.hooks or self.create_graph:
+            with set_grad_enabled(self.create_graph):
+                value = run_table(leaf.hooks or {}, value)
+                # A hook may have kept what it saw or returned.
+                self._deliver(leaf, tensor, value if self.create_graph else value.clone())
+        else:
+            self._deliver(leaf, tensor, value)
+        if leaf.post_hooks and self.accumulate:
+            self._run_post_hooks(tensor)
+
+    def _deliver(self, leaf: Leaf, tensor: Tensor, value: Tensor) -> None:
+        if self.accumulate:
+            accumulate(tensor, value, self.create_graph)
+        else:
+            before = self.results.get(leaf.slot)
+            self.results[leaf.slot] = value if before is None else xp.add(before, value)
+
+    def _run_post_hooks(self, tensor: Tensor) -> None:
+        assert isinstance(tensor._handle, Leaf)
+        with set_grad_enabled(self.create_graph):
+            for hook in list((tensor._handle.post_hooks or {}).values()):
+                if hook(tensor) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+def _is_direct(gradient: Tensor) -> bool:
+    """Whether a sweep can add to an existing gradient without Python."""
+    data = gradient._data
+    return (
+        isinstance(data, np.ndarray)
+        and gradient._layout.contiguous
+        and not gradient.requires_grad
+        and data.flags.writeable
+        and is_aligned(data)
+    )
+
+
+def _note_write(gradient: Tensor) -> None:
+    """Note that a gradient is added to, if anything but its tensor holds the array: a graph may have saved it."""
+    if sys.getrefcount(gradient._data) > 2:  # the tensor, and the argument
+        writes.note(gradient._array())
+
+
+def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
+    """Add a gradient to a tensor's `grad`, in place unless that is recorded."""
+    with _grads:
+        _accumulate(tensor, value, create_graph)
+
+
+def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
+    own = tensor._grad
+    if create_graph or (own is not None and own.requires_grad):
+        tensor._grad = value if own is None else xp.add(own, value)
+    elif own is not None:
+        _note_write(own)
+        array = own._array()
+        array += value._data
+    elif tensor._layout.contiguous:
+        tensor._grad = value
+    else:  # a gradient has its tensor's strides
+        array = np.empty_like(tensor._data)
+        array[...] = value._data
+        tensor._grad = from_array(array)

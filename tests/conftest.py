@@ -1,0 +1,31 @@
+"""Fixtures that several files of tests share, and how many programs hypothesis draws."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import tapegrad
+
+# Assertions of the helpers say as much as those of the tests.
+pytest.register_assert_rewrite("tests.cases", "tests.checks", "tests.strategies")
+
+# Kernels are compiled when a program first needs them, so the time of one example says nothing.
+settings.register_profile(
+    "default", deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(params=["tapegrad", "torch"])
+def T(request):
+    """Run a test on tapegrad and, where it is installed, on PyTorch with our default dtype: both must pass."""
+    lib = pytest.importorskip(request.param)
+    if lib is tapegrad:
+        yield lib
+    else:
+        before = lib.get_default_dtype()
+        lib.set_default_dtype(lib.float64)
+        yield lib
+        lib.set_default_dtype(before)
