@@ -32,8 +32,11 @@ from tapegrad.dtypes import (
     int as int,
 )
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from tapegrad.ops import *  # noqa: F403  # all operations are public
+from tapegrad.ops import *  # all operations are public; mypy does not follow __all__ to the files of rows
+from tapegrad.ops.arithmetic import *
+from tapegrad.ops.complex import *
 from tapegrad.ops.methods import install
+from tapegrad.ops.transcendental import *
 from tapegrad.printing import set_printoptions
 from tapegrad.tensor import Tensor
 

@@ -22,9 +22,9 @@ RESULT_FLAG: Final = (
     "that doesn't require differentiation use var_no_grad = var.detach()."
 )
 GRAD_OF_RESULT: Final = (
-    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
-    "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
-    ".retain_grad() on the non-leaf Tensor."
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+    "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
+    "use .retain_grad() on the non-leaf Tensor."
 )
 NUMPY_OF_GRAD: Final = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
 

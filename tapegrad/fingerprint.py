@@ -55,9 +55,7 @@ def attribute_names(code: types.CodeType) -> tuple[str, ...]:
     return tuple(names)
 
 
-def references(
-    function: types.FunctionType, bind: Mapping[str, object]
-) -> Iterator[tuple[str, bool, object]]:
+def references(function: types.FunctionType, bind: Mapping[str, object]) -> Iterator[tuple[str, bool, object]]:
     """Yield (name, is it a closure cell, value) for all that ``function`` reads from outside but builtins."""
     for name in global_names(function.__code__):
         if name in bind:
@@ -174,9 +172,7 @@ class _Walk:
 def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object]) -> str:
     """Return the hex digest that names the machine code of ``function`` on this machine."""
     if not isinstance(function, types.FunctionType):
-        raise TypeError(
-            f"a kernel is made from a plain Python function, not from a {type(function).__name__}"
-        )
+        raise TypeError(f"a kernel is made from a plain Python function, not from a {type(function).__name__}")
     walk = _Walk(bind)
     walk.digest.update(_environment() + repr(signature).encode())
     walk.digest.update(repr([os.environ.get(name) for name in _VARIABLES]).encode())
@@ -223,9 +219,7 @@ def _numba_version() -> str:
         return "absent"
     # The name of the dist-info folder tells: importlib.metadata costs 20 ms to import.
     site = os.path.dirname(os.path.dirname(spec.origin))
-    found = sorted(
-        entry for entry in os.listdir(site) if re.fullmatch(r"numba-[^-]+\.(dist|egg)-info", entry)
-    )
+    found = sorted(entry for entry in os.listdir(site) if re.fullmatch(r"numba-[^-]+\.(dist|egg)-info", entry))
     if found:
         return " ".join(found)
     from importlib.metadata import version

@@ -155,4 +155,3 @@ def empty(handle: Handle) -> None:
     del handle[FIRST_OPERAND:]
     if hooks is not None:
         handle.append(hooks)
-

@@ -257,9 +257,7 @@ def memcpy(typingctx: Any, target: Any, source: Any, nbytes: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
-        cgutils.raw_memcpy(
-            builder, builder.inttoptr(args[0], byte), builder.inttoptr(args[1], byte), args[2], 1
-        )
+        cgutils.raw_memcpy(builder, builder.inttoptr(args[0], byte), builder.inttoptr(args[1], byte), args[2], 1)
         return context.get_dummy_value()
 
     return nb.void(nb.int64, nb.int64, nb.int64), codegen
@@ -334,9 +332,7 @@ def divide(typingctx: Any, a: Any, b: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if not isinstance(kind, nb.Complex):
-            values = [
-                context.cast(builder, x, t, want) for x, t, want in zip(args, (a, b), plain.args, strict=True)
-            ]
+            values = [context.cast(builder, x, t, want) for x, t, want in zip(args, (a, b), plain.args, strict=True)]
             return context.get_function(operator.truediv, plain)(builder, values)
         top, under = (
             context.make_complex(builder, kind, value=context.cast(builder, x, t, kind))
@@ -345,9 +341,7 @@ def divide(typingctx: Any, a: Any, b: Any) -> Any:
         part = under.real.type
         zero, one = ir.Constant(part, 0.0), ir.Constant(part, 1.0)
         fabs = builder.module.declare_intrinsic("llvm.fabs", [part])
-        real_leads = builder.fcmp_ordered(
-            ">=", builder.call(fabs, [under.real]), builder.call(fabs, [under.imag])
-        )
+        real_leads = builder.fcmp_ordered(">=", builder.call(fabs, [under.real]), builder.call(fabs, [under.imag]))
 
         def lead(x: Any, y: Any) -> Any:
             return builder.select(real_leads, x, y)

@@ -95,9 +95,7 @@ class _Builder:
                 cells.append(types.CellType(new))
             else:
                 values[name] = new
-        built = types.FunctionType(
-            code, values, function.__name__, function.__defaults__, tuple(cells) or None
-        )
+        built = types.FunctionType(code, values, function.__name__, function.__defaults__, tuple(cells) or None)
         built.__module__, built.__qualname__ = function.__module__, function.__qualname__
         return built
 

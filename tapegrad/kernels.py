@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 BIND = {"xp": vmath}
 
 
-def coalesce(
-    shape: Sequence[int], strides: Sequence[Sequence[int]]
-) -> tuple[list[int], list[list[int]]]:
+def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
     """Merge dimensions that all operands step through evenly, and drop those of length 1.
 
     >>> coalesce((2, 3), [(24, 8), (24, 8)])

@@ -4,7 +4,8 @@ An entry names its plan, so neither the recording path nor the sweep looks at a 
 operand that wants a gradient, say which kernel turns the cotangent of the result into the operand's, with which
 residuals and strides.  They are made when a sweep first meets the plan; compiled code reads them as integers.
 
-    plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON, PENDING   4... address of each step
+    plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON, PENDING
+                 4... address of each step
     step words   0 kernel   1 its dims   2 size class of the operand's cotangent   3 whether one of 5 to 9 is not 0
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
@@ -95,8 +96,8 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_steps", "_words", "address", "arity", "attrs", "forward", "layouts", "name", "python_operands", "records", "result", "row",
-        "save", "saved", "saved_names",
+        "__weakref__", "_steps", "_words", "address", "arity", "attrs", "forward", "layouts", "name",
+        "python_operands", "records", "result", "row", "save", "saved",
     )  # fmt: skip
 
     def __init__(
@@ -114,7 +115,6 @@ class Plan:
         self.records = result.floating and row.differentiable and any(layout.requires_grad for layout in layouts)
         self.result = result.tracked if self.records else result.plain
         self.saved: tuple[str, ...] = row.residuals(layouts) + extra if self.records else ()
-        self.saved_names = self.saved
         self.save = row.save_code(self.saved)
         self._words = np.zeros(STEPS + self.arity, dtype=np.int64)
         self._words[:STATE] = self.arity, buffer_class(result.nbytes), result.nbytes

@@ -246,9 +246,7 @@ def _shaped(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> np
     return np.lib.stride_tricks.as_strided(np.empty((), dtype), tuple(shape), tuple(strides))
 
 
-def _gemm_step(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray, sources: list[Source], residual: int
-) -> Step | None:
+def _gemm_step(a: np.ndarray, b: np.ndarray, c: np.ndarray, sources: list[Source], residual: int) -> Step | None:
     """Return the step of c = a b, batched, where the factor that is the residual is to be conjugated."""
     size = c.dtype.itemsize
     p, q, r = a.shape[-2], a.shape[-1], b.shape[-1]
@@ -271,12 +269,8 @@ def _gemm_step(
         return None
     a_p, a_q, b_q, b_r, c_p = (step // size for step in (a_p, a_q, b_q, b_r, c_p))
     conjugate = "C" if c.dtype.kind == "c" else "T"
-    first = _orientation(
-        r, q, b_r, b_q, conjugate if residual == 0 else "T", c.dtype.kind == "c" and residual == 0
-    )
-    second = _orientation(
-        q, p, a_q, a_p, conjugate if residual == 1 else "T", c.dtype.kind == "c" and residual == 1
-    )
+    first = _orientation(r, q, b_r, b_q, conjugate if residual == 0 else "T", c.dtype.kind == "c" and residual == 0)
+    second = _orientation(q, p, a_q, a_p, conjugate if residual == 1 else "T", c.dtype.kind == "c" and residual == 1)
     if first is None or second is None or max(p, q, r, first[1], second[1]) >= 1 << 31:
         return None
     block = np.zeros(_GEMM_WORDS, dtype=np.int64)

@@ -1,7 +1,8 @@
 """The sweep: from roots and their cotangents to gradients, through the compiled walk.
 
 `Sweep` finds what is reached, stops where an entry needs Python (a hook, `retain_grad`, a captured input, a rule
-without kernel), and releases residuals. `tapegrad.autograd` checks the arguments and says what becomes of the gradients.
+without kernel), and releases residuals. `tapegrad.autograd` checks the arguments and says what becomes of the
+gradients.
 """
 
 from __future__ import annotations

@@ -290,14 +290,14 @@ class Tape:
         for handle in self._entries:
             plan = handle[PLAN_OBJECT]
             consumed = is_consumed(handle)
-            residuals = ", ".join(plan.saved_names) or "-"
+            residuals = ", ".join(plan.saved) or "-"
             rows.append(
                 (
                     number[handle[SLOT]],
                     plan.name,
                     ", ".join(name(slot) for slot in operand_slots(handle)) if not consumed else "freed",
                     repr(plan.result),
-                    "freed" if consumed and plan.saved_names else residuals,
+                    "freed" if consumed and plan.saved else residuals,
                     "yes" if consumed else "no",
                 )
             )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tapegrad.autograd.graph import Node
     from tapegrad.hooks import RemovableHandle
 
+
 class Tensor:
     """A NumPy array that operations are recorded for, so that gradients can be computed.
 
@@ -131,7 +132,7 @@ class Tensor:
             If there is not exactly one.
         """
         if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar; tolist() takes any")
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar; use tolist()")
         return self._data.item()
 
     def tolist(self) -> Any:
@@ -264,9 +265,10 @@ class Tensor:
         return self._grad
 
     @grad.setter
-    def grad(self, value: Tensor | None) -> None:
+    def grad(self, value: Any) -> None:
         if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            kind = type(value).__name__
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind}")
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):

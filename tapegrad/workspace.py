@@ -54,8 +54,7 @@ class Workspace:
         """Make room for this many entries."""
         longer = {LEAVES_AT: 2, EDGES_AT: 3}
         words = {
-            word: np.empty(longer.get(word, 1) * capacity, dtype=np.int64)
-            for word in range(ROOTS_AT, USES_AT + 1)
+            word: np.empty(longer.get(word, 1) * capacity, dtype=np.int64) for word in range(ROOTS_AT, USES_AT + 1)
         }
         for word, array in words.items():
             self.state[word] = array.ctypes.data

@@ -136,7 +136,8 @@ def grad(
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if is_grads_batched:
-        return _batched(as_sequence(outputs), chosen, grad_outputs, retain, create_graph, allow_unused, materialize_grads)
+        roots_of = as_sequence(outputs)
+        return _batched(roots_of, chosen, grad_outputs, retain, create_graph, allow_unused, materialize_grads)
     roots = check_roots("grad()", as_sequence(outputs), grad_outputs)
     _check_inputs(chosen)
     unused_allowed = materialize_grads if allow_unused is None else allow_unused

@@ -109,4 +109,3 @@ def zeros_of(tensor: Tensor) -> Tensor:
     """Return zeros of a tensor's shape and dtype."""
     data = np.zeros(tensor.shape, tensor.dtype)
     return from_array(data)
-

@@ -130,7 +130,8 @@ class Run:
                 if self.inputs is not None and not self._wants(tensor):
                     continue
                 self._finish_leaf(tensor, finished[slot])
-        self.results.update({slot: ct for slot, ct in finished.items() if slot not in self.results and slot not in leaves})
+        of_results = {slot: ct for slot, ct in finished.items() if slot not in leaves}
+        self.results = of_results | self.results
 
     def _wants(self, tensor: Tensor) -> bool:
         return any(tensor is own for own in self.inputs or ())

@@ -1,31 +1,8 @@
 """The op table: one row per operation, and the functions that record them."""
 
-from tapegrad.ops.arithmetic import (
-    abs,
-    add,
-    clamp,
-    div,
-    eq,
-    ge,
-    gt,
-    le,
-    logical_and,
-    logical_not,
-    logical_or,
-    lt,
-    maximum,
-    minimum,
-    mul,
-    ne,
-    neg,
-    pow,
-    relu,
-    sgn,
-    sign,
-    sub,
-    where,
-)
-from tapegrad.ops.complex import conj, real
+from tapegrad.ops import arithmetic, complex, transcendental
+from tapegrad.ops.arithmetic import *
+from tapegrad.ops.complex import *
 from tapegrad.ops.composite import addmm, log_softmax, logsumexp, positive, reciprocal, softmax, square, var
 from tapegrad.ops.creation import DoubleTensor, FloatTensor, as_tensor, from_numpy, tensor
 from tapegrad.ops.extrema import amax, amin, argmax, argmin, max, min
@@ -71,7 +48,7 @@ from tapegrad.ops.stretching import (
     sum_to_size,
     unsqueeze,
 )
-from tapegrad.ops.transcendental import cos, exp, log, sigmoid, sin, sqrt, tanh
+from tapegrad.ops.transcendental import *
 
 # Aliases.
 absolute = abs
@@ -88,15 +65,10 @@ __all__ = [
     "empty_like", "zeros_like", "ones_like", "full_like",
     "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal",
     "bernoulli",
-    # arithmetic and comparison
-    "abs", "absolute", "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg",
-    "negative", "sign", "sgn", "square", "reciprocal", "positive", "maximum", "minimum", "clamp", "clip", "where",
-    "relu",
-    "eq", "ne", "lt", "le", "gt", "ge", "equal", "allclose", "not_equal", "less", "less_equal", "greater",
-    "greater_equal", "logical_and", "logical_or", "logical_not",
+    # elementwise, beside the rows that are listed where they stand
+    "absolute", "subtract", "multiply", "divide", "true_divide", "negative", "square", "reciprocal", "positive",
+    "clip", "equal", "allclose", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
-    # exponentials, logarithms, trigonometry
-    "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "conj", "real",
     # reductions
     "sum", "mean", "var", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax",
     "log_softmax",
@@ -107,3 +79,6 @@ __all__ = [
     # linear algebra
     "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm",
 ]  # fmt: skip
+__all__ += arithmetic.__all__
+__all__ += transcendental.__all__
+__all__ += complex.__all__

@@ -12,6 +12,11 @@ from tapegrad.ops.elementwise import binary, elementwise, unary
 from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.tensor import Tensor, from_array
 
+__all__ = [
+    "add", "sub", "mul", "div", "pow", "neg", "abs", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp",
+    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not",
+]  # fmt: skip
+
 add = binary(
     "add", np.add, (lambda ct: ct, lambda ct: ct),
     doc="Add.", derivative=":math:`1` and :math:`1`.",

@@ -9,6 +9,8 @@ import numpy as np
 from tapegrad.ops.elementwise import unary
 from tapegrad.ops.row import xp
 
+__all__ = ["conj", "real"]
+
 conj = unary(
     "conj", np.conjugate, lambda ct: xp.conj(ct),
     doc="Complex conjugate.", derivative="conjugates the cotangent.", to_float=False, oracle=np.conjugate,

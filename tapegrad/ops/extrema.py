@@ -144,9 +144,7 @@ def _no_step(plan: Plan, operand: int) -> None:
     oracle=lambda x, dim=None, keepdim=False: np.argmax(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
     samples=_POSITION_SAMPLES,
 )  # fmt: skip
-def argmax(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
-) -> dict[str, Any]:
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> dict[str, Any]:
     """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension.
 
     Parameters
@@ -182,9 +180,7 @@ def argmax(
     oracle=lambda x, dim=None, keepdim=False: np.argmin(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
     samples=_POSITION_SAMPLES,
 )  # fmt: skip
-def argmin(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
-) -> dict[str, Any]:
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> dict[str, Any]:
     """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension.
 
     Arguments, result and errors are those of `argmax`.
@@ -284,8 +280,4 @@ def _extremum(
     if not x.ndim:
         return ValuesIndices(x, indices)
     values = _along(x, indices._data, dim)
-    return (
-        ValuesIndices(values, indices)
-        if keepdim
-        else ValuesIndices(squeeze(values, dim), squeeze(indices, dim))
-    )
+    return ValuesIndices(values, indices) if keepdim else ValuesIndices(squeeze(values, dim), squeeze(indices, dim))

@@ -77,12 +77,8 @@ _getitem = Row(
         Sample(((),), {"key": np.False_}),
     ),
     errors=(
-        ErrorSample(
-            lambda: getitem(np.ones(3), 3), IndexError, "index 3 is out of bounds for dimension 0 with size 3"
-        ),
-        ErrorSample(
-            lambda: getitem(np.ones(3), (0, 0)), IndexError, "too many indices for tensor of dimension 1"
-        ),
+        ErrorSample(lambda: getitem(np.ones(3), 3), IndexError, "index 3 is out of bounds for dimension 0 with size 3"),
+        ErrorSample(lambda: getitem(np.ones(3), (0, 0)), IndexError, "too many indices for tensor of dimension 1"),
         ErrorSample(lambda: getitem(np.ones(3), 1.5), IndexError, "only integers, slices"),
     ),
 )
@@ -217,9 +213,7 @@ def take_at(input: Any, extras: tuple[np.ndarray, ...], key: Key) -> Tensor:
 
 def put_at(input: Any, extras: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> Tensor:
     """Return zeros of a shape to which elements are added where a key and its arrays say: the adjoint of `take_at`."""
-    return apply(
-        _put_at, (as_operand(input, "put_at", "input", 1),), {"key": key, "shape": tuple(shape)}, extras
-    )
+    return apply(_put_at, (as_operand(input, "put_at", "input", 1),), {"key": key, "shape": tuple(shape)}, extras)
 
 
 _publish(getitem, _getitem, getitem.__doc__ or "")
@@ -255,9 +249,7 @@ def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, .
     if arrays:  # beside arrays, an int is an array without dimensions
         places = iter(arrays)
         arrays = [
-            next(places) if item is ARRAY else np.array(item)
-            for item in key
-            if item is ARRAY or item.__class__ is int
+            next(places) if item is ARRAY else np.array(item) for item in key if item is ARRAY or item.__class__ is int
         ]
         key = [ARRAY if item.__class__ is int else item for item in key]
         try:

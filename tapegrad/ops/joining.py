@@ -201,22 +201,14 @@ def _join_again(row: Row, given: list[Tensor], dim: int, ndim: int) -> Tensor | 
     key = tuple([tensor._layout for tensor in given]), (dim + ndim if dim < 0 else dim,), ()
     plan = None if modes.disabled else row.plans.get(key)
     return (
-        None
-        if plan is None
-        else finish(plan, plan.forward(*[tensor._data for tensor in given], **plan.attrs), given)
+        None if plan is None else finish(plan, plan.forward(*[tensor._data for tensor in given], **plan.attrs), given)
     )
 
 
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
-    given = [
-        tensor if tensor.__class__ is Tensor else as_operand(tensor, call, "tensors", 1) for tensor in tensors
-    ]
+    given = [tensor if tensor.__class__ is Tensor else as_operand(tensor, call, "tensors", 1) for tensor in tensors]
     if not given:
-        empty = (
-            "expected a non-empty list of Tensors"
-            if call == "cat"
-            else "stack expects a non-empty TensorList"
-        )
+        empty = "expected a non-empty list of Tensors" if call == "cat" else "stack expects a non-empty TensorList"
         raise RuntimeError(f"{call}(): {empty}")
     return given
 

@@ -198,10 +198,7 @@ def _check(x: Tensor, y: Tensor) -> None:
             message = f"size mismatch, got input ({rows}), mat ({rows}x{inner}), vec ({outer})" + shapes
         elif y.ndim == 2:
             rows = x._layout.size // inner if inner else 0
-            message = (
-                f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and {outer}x{y.shape[-1]})"
-                + shapes
-            )
+            message = f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and {outer}x{y.shape[-1]})" + shapes
         else:
             batch = int(np.prod(np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), dtype=np.int64))
             message = (
@@ -232,9 +229,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
     x, y = as_operand(input, "mm", "input", 1), as_operand(mat2, "mm", "mat2", 2)
     for name, operand in (("self", x), ("mat2", y)):
         if operand.ndim != 2:
-            raise RuntimeError(
-                f"{name} must be a matrix; mm() got shapes {list(x.shape)} and {list(y.shape)}"
-            )
+            raise RuntimeError(f"{name} must be a matrix; mm() got shapes {list(x.shape)} and {list(y.shape)}")
     return matmul(x, y)
 
 
@@ -255,9 +250,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     x, y = as_operand(input, "bmm", "input", 1), as_operand(mat2, "bmm", "mat2", 2)
     for name, operand in (("batch1", x), ("batch2", y)):
         if operand.ndim != 3:
-            raise RuntimeError(
-                f"{name} must be a 3D tensor; bmm() got shapes {list(x.shape)} and {list(y.shape)}"
-            )
+            raise RuntimeError(f"{name} must be a 3D tensor; bmm() got shapes {list(x.shape)} and {list(y.shape)}")
     if (x.shape[0], x.shape[2]) != y.shape[:2]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{x.shape[0]}, {x.shape[2]}] but got: "

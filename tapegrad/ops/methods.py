@@ -11,21 +11,20 @@ from tapegrad import ops
 from tapegrad.ops import casts, filled, inplace, logic, protocol
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.indexing import getitem
+from tapegrad.ops.row import rows, xp
 from tapegrad.tensor import Tensor
 
 Binary = Callable[[Any, Any], Tensor]
 
-# Functions of `tapegrad.ops` that are methods under their own name. Their first argument is the tensor.
+# Functions of `tapegrad.ops` that are methods under their own name, beside all unary and binary rows. Their first
+# argument is the tensor.
 METHODS = (
-    "add", "sub", "mul", "div", "pow", "neg", "abs", "sign", "sgn", "maximum", "minimum", "clamp", "where",
-    "square", "reciprocal", "positive", "relu", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
-    "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "exp", "log", "sqrt", "sin",
-    "cos", "tanh", "sigmoid", "conj", "sum", "mean", "amax", "amin", "max", "min", "any", "all", "argmax",
-    "argmin", "var", "reshape", "view", "flatten", "ravel", "transpose", "permute", "movedim", "moveaxis",
-    "swapaxes", "t", "expand", "expand_as", "squeeze", "unsqueeze", "clone", "contiguous", "broadcast_to",
-    "sum_to_size", "view_as", "reshape_as", "matmul", "mm", "mv", "dot", "outer", "softmax", "log_softmax",
-    "logsumexp", "bernoulli", "to", "type_as", "new_tensor", "new_empty", "new_zeros", "new_ones",
-    "new_full",
+    "sgn", "clamp", "where", "square", "reciprocal", "positive", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "bitwise_not", "sum", "mean", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "var", "reshape",
+    "view", "flatten", "ravel", "transpose", "permute", "movedim", "moveaxis", "swapaxes", "t", "expand",
+    "expand_as", "squeeze", "unsqueeze", "clone", "contiguous", "broadcast_to", "sum_to_size", "view_as",
+    "reshape_as", "matmul", "mm", "mv", "dot", "outer", "softmax", "log_softmax", "logsumexp", "bernoulli", "to",
+    "type_as", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full",
 )  # fmt: skip
 
 
@@ -95,6 +94,9 @@ def install() -> None:
     """Give Tensor its operators and methods."""
     for name, function in OPERATORS.items():
         setattr(Tensor, name, function)
+    for name, row in rows.items():
+        if row.family in ("unary", "binary"):
+            setattr(Tensor, name, getattr(xp, name))
     for name in METHODS:
         function = getattr(ops, name, None) or getattr(casts, name, None) or getattr(filled, name)
         setattr(Tensor, name, function)

@@ -313,9 +313,7 @@ def t(input: Any) -> Tensor:
     """
     x = as_operand(input, "t", "input", 1)
     if x.ndim > 2:
-        raise RuntimeError(
-            f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D; use mT or transpose()"
-        )
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D; use mT or transpose()")
     return permute(x, tuple(reversed(range(x.ndim))))
 
 

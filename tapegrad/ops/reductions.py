@@ -17,9 +17,7 @@ _add: Any = np.add.reduce
 EMPTY_SAMPLES = (Sample(((0, 3),)), Sample(((0, 3),), {"dim": 0}), Sample(((2, 0),), {"dim": 0}))
 
 
-def attributes(
-    call: str, x: Tensor, dim: Any, keepdim: bool, axis: Any, keepdims: bool | None
-) -> dict[str, Any]:
+def attributes(call: str, x: Tensor, dim: Any, keepdim: bool, axis: Any, keepdims: bool | None) -> dict[str, Any]:
     """Return the attributes of a reduction: the dimensions as a sorted tuple, all for None and for ()."""
     chosen = dim if axis is None else axis
     if chosen is None or chosen == () or chosen == []:

@@ -160,9 +160,7 @@ def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 xp.sum_to_size = sum_to_size
 
 
-def squeeze(
-    input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None
-) -> Tensor:
+def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """Drop dimensions of length 1, as a view.
 
     Parameters
@@ -191,9 +189,7 @@ def squeeze(
     x = as_operand(input, "squeeze", "input", 1)
     chosen = dim if axis is None else axis
     dims = range(x.ndim) if chosen is None else all_dims("squeeze", x.ndim, sizes(chosen, ()))
-    return reshape(
-        x, tuple(length for place, length in enumerate(x.shape) if length != 1 or place not in dims)
-    )
+    return reshape(x, tuple(length for place, length in enumerate(x.shape) if length != 1 or place not in dims))
 
 
 xp.squeeze = squeeze

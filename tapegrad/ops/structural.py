@@ -247,9 +247,7 @@ def all_dims(call: str, ndim: int, dims: Iterable[Any]) -> tuple[int, ...]:
     found = tuple(one_dim(call, ndim, dim) for dim in dims)
     for dim in found:
         if found.count(dim) > 1:
-            raise RuntimeError(
-                f"dim {dim} appears multiple times in the list of dims of {call}: {list(found)}"
-            )
+            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims of {call}: {list(found)}")
     return found
 
 

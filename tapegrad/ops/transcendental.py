@@ -9,6 +9,8 @@ import numpy as np
 from tapegrad.ops.elementwise import unary
 from tapegrad.ops.row import xp
 
+__all__ = ["exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid"]
+
 exp = unary(
     "exp", np.exp, lambda ct, out: ct * xp.conj(out),
     doc="Exponential.", derivative=":math:`e^x`.", special={-np.inf: 0.0},
