@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from tapegrad import modes
+from tapegrad import modes, writes
 from tapegrad.tape import FIRST_OPERAND, SLOT, STOP, Handle, Leaf, write_word
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Hooks:
             elif tensor._grad is None:
                 tensor._grad = ct.clone() if self.table else ct
             else:
+                writes.note(tensor._grad._array())
                 tensor._grad._array()[...] += ct._data
         return ct
 

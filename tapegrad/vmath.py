@@ -46,6 +46,10 @@ def conj(x: Scalar) -> Scalar:
     return np.conj(x)
 
 
+def real(x: Scalar) -> Scalar:
+    return x.real
+
+
 def pow(x: Scalar, y: Scalar) -> Scalar:
     # The derivatives of squares and cubes; libm's pow takes 20 times longer than a product.
     if y == 1:

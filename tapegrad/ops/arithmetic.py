@@ -49,12 +49,14 @@ pow = binary(
     (
         # The product is masked, not the factor: x**0 has slope 0 also where x**-1 is infinite.
         lambda ct, x, y: xp.where(y == 0, 0.0, ct * xp.conj(y * xp.pow(x, y - 1))),
-        lambda ct, x, y, out: xp.where((x == 0) & (y == 0), 0.0, ct * xp.conj(xp.where(x == 0, 0.0, out * xp.log(x)))),
+        lambda ct, x, y, out: xp.where((x == 0) & (xp.real(y) >= 0), 0.0, ct * xp.conj(out * xp.log(x))),
     ),
     doc="Raise `input` to the power `other`.",
     derivative=":math:`y x^{y-1}` and :math:`x^y \\log x`; 0 for both at :math:`0^0`, as in PyTorch.",
     scalar=operator.pow, oracle=np.power, domain=(0.1, 3.0),
-    special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (0.0, 2.0): (0.0, 0.0), (0.0, 0.5): (np.inf, 0.0)},
+    special={
+        (0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (0.0, 2.0): (0.0, 0.0), (0.0, 0.5): (np.inf, 0.0), (0.0, -1.0): (-np.inf, -np.inf),
+    },
 )  # fmt: skip
 
 neg = unary(

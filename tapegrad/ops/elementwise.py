@@ -18,6 +18,7 @@ from tapegrad.ops.promotion import forward_for
 from tapegrad.ops.record import apply, as_operand, finish, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp, xp
 from tapegrad.plan import Plan
+from tapegrad.printing import format_tensor
 from tapegrad.tape import MEMORY, pack_binary, pack_unary, recorder
 from tapegrad.tensor import Tensor, from_array
 
@@ -35,11 +36,28 @@ BINARY_SAMPLES = (
 )
 
 
-def _doc(summary: str, formula: str, parameters: str) -> str:
-    lines = [summary, "", "Parameters", "----------", parameters]
-    lines += ["", "Returns", "-------", "Tensor", "    Of the broadcast shape of the operands."]
+_EXAMPLE_OPERANDS = ([0.5, 2.0], [2.0, 2.0])
+
+
+def _doc(row: Row, summary: str, formula: str) -> str:
+    """Return the docstring of a row: the family's part, the row's sentence and formula, and an example computed now."""
+    binary_row = len(row.operands) == 2
+    lines = [summary, "", "Parameters", "----------"]
+    lines += ["input, other : Tensor, array or number"] if binary_row else ["input : Tensor, array or number"]
+    lines += ["", "Returns", "-------", "Tensor"]
+    if binary_row:
+        lines += ["    Of the shape that the operands broadcast to."]
+        lines += ["", "Raises", "------", "RuntimeError", "    If the shapes do not broadcast."]
+        lines += ["TypeError", "    If an operand is no tensor, array or number."]
+    else:
+        lines += ["    Of the operand's shape.", "", "Raises", "------", "TypeError"]
+        lines += ["    If the operand is no tensor, array or number."]
     if formula:
         lines += ["", "Notes", "-----", f"Derivative: {formula}"]
+    operands = _EXAMPLE_OPERANDS[: len(row.operands)]
+    arguments = ", ".join(f"tg.tensor({values})" for values in operands)
+    out = format_tensor((row.oracle or row.forward)(*map(np.array, operands)))
+    lines += ["", "Examples", "--------", ">>> import tapegrad as tg", f">>> tg.{row.name}({arguments})", out]
     return "\n".join(lines)
 
 
@@ -138,7 +156,7 @@ def unary(
         pack_unary(MEMORY, slot, plan.address, id(handle), input._slot)
         return result
 
-    return _publish(call, row, _doc(doc, derivative, "input : Tensor, array or number"))
+    return _publish(call, row, _doc(row, doc, derivative))
 
 
 def binary(
@@ -285,8 +303,7 @@ def binary(
         pack_binary(MEMORY, slot, plan.address, id(handle), slot_x, slot_y)
         return result
 
-    parameters = "input, other : Tensor, array or number\n    Broadcast together; one of them is a tensor or an array."
-    return _publish(call, row, _doc(doc, derivative, parameters))
+    return _publish(call, row, _doc(row, doc, derivative))
 
 
 def elementwise(
