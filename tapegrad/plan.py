@@ -109,10 +109,11 @@ class Plan:
         result: Layout,
         extra: tuple[str, ...] = (),
     ) -> None:
+        layouts = row.differentiable_in(layouts)
         self.row, self.layouts, self.attrs, self.forward = row, layouts, attrs, forward
         self.name = row.name
         self.arity = len(layouts)
-        self.records = result.floating and row.differentiable and any(layout.requires_grad for layout in layouts)
+        self.records = result.floating and any(layout.requires_grad for layout in layouts)
         self.result = result.tracked if self.records else result.plain
         self.saved: tuple[str, ...] = row.residuals(layouts) + extra if self.records else ()
         self.save = row.save_code(self.saved)

@@ -52,8 +52,7 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> dict[int, Tensor]:
                 if touched < 0 or touched in unwanted:
                     continue
                 value = cotangent_of_operand(handle, operand, ct, differentiable=True)
-                if value is not None:
-                    cts[touched] = xp.add(cts[touched], value) if touched in cts else value
+                cts[touched] = xp.add(cts[touched], value) if touched in cts else value
         inputs = {handle[SLOT]: handle for handle in sweep.inputs or () if isinstance(handle, list)}
         for number, ct in cts.items():  # of leaves, and of inputs that did not run
             slot = slots[number]

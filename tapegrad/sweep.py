@@ -269,8 +269,6 @@ class Sweep:
                 continue
             with no_grad(), np.errstate(all="ignore"):
                 value = cotangent_of_operand(handle, operand, from_array(ct), differentiable=False)
-            if value is None:
-                continue
             before = self._buffer(number, plan.layouts[operand])
             if before is None and self.workspace.arrays[ws.CTS_AT][number] & ~FLAG_BITS == 0:
                 array = np.array(value._data, dtype=plan.layouts[operand].dtype, order="C")

@@ -38,9 +38,7 @@ def start(folder, program=PROGRAM, **variables):
     """Start a Python process whose cache is ``folder``."""
     environment = os.environ | {"TAPEGRAD_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)} | variables
     command = [sys.executable, "-W", "error", "-c", program]
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finish(process):

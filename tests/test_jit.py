@@ -255,9 +255,7 @@ def test_undefined_symbol_is_refused():
 
         def codegen(context, builder, signature, args):
             kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)])
-            return builder.call(
-                cgutils.get_or_insert_function(builder.module, kind, "no_such_function"), args
-            )
+            return builder.call(cgutils.get_or_insert_function(builder.module, kind, "no_such_function"), args)
 
         return nb.int64(nb.int64), codegen
 

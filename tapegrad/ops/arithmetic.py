@@ -55,7 +55,8 @@ pow = binary(
     derivative=":math:`y x^{y-1}` and :math:`x^y \\log x`; 0 for both at :math:`0^0`, as in PyTorch.",
     scalar=operator.pow, oracle=np.power, domain=(0.1, 3.0),
     special={
-        (0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (0.0, 2.0): (0.0, 0.0), (0.0, 0.5): (np.inf, 0.0), (0.0, -1.0): (-np.inf, -np.inf),
+        (0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (0.0, 2.0): (0.0, 0.0),
+        (0.0, 0.5): (np.inf, 0.0), (0.0, -1.0): (-np.inf, -np.inf),
     },
 )  # fmt: skip
 

@@ -112,13 +112,11 @@ class Row:
     bilinear: bool = False
     prepare_forward: Callable[[tuple[Layout, ...]], Callable[..., Any]] | None = None
     plans: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
-    differentiable: bool = field(init=False)
     variadic: bool = field(init=False)
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__  # the derived fields of a frozen row
         set_(self, "variadic", self.operands[0].startswith("*"))
-        set_(self, "differentiable", any(rule is not NOT_DIFFERENTIABLE for rule in self.vjp))
         set_(self, "node", self.node or f"{self.name.title().replace('_', '')}Backward0")
         allowed = {*SPECIAL_NAMES, *self.operands, *self.attrs, *(f"{name}_shape" for name in self.operands)}
         if not self.name.isidentifier() or self.name in rows:
@@ -138,6 +136,13 @@ class Row:
     def rule(self, operand: int) -> Vjp:
         """Return the rule for the operand with this number."""
         return self.vjp[0 if self.variadic else operand]
+
+    def differentiable_in(self, layouts: tuple[Layout, ...]) -> tuple[Layout, ...]:
+        """Return the operands' layouts, tracked only where a gradient is wanted and the row has a rule for it."""
+        return tuple(
+            layout.plain if self.rule(operand) is NOT_DIFFERENTIABLE else layout
+            for operand, layout in enumerate(layouts)
+        )
 
     def operand_number(self, name: str) -> int:
         """Return the number of an operand."""

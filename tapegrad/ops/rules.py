@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.layout import Layout
 from tapegrad.ops.record import constant
-from tapegrad.ops.row import NOT_DIFFERENTIABLE, rule_parameters, xp
+from tapegrad.ops.row import rule_parameters, xp
 from tapegrad.tape import FIRST_OPERAND, PLAN_OBJECT, Handle, Leaf, slot_of
 from tapegrad.tensor import Tensor
 
@@ -57,8 +57,8 @@ def rule_arguments(handle: Handle, operand: int, differentiable: bool) -> dict[s
     return arguments
 
 
-def cotangent_of_operand(handle: Handle, operand: int, ct: Tensor, differentiable: bool) -> Tensor | None:
-    """Return the cotangent of an operand by the rule; None where the derivative is zero by definition.
+def cotangent_of_operand(handle: Handle, operand: int, ct: Tensor, differentiable: bool) -> Tensor:
+    """Return the cotangent of an operand by the rule.
 
     Parameters
     ----------
@@ -72,8 +72,6 @@ def cotangent_of_operand(handle: Handle, operand: int, ct: Tensor, differentiabl
     """
     plan = handle[PLAN_OBJECT]
     rule = plan.row.rule(operand)
-    if rule is NOT_DIFFERENTIABLE:
-        return None
     return fit(rule(ct=ct, **rule_arguments(handle, operand, differentiable)), plan.layouts[operand])
 
 
