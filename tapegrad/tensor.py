@@ -40,13 +40,15 @@ class Tensor:
     # _layout  of the data; the tracked one iff the tensor requires grad
     # _handle  of the entry that computed it, or its Leaf, or None if it does not require grad
     # _slot    of the entry or leaf record, or 0
-    __slots__ = ("__weakref__", "_data", "_grad", "_handle", "_layout", "_slot")
+    # _viewed  set if a view of it was ever taken: then a recorded write in place has to look for one that is alive
+    __slots__ = ("__weakref__", "_data", "_grad", "_handle", "_layout", "_slot", "_viewed")
 
     _data: Any
     _layout: Layout
     _handle: Handle | Leaf | None
     _slot: int
     _grad: Tensor | None
+    _viewed: bool
 
     __array_priority__ = 1000
 

@@ -23,6 +23,7 @@ from tapegrad.ops.memory import (
     cast_error,
     check_distinct,
     check_leaf,
+    check_no_view,
     is_stored_back,
     is_view,
     shape_error,
@@ -61,6 +62,7 @@ def _rebase(call: str, target: Tensor, function: Callable[..., Tensor], args: tu
     """Record ``function(target, *args)``, write its value to the target's memory, and let the target be its result."""
     array = target._array()
     check_distinct(array)
+    check_no_view(call, target, args)
     before, retained = target._handle, target.retains_grad
     result = function(*(_copy(value, array) for value in (target, *args)))
     if result.shape != target.shape:

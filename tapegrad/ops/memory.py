@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from opcode import opmap
 from types import FrameType
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,21 @@ def check_leaf(target: Tensor) -> None:
         leaf = handle.tensor() if isinstance(handle, Leaf) else None
         if leaf is not None and owner(leaf._data) is owner(target._data):
             raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
+
+
+def check_no_view(call: str, target: Tensor, args: tuple[Any, ...]) -> None:
+    """Raise if a view of the tensor may be alive: it would show what is written, with the graph of what was there."""
+    if not getattr(target, "_viewed", False):
+        return
+    if any(isinstance(arg, Tensor) and np.may_share_memory(arg._data, target._data) for arg in args):
+        return  # the operand itself is such a view, and is copied
+    # Of the references one is the tensor's, one the caller's, one the argument of getrefcount. A residual counts as well:
+    # the graph that saved it would be refused after the write anyway.
+    if sys.getrefcount(target._data) > 3:
+        raise RuntimeError(
+            f"{call} would write to a tensor of which there are views, and their gradients would then be wrong. "
+            f"Write before the views are taken, to a clone() of the tensor, or out of place."
+        )
 
 
 def view_error(call: str) -> RuntimeError:

@@ -196,6 +196,7 @@ def record(plan: Plan, x: Tensor, out: Any) -> Tensor:
     """
     result = _new(Tensor)
     result._data, result._layout, result._grad = out, plan.result, None
+    x._viewed = True  # of a reduction too: then there is none alive, and nobody looks for one
     if not plan.records:
         result._handle, result._slot = None, 0
         return result
