@@ -53,8 +53,8 @@ def check_no_view(call: str, target: Tensor, args: tuple[Any, ...]) -> None:
         return
     if any(isinstance(arg, Tensor) and np.may_share_memory(arg._data, target._data) for arg in args):
         return  # the operand itself is such a view, and is copied
-    # Of the references one is the tensor's, one the caller's, one the argument of getrefcount. A residual counts as well:
-    # the graph that saved it would be refused after the write anyway.
+    # Of the references one is the tensor's, one the caller's, one the argument of getrefcount. A residual counts as
+    # well: the graph that saved it would be refused after the write anyway.
     if sys.getrefcount(target._data) > 3:
         raise RuntimeError(
             f"{call} would write to a tensor of which there are views, and their gradients would then be wrong. "
