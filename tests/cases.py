@@ -1,0 +1,156 @@
+"""Cases: each row of the op table with each of its samples, and the operands to call it with."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+import tapegrad as tg
+from tapegrad.ops.row import NOT_DIFFERENTIABLE, NotYet, Row, Sample, xp
+from tests.checks import Problem
+
+# Rows whose samples are not what their function takes.
+CALLS: dict[str, Callable[..., tg.Tensor]] = {
+    "take_at": lambda x, key: xp.getitem(x, key),
+    "cast": lambda x, source, dtype: xp.cast(x, dtype),
+}
+
+
+def _put_at(x: np.ndarray, *extras: np.ndarray, key: Any, shape: tuple[int, ...]) -> np.ndarray:
+    out = np.zeros(shape, x.dtype)
+    places = np.arange(out.size).reshape(shape)[numpy_key(key, extras)]
+    for place, value in zip(places.ravel(), x.ravel(), strict=True):
+        out.flat[place] += value
+    return out
+
+
+def _set_at(x: np.ndarray, value: Any, *extras: np.ndarray, key: Any) -> np.ndarray:
+    chosen = np.zeros(x.shape, bool)
+    chosen[numpy_key(key, extras)] = True
+    values = np.zeros_like(x)
+    values[numpy_key(key, extras)] = value
+    return np.where(chosen, values, x)
+
+
+# Rows that would otherwise be compared with their own forward.
+ORACLES: dict[str, Callable[..., Any]] = {
+    "put_at": _put_at,
+    "set_at": _set_at,
+    "cast": lambda x, source, dtype: (x.real if dtype.kind == "f" else x).astype(dtype),
+}
+
+
+def numpy_key(key: tuple[Any, ...], extras: Sequence[np.ndarray]) -> tuple[Any, ...]:
+    """Return NumPy's index of a key in the hashable form of `tapegrad.ops.indexing`."""
+    arrays = iter(extras)
+    parts = {str: lambda _: next(arrays), tuple: lambda item: slice(*item)}
+    return tuple(parts.get(type(item), lambda item: item)(item) for item in key)
+
+
+def call(row: Row, operands: Sequence[Any], attrs: dict[str, Any]) -> tg.Tensor:
+    """Call a row's function as a user does."""
+    function = CALLS.get(row.name) or getattr(tg, row.name, None) or getattr(xp, row.name)
+    return function(list(operands), **attrs) if row.variadic else function(*operands, **attrs)
+
+
+def oracle_of(row: Row) -> Callable[..., Any] | None:
+    """Return what computes a row's forward by other means."""
+    named = getattr(np, row.name, None) or getattr(scipy.special, row.name, None)
+    return ORACLES.get(row.name) or row.oracle or named
+
+
+def oracle(row: Row, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """Compute a row's forward by other means."""
+    function = oracle_of(row)
+    assert function is not None, f"row {row.name} has no oracle, and neither NumPy nor SciPy a function of its name"
+    attrs = dict(attrs)
+    extras = attrs.pop("extras", ())
+    return function(list(operands), **attrs) if row.variadic else function(*operands, *extras, **attrs)
+
+
+def draw(shape: tuple[int, ...], domain: tuple[float, float], dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return random numbers of a domain, far from each other and from multiples of 1/2, where functions have kinks."""
+    low, high = domain
+    size = int(np.prod(shape, dtype=np.int64))
+    values = low + (high - low) * (rng.permutation(size) + rng.uniform(0.3, 0.7, size)) / max(size, 1)
+    halves = np.floor(2 * values) / 2
+    inside = halves + 0.05 + 0.8 * (values - halves)
+    values = np.where((inside > low) & (inside < high), inside, values)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * draw((size,), domain, np.float64, rng)
+    return values.reshape(shape).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row with one of its samples."""
+
+    row: Row
+    number: int
+
+    @property
+    def sample(self) -> Sample:
+        return self.row.samples[self.number]
+
+    def __str__(self) -> str:
+        return f"{self.row.name}-{self.number}"
+
+    def attrs(self) -> dict[str, Any]:
+        return dict(self.sample.attrs)
+
+    def operands(self, dtype: Any) -> tuple[Any, ...]:
+        """Return data for the operands; what the sample gives in a floating dtype is converted, the rest is not."""
+        rng = np.random.default_rng(zlib.crc32(str(self).encode()))
+        given = self.sample.values or (None,) * len(self.sample.shapes)
+        operands = []
+        for shape, value in zip(self.sample.shapes, given, strict=True):
+            if value is None:
+                operands.append(draw(shape, self.row.domain, dtype, rng))
+            elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
+                # Of float64, the strides stay as they are.
+                operands.append(value.astype(dtype, order="K", copy=False))
+            else:
+                operands.append(value)
+        return tuple(operands)
+
+    def problem(self, dtype: Any, operands: Sequence[Any] | None = None) -> Problem:
+        """Return the row's function at operands, by default those of this case."""
+        operands = self.operands(dtype) if operands is None else tuple(operands)
+        wanted = tuple(
+            number for number, value in enumerate(operands)
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and has_rule(self.row, number)
+        )  # fmt: skip
+        return Problem(lambda *tensors: call(self.row, tensors, self.attrs()), operands, wanted)
+
+    def is_complex(self) -> bool:
+        """Whether the function is defined for complex numbers, going by the oracle."""
+        if self.row.name in REAL_ONLY:
+            return False
+        try:
+            oracle(self.row, self.operands(np.complex128), self.attrs())
+        except TypeError:
+            return False
+        return True
+
+
+# NumPy orders complex numbers by their real parts first; as a function of a complex number that is nowhere holomorphic
+# and PyTorch refuses it.
+REAL_ONLY = {
+    "maximum", "minimum", "relu", "clamp", "amax", "amin", "argmax", "argmin", "lt", "le", "gt", "ge", "sign",
+}  # fmt: skip
+
+
+def has_rule(row: Row, operand: int) -> bool:
+    """Whether the row is differentiable in an operand."""
+    rule = row.rule(operand)
+    return rule is not NOT_DIFFERENTIABLE and not isinstance(rule, NotYet)
+
+
+def cases(*chosen: Row) -> list[Case]:
+    """Return the cases of rows."""
+    return [Case(row, number) for row in chosen for number in range(len(row.samples))]

@@ -1,0 +1,168 @@
+"""Random programs: the sweep against a second implementation, finite differences, PyTorch, and itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+from tapegrad import autograd
+from tapegrad.ops.row import rows
+from tests import checks, reference
+from tests.checks import Arrays, Problem, by_kernel, by_rule, gradients_of, leaf, second_gradients
+from tests.strategies import Program, programs
+from tests.torch_programs import on_torch, torch
+
+# Two correct computations differ by their rounding errors, and these grow on the way through a program.
+ROUNDING = {"float32": 1e-3, "float64": 1e-9}
+needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+
+
+def each_program(count: int, only: Sequence[str] | None = None) -> Callable[..., Any]:
+    """Run a test on random programs, TAPEGRAD_EFFORT times as many where that is set."""
+    count *= int(os.environ.get("TAPEGRAD_EFFORT", "1"))
+    return lambda test: settings(max_examples=count)(given(programs(only))(test))
+
+
+def assert_near(actual: Arrays, expected: Arrays, dtype: str = "float64", what: str = "") -> None:
+    """Compare the results of two ways to compute, if they are not so large that rounding errors are."""
+    largest = max([1.0, *(float(np.abs(own).max(initial=0.0)) for own in expected)])
+    assume(largest < 1e4)
+    checks.assert_close(actual, expected, ROUNDING[dtype] * largest / 10, what=what)
+
+
+def smooth(problem: Problem) -> Problem:
+    """Reject points near kinks, where finite differences do not converge."""
+    ct = problem.cotangent()
+    value, error = checks.slope(
+        lambda moved: checks.inner([ct], [problem.value(moved)]), problem.point, problem.weights(), ct
+    )
+    assume(error < 1e-7 * max(1.0, abs(value)))
+    return problem
+
+
+@each_program(100)
+def test_finite_differences(program: Program) -> None:
+    checks.check_transpose(smooth(program.problem(np.float64)))
+
+
+@each_program(60)
+def test_second_order_by_differences(program: Program) -> None:
+    checks.check_second(smooth(program.problem(np.float64)), directions=1)
+
+
+@each_program(60)
+def test_rules(program: Program) -> None:
+    problem = program.problem(np.float64)
+    ct = problem.cotangent()
+    assert_near(by_rule(problem, ct), by_kernel(problem, ct), what="rule for input")
+
+
+@each_program(60)
+def test_precision(program: Program) -> None:
+    """Single precision, and both precisions in one program, against double precision."""
+    problem, precise = program.problem(), program.problem(np.float64)
+    ct = precise.cotangent()
+    own_ct = ct.astype(problem.value().dtype)
+    expected = by_kernel(precise, ct)
+    assert_near([problem.value()], [precise.value()], "float32", "result")
+    assert_near(by_kernel(problem, own_ct), expected, "float32", "gradient of input")
+    assert_near(by_rule(problem, own_ct), expected, "float32", "rule for input")
+
+
+@each_program(60)
+def test_tape(program: Program) -> None:
+    """The tape is in order, and gradients depend neither on who keeps it nor on what was there before."""
+    problem = program.problem()
+    ct = problem.cotangent()
+    once = by_kernel(problem, ct)
+    leaves = problem.tensors()
+    out = problem(leaves)
+    assert out.requires_grad, "the strategy says that it depends on the inputs"
+    tape = out.tape()
+    tape.verify()
+    assert len(str(tape).splitlines()) == len(tape) + 1
+    for times in (1, 2, 3):
+        autograd.backward(out, leaf(ct, False), retain_graph=times < 3)
+        tape.verify()
+        checks.assert_close(gradients_of(leaves), [times * own for own in once], what=f"pass {times}, input")
+    if len(tape):
+        with pytest.raises(RuntimeError, match="second time"):
+            autograd.backward(out, leaf(ct, False))
+    for number, own in enumerate(once):  # the gradient by one input alone
+        leaves = problem.tensors()
+        (alone,) = autograd.grad(problem(leaves), leaves[number], leaf(ct, False), materialize_grads=True)
+        checks.assert_close([alone.numpy()], [own], what=f"gradient by input {number} only,")
+
+
+# Other implementations -------------------------------------------------------------------------------------------
+
+
+def on_reference(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> reference.Var:
+    function = reference.OPS[name]
+    return function(list(operands), **attrs) if rows[name].variadic else function(*operands, **attrs)
+
+
+def by_reference(program: Program, ct: np.ndarray, weights: Arrays) -> tuple[np.ndarray, Arrays, Arrays]:
+    """Return value, gradients, and the derivatives of the weighed gradients by inputs and cotangent."""
+    inputs, seed = [reference.variable(own) for own in program.inputs], reference.variable(ct)
+    out = program.run(inputs, on_reference)
+    gradients = reference.grad(out, seed, inputs)
+    weighed = sum((reference.total(own * w) for own, w in zip(gradients, weights, strict=True)), reference.Var(0.0))
+    seconds = reference.grad(weighed, 1.0, [*inputs, seed])
+    return out.value, [own.value for own in gradients], [own.value for own in seconds]
+
+
+@each_program(200, only=list(reference.OPS))
+def test_reference(program: Program) -> None:
+    problem = program.problem(np.float64)
+    ct, weights = problem.cotangent(), problem.weights()
+    value, gradients, seconds = by_reference(program, ct, weights)
+    checks.assert_close([problem.value()], [value], 1e-10, what="result")
+    assert_near(by_kernel(problem, ct), gradients, what="gradient of input")
+    assert_near(second_gradients(problem, ct, weights), seconds, what="second order, input")
+
+
+@each_program(60, only=list(reference.OPS))
+def test_reference_single_precision(program: Program) -> None:
+    problem = program.problem()
+    ct, weights = problem.cotangent(), problem.weights()
+    _, gradients, seconds = by_reference(program, ct, weights)
+    assert_near(by_kernel(problem, ct), gradients, "float32", "gradient of input")
+    assert_near(second_gradients(problem, ct, weights), seconds, "float32", "second order, input")
+
+
+@pytest.fixture
+def _double() -> Iterator[None]:
+    """Let torch make float64 of Python's numbers, as tapegrad does."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+@needs_torch
+@pytest.mark.usefixtures("_double")
+@each_program(150)
+def test_torch(program: Program) -> None:
+    problem = program.problem()
+    ct, weights = problem.cotangent(), problem.weights()
+    inputs = [torch.tensor(own, requires_grad=True) for own in program.inputs]
+    seed = torch.tensor(ct, requires_grad=True)
+    out = program.run(inputs, on_torch)
+    dtype = "float64" if all(own.dtype == np.float64 for own in (*program.inputs, ct)) else "float32"
+    assert str(out.dtype) == f"torch.{problem.value().dtype}"
+    assert_near([problem.value()], [out.detach().numpy()], dtype, "result")
+    gradients = torch.autograd.grad(out, inputs, seed, create_graph=True, materialize_grads=True)
+    assert_near(by_kernel(problem, ct), [own.detach().numpy() for own in gradients], dtype, "gradient of input")
+    weighed = sum((own * torch.tensor(w)).sum() for own, w in zip(gradients, weights, strict=True))
+    if weighed.requires_grad:
+        seconds = torch.autograd.grad(weighed, [*inputs, seed], materialize_grads=True)
+    else:
+        seconds = [torch.zeros_like(own) for own in (*inputs, seed)]
+    seconds = [own + torch.zeros(()) for own in seconds]  # some are symbolic zeros
+    assert_near(second_gradients(problem, ct, weights), [own.numpy() for own in seconds], dtype, "second order, input")

@@ -1,0 +1,315 @@
+"""Each row of the op table with each of its samples: forward, kernels, rules, layouts, special values, errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import autograd
+from tapegrad.ops.row import NOT_DIFFERENTIABLE, NotYet, Row, rows, xp
+from tests import checks
+from tests.cases import REAL_ONLY, Case, call, cases, has_rule, oracle, oracle_of
+from tests.torch_programs import torch
+
+ALL = list(rows.values())
+DIFFERENTIABLE = [row for row in ALL if any(map(callable, row.vjp))]
+ELEMENTWISE = [row for row in DIFFERENTIABLE if row.family in ("unary", "binary", "elementwise")]
+CASES, SMOOTH = cases(*ALL), cases(*DIFFERENTIABLE)
+BINARY = [row for row in ELEMENTWISE if row.family == "binary"]
+FLOATING = ["float32", "float64", "complex64", "complex128"]
+# Not from the samples: every kind of number that a function of real numbers has an opinion about.
+EXTREMES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-320, 1e300, -1e300]
+
+
+def each_case(chosen: list[Case], dtypes: Sequence[str] = ("float64",)) -> pytest.MarkDecorator:
+    """Run a test on cases with dtypes; complex ones where the function takes complex numbers."""
+    found = [(case, dtype) for case in chosen for dtype in dtypes if np.dtype(dtype).kind != "c" or case.is_complex()]
+    return pytest.mark.parametrize(("case", "dtype"), found, ids=[f"{case}-{dtype}" for case, dtype in found])
+
+
+def each_row(found: list[Row]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("row", found, ids=lambda row: row.name)
+
+
+# The table itself ------------------------------------------------------------------------------------------------
+
+
+@each_row(ALL)
+def test_row_is_tested(row: Row) -> None:
+    assert row.samples
+    assert callable(getattr(xp, row.name)), "rules and tests find a row's function by its name"
+    by_numpy = isinstance(row.forward, np.ufunc) or row.forward.__module__ == "numpy"
+    assert by_numpy or oracle_of(row) not in (None, row.forward), "nothing shares no mistake with the forward"
+    assert row.errors or row.family in ("unary", "elementwise", "indexing", "movement", "cast")
+
+
+@each_row([row for row in ALL if row.bilinear])
+def test_bilinear(row: Row) -> None:
+    for case in cases(row):
+        operands = case.operands(np.float64)
+        for number, array in enumerate(operands):
+            other = checks.random_like(array)
+            values = []
+            for own in (array, other, 2 * array - 3 * other):
+                changed = (*operands[:number], own, *operands[number + 1 :])
+                values.append(case.problem(np.float64, changed).value())
+            checks.assert_close([values[2]], [2 * values[0] - 3 * values[1]])
+
+
+# Forward ---------------------------------------------------------------------------------------------------------
+
+
+@each_case(CASES, FLOATING)
+def test_forward(case: Case, dtype: str) -> None:
+    operands = case.operands(dtype)
+    expected = np.asarray(oracle(case.row, operands, case.attrs()))
+    problem = case.problem(dtype)
+    with tg.no_grad():
+        found = [call(case.row, operands, case.attrs())]
+    found += [problem(problem.tensors()) for _ in range(2)]  # a new plan, and a known one
+    for out in found:
+        checks.check_layout(out)
+        assert out.dtype == expected.dtype
+        checks.assert_close([out.detach().numpy()], [expected], dtype=dtype)
+    assert not found[0].requires_grad
+    assert found[1].requires_grad == (bool(problem.wanted) and expected.dtype.kind in "fc")
+
+
+@each_case(CASES, ["int64", "bool"])
+def test_integers(case: Case, dtype: str) -> None:
+    operands = [
+        own.astype(dtype) if isinstance(own, np.ndarray) and own.dtype.kind == "f" else own
+        for own in case.operands(np.float64)
+    ]
+    with np.errstate(all="ignore"):
+        try:
+            out = call(case.row, operands, case.attrs())
+        except (TypeError, RuntimeError) as error:
+            if re.search(r"dtype|integer|bool", str(error), re.IGNORECASE):
+                return  # refused, and the error names the cause
+            raise
+        # Of the smallest integers NumPy makes float16.
+        wide = float if out.is_floating_point() else dtype
+        operands = [own.astype(wide) if isinstance(own, np.ndarray) and own.dtype == dtype else own for own in operands]
+        expected = np.asarray(oracle(case.row, operands, case.attrs()))
+    checks.check_layout(out)
+    assert not out.requires_grad
+    checks.assert_close([out.numpy().astype(complex)], [expected.astype(complex)])
+
+
+# Gradients -------------------------------------------------------------------------------------------------------
+
+
+@each_case(SMOOTH, ["float64", "complex128"])
+def test_gradient(case: Case, dtype: str) -> None:
+    checks.check_gradient(case.problem(dtype))
+
+
+@each_case(SMOOTH, FLOATING)
+def test_rule(case: Case, dtype: str) -> None:
+    checks.check_rule(case.problem(dtype))
+
+
+@each_case(SMOOTH, ["float64", "complex128"])
+def test_second_order(case: Case, dtype: str) -> None:
+    checks.check_second(case.problem(dtype))
+
+
+@each_case(SMOOTH, ["float32", "complex64"])
+def test_precision(case: Case, dtype: str) -> None:
+    wide = {"float32": np.float64, "complex64": np.complex128}[dtype]
+    problem = case.problem(dtype)
+    precise = tuple(
+        own.astype(wide) if number in problem.wanted else own for number, own in enumerate(problem.operands)
+    )
+    checks.check_precision(problem, case.problem(wide, precise))
+
+
+@each_case(SMOOTH)
+def test_accumulation(case: Case, dtype: str) -> None:
+    checks.check_accumulation(case.problem(dtype))
+
+
+@each_case(SMOOTH, ["float32", "float64"])
+def test_layouts(case: Case, dtype: str) -> None:
+    checks.check_layouts(case.problem(dtype))
+
+
+@each_case(SMOOTH)
+def test_stretched(case: Case, dtype: str) -> None:
+    checks.check_stretched(case.problem(dtype))
+
+
+@each_case([case for case in SMOOTH if len(case.sample.shapes) > 1 and len(set(case.sample.shapes)) == 1])
+def test_same_operand_twice(case: Case, dtype: str) -> None:
+    problem = case.problem(dtype)
+    twice = checks.Problem(lambda x: problem([x] * len(problem.wanted)), (problem.point[0],), (0,))
+    checks.check_gradient(twice)
+    checks.check_rule(twice)
+    checks.check_second(twice)
+
+
+@each_case(SMOOTH)
+def test_some_operands(case: Case, dtype: str) -> None:
+    """A gradient does not depend on which other operands want one."""
+    problem = case.problem(dtype)
+    ct = problem.cotangent()
+    expected = checks.by_kernel(problem, ct)
+    for number, own in zip(problem.wanted, expected, strict=True):
+        alone = checks.Problem(problem.function, problem.operands, (number,))
+        checks.assert_close(checks.by_kernel(alone, ct), [own], what=f"gradient of operand {number} alone,")
+
+
+@each_row(BINARY)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_python_number(row: Row, dtype: str) -> None:
+    case = Case(row, 1)
+    for number in range(2):
+        arrays = case.operands(dtype)
+        for value in (2, 2.0, True, np.float64(2.0), np.array(2.0)):
+            operands = list(arrays)
+            operands[number] = value
+            problem = case.problem(dtype, operands)
+            problem = checks.Problem(problem.function, problem.operands, (1 - number,))
+            operands[number] = np.full(arrays[0].shape, value, dtype)
+            full = checks.Problem(problem.function, tuple(operands), (1 - number,))
+            assert problem.value().dtype == dtype
+            checks.check_rule(problem)
+            checks.assert_close([problem.value()], [full.value()])
+            ct = problem.cotangent()
+            checks.assert_close(checks.by_kernel(problem, ct), checks.by_kernel(full, ct))
+
+
+@each_row(BINARY)
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("float64", "float32"), ("float64", "complex64"),
+                                    ("int64", "float32"), ("float32", "bool")], ids="-".join)  # fmt: skip
+def test_mixed_dtypes(row: Row, dtypes: tuple[str, str]) -> None:
+    case = Case(row, 2)
+    if "complex64" in dtypes and not case.is_complex():
+        pytest.skip("a function of real numbers")
+    arrays = case.operands(np.float64)
+    operands = [own.astype(dtype) for own, dtype in zip(arrays, dtypes, strict=True)]
+    problem = case.problem(None, operands)
+    common = np.result_type(*(dtype for dtype in dtypes if np.dtype(dtype).kind in "fc"))
+    common = np.dtype(common if "complex64" not in dtypes else "complex128")
+    assert problem.value().dtype == common
+    same = case.problem(None, [own.astype(common) for own in operands])
+    same = checks.Problem(same.function, same.operands, problem.wanted)
+    checks.assert_close([problem.value()], [same.value()])
+    checks.check_rule(problem)
+    ct = problem.cotangent()
+    expected = checks.by_kernel(same, ct)
+    expected = [own if like.dtype.kind == "c" else own.real for own, like in zip(expected, problem.point, strict=True)]
+    checks.assert_close(checks.by_kernel(problem, ct), expected, dtype=np.float32)
+
+
+# Points that are special -----------------------------------------------------------------------------------------
+
+
+SPECIAL = [(row, value) for row in ALL for value in row.special]
+
+
+@pytest.mark.parametrize(("row", "value"), SPECIAL, ids=[f"{row.name}-{value}" for row, value in SPECIAL])
+@pytest.mark.parametrize("shape", [(), (5,)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_special(row: Row, value: Any, shape: tuple[int, ...], dtype: str) -> None:
+    values = value if isinstance(value, tuple) else (value,)
+    expected = row.special[value] if isinstance(value, tuple) else (row.special[value],)
+    operands = [np.full(shape, own, dtype) for own in values]
+    problem = Case(row, 0).problem(dtype, operands)
+    ct = np.ones(shape, dtype)
+    with np.errstate(all="ignore"):
+        for way in (checks.by_kernel, checks.by_rule):
+            checks.assert_close(way(problem, ct), [np.full(shape, own, dtype) for own in expected], what=way.__name__)
+
+
+def extremes(row: Row, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return operands and cotangents: all combinations of all kinds of numbers."""
+    with np.errstate(all="ignore"):
+        values = np.array(EXTREMES, dtype)
+    *operands, ct = (own.ravel() for own in np.meshgrid(*[values] * (len(row.operands) + 1), indexing="ij"))
+    like = row.samples[0].values or operands
+    masks = [isinstance(own, np.ndarray) and own.dtype == bool for own in like]
+    return [own > 0 if mask else own for own, mask in zip(operands, masks, strict=True)], ct
+
+
+@each_row(ELEMENTWISE)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes(row: Row, dtype: str) -> None:
+    """Kernels and rules agree on nan, infinities and zeros, in operands and in cotangents."""
+    operands, ct = extremes(row, dtype)
+    problem = Case(row, 0).problem(dtype, operands)
+    with np.errstate(all="ignore"):
+        checks.assert_close([problem.value()], [oracle(row, operands, {}).astype(dtype)], what="forward")
+        checks.check_rule(problem, ct)
+
+
+# Where a gradient is better than PyTorch's on purpose, or a value.
+BETTER: dict[str, Callable[..., Any]] = {
+    "abs": lambda x: np.isnan(x),  # PyTorch: slope 0 at nan
+    "sign": lambda x: np.isnan(x),  # PyTorch: 0
+    "clamp": lambda x, low, high: low == high,  # PyTorch: slope 0 in either bound
+    "pow": lambda x, y: (x == 0) & np.isnan(y),  # PyTorch: nan, though 0 for all other exponents
+}
+
+
+@pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+@each_row([row for row in ELEMENTWISE if torch is None or hasattr(torch, row.name)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes_on_torch(row: Row, dtype: str) -> None:
+    """Gradients at kinks and edges are PyTorch's."""
+    operands, ct = extremes(row, dtype)
+    with np.errstate(all="ignore"):
+        keep = ct == 1
+        if row.name in BETTER:
+            keep &= ~BETTER[row.name](*operands)
+        operands, ct = [own[keep] for own in operands], ct[keep]
+        problem = Case(row, 0).problem(dtype, operands)
+        tensors = [torch.tensor(own, requires_grad=own.dtype.kind == "f") for own in operands]
+        out = getattr(torch, row.name)(*tensors)
+        checks.assert_close([problem.value()], [out.detach().numpy()], dtype=np.float32)
+        expected = torch.autograd.grad(out, [own for own in tensors if own.requires_grad], torch.tensor(ct))
+        checks.assert_close(checks.by_kernel(problem, ct), [own.numpy() for own in expected], dtype=np.float32)
+
+
+# What raises -----------------------------------------------------------------------------------------------------
+
+
+@each_row([row for row in ALL if row.name in REAL_ONLY])
+@pytest.mark.xfail(reason="these rows do not refuse complex numbers yet; they order them as NumPy does", strict=True)
+def test_complex_is_refused(row: Row) -> None:
+    case = Case(row, 0)
+    with pytest.raises((TypeError, RuntimeError), match="complex"):
+        call(row, case.operands(np.complex128), case.attrs())
+
+
+ERRORS = [(row, number) for row in ALL for number in range(len(row.errors))]
+
+
+@pytest.mark.parametrize(("row", "number"), ERRORS, ids=[f"{row.name}-{number}" for row, number in ERRORS])
+def test_error(row: Row, number: int) -> None:
+    sample = row.errors[number]
+    with pytest.raises(sample.error, match=re.escape(sample.words)):
+        sample.call()
+
+
+@each_row([row for row in ALL if any(not has_rule(row, number) for number in range(len(row.vjp)))])
+def test_no_rule(row: Row) -> None:
+    case = Case(row, 0)
+    for number, rule in enumerate(row.vjp):
+        operands = list(case.operands(np.float64))
+        if isinstance(operands[number], np.ndarray) and operands[number].dtype.kind == "f":
+            operands[number] = checks.leaf(operands[number])
+        if isinstance(rule, NotYet):
+            with pytest.raises(RuntimeError, match=f"derivative for {row.name} is not implemented"):
+                call(row, operands, case.attrs())
+        elif rule is NOT_DIFFERENTIABLE:
+            out = call(row, operands, case.attrs())
+            assert not out.requires_grad
+            with pytest.raises(RuntimeError, match="does not require grad"):
+                autograd.backward(out)

@@ -1,0 +1,82 @@
+"""Random programs on PyTorch: each row by torch's function of its name, or by what stands here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.row import rows
+from tests.cases import numpy_key
+
+try:
+    import torch
+except ImportError:
+    torch: Any = None
+
+
+def _places(x: Any, key: Any) -> Any:
+    """Return where the elements that an index chooses stand; torch knows no negative steps."""
+    return torch.tensor(np.array(np.arange(x.numel()).reshape(tuple(x.shape))[key]))
+
+
+def _taken(x: Any, key: Any) -> Any:
+    places = _places(x, key)
+    return x.reshape(-1)[places.reshape(-1)].reshape(places.shape)
+
+
+def _number(y: Any) -> Any:
+    """Return integers for truth values, which torch does not subtract, nor raise to the power of."""
+    return y.to(torch.int64) if getattr(y, "dtype", None) == torch.bool else y
+
+
+def _set_at(x: Any, value: Any, extras: tuple[np.ndarray, ...], key: Any) -> Any:
+    places = _places(x, numpy_key(key, extras))
+    value = torch.as_tensor(value, dtype=x.dtype).expand(places.shape)
+    return x.reshape(-1).index_put((places.reshape(-1),), value.reshape(-1)).reshape(x.shape)
+
+
+def _reduced(name: str) -> Callable[..., Any]:
+    def call(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        function = getattr(torch, name)
+        return function(x) if dim is None else function(x, dim, keepdim)
+
+    return call
+
+
+def _clamp(x: Any, low: Any, high: Any) -> Any:
+    """Clamp; torch.clamp gives the gradient to neither of two equal bounds."""
+    dtype = (x + low + high).dtype  # as torch promotes numbers, tensors without dimensions, and others
+    x, low, high = (torch.as_tensor(own).to(dtype) for own in (x, low, high))
+    outside = torch.where((x < low) & (low <= high), low, high)
+    return torch.where((x >= low) & (x <= high), x, outside)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "getitem": _taken,
+    "take_at": _taken,
+    "set_at": _set_at,
+    "sum": _reduced("sum"),
+    "mean": _reduced("mean"),
+    "pow": lambda x, y: torch.pow(x, _number(y)),
+    "sub": lambda x, y: torch.sub(x, _number(y)),
+    "reshape": lambda x, shape: x.reshape(shape),
+    "expand": lambda x, size: x.expand(size),
+    "clamp": _clamp,
+    "cast": lambda x, dtype: x.to(getattr(torch, np.dtype(dtype).name)),
+}
+
+
+def on_torch(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """Apply a step of a program."""
+    function = FUNCTIONS.get(name) or getattr(torch, name, None) or getattr(torch.special, name)
+    given = [torch.tensor(own.copy()) if isinstance(own, np.ndarray) else own for own in operands]
+    if rows[name].variadic:
+        return function(given, **attrs)
+    try:
+        return function(*given, **attrs)
+    except TypeError:  # not all take Python's numbers; tensors without dimensions promote as these do
+        like = next(own for own in given if isinstance(own, torch.Tensor) and own.is_floating_point())
+        given = [own if isinstance(own, torch.Tensor) else torch.tensor(own, dtype=like.dtype) for own in given]
+        return function(*given, **attrs)
