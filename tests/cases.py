@@ -129,20 +129,13 @@ class Case:
 
     def is_complex(self) -> bool:
         """Whether the function is defined for complex numbers, going by the oracle."""
-        if self.row.name in REAL_ONLY:
+        if self.row.real_only:
             return False
         try:
             oracle(self.row, self.operands(np.complex128), self.attrs())
         except TypeError:
             return False
         return True
-
-
-# NumPy orders complex numbers by their real parts first; as a function of a complex number that is nowhere holomorphic
-# and PyTorch refuses it.
-REAL_ONLY = {
-    "maximum", "minimum", "relu", "clamp", "amax", "amin", "argmax", "argmin", "lt", "le", "gt", "ge", "sign",
-}  # fmt: skip
 
 
 def has_rule(row: Row, operand: int) -> bool:

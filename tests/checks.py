@@ -44,7 +44,9 @@ class Problem:
 
     def value(self, point: Arrays | None = None) -> np.ndarray:
         """Return the result as an array."""
-        return self(self.tensors(point, leaves=False)).numpy()
+        out = self(self.tensors(point, leaves=False))
+        check_layout(out)
+        return out.numpy()
 
     def cotangent(self) -> np.ndarray:
         """Return a random cotangent of the result."""

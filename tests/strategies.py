@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tapegrad as tg
 from tapegrad.ops.row import Row, rows, xp
 from tests.cases import call, draw, has_rule
-from tests.checks import Problem, leaf
+from tests.checks import Problem, check_layout, leaf
 
 SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 3), (2, 2), (0, 3)]
 NUMBERS = (2, -1, 0.5, -1.5, 3.0)
@@ -49,7 +49,9 @@ class Program:
 
         def apply(name: str, operands: list[Any], attrs: dict[str, Any]) -> tg.Tensor:
             attrs = attrs | {"dtype": np.dtype(dtype)} if dtype is not None and name == "cast" else attrs
-            return on_tapegrad(name, operands, attrs)
+            out = on_tapegrad(name, operands, attrs)
+            check_layout(out)
+            return out
 
         inputs = tuple(own if dtype is None else own.astype(dtype) for own in self.inputs)
         return Problem(lambda *tensors: self.run(tensors, apply), inputs, tuple(range(len(inputs))))

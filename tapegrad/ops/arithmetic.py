@@ -74,7 +74,7 @@ abs = unary(
 
 sign = unary(
     "sign", np.sign, lambda ct: ct * 0.0,
-    doc="Sign of a real number; 0 at 0.", derivative="0.", to_float=False, special={0.0: 0.0},
+    doc="Sign of a real number; 0 at 0.", derivative="0.", to_float=False, special={0.0: 0.0}, real_only=True,
 )  # fmt: skip
 
 
@@ -102,6 +102,7 @@ maximum = binary(
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(x < y, 0.0, ct)),
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(y < x, 0.0, ct)),
     ),
+    real_only=True,
     doc="The larger of the two; nan if one is.", derivative="1 for the larger, 0 for the other, half each for ties.",
     special={(1.0, 1.0): (0.5, 0.5)},
 )  # fmt: skip
@@ -112,6 +113,7 @@ minimum = binary(
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(x > y, 0.0, ct)),
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(y > x, 0.0, ct)),
     ),
+    real_only=True,
     doc="The smaller of the two; nan if one is.", derivative="1 for the smaller, 0 for the other, half each for ties.",
     special={(1.0, 1.0): (0.5, 0.5)},
 )  # fmt: skip
@@ -119,7 +121,7 @@ minimum = binary(
 relu = unary(
     "relu", lambda x: np.maximum(x, 0), lambda ct, out: xp.where(out <= 0, 0.0, ct),
     doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
-    to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x),
+    to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
 )  # fmt: skip
 
 _where = elementwise(
@@ -181,6 +183,7 @@ _clamp = elementwise(
         lambda ct, x, low, high: xp.where((x < low) & (low <= high), ct, 0.0),
         lambda ct, x, low, high: xp.where((x > high) | (high < low), ct, 0.0),
     ),
+    real_only=True,
     samples=(
         Sample(((5,), (), ()), values=(None, -1.0, 1.0)),
         Sample(((2, 3), (3,), (2, 1)), values=(None, np.array([-1.0, -0.5, -2.0]), np.array([[1.0], [0.5]]))),
@@ -229,16 +232,17 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     return _clamp(input, -np.inf if min is None else min, np.inf if max is None else max)
 
 
-def _comparison(name: str, forward: np.ufunc, doc: str) -> Callable[[Any, Any], Tensor]:
-    return binary(name, forward, (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE), doc=doc, oracle=forward)
+def _comparison(name: str, forward: np.ufunc, doc: str, real_only: bool = False) -> Callable[[Any, Any], Tensor]:
+    rules = (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE)
+    return binary(name, forward, rules, doc=doc, oracle=forward, real_only=real_only)
 
 
 eq = _comparison("eq", np.equal, "Whether the two are equal, element by element.")
 ne = _comparison("ne", np.not_equal, "Whether the two differ, element by element.")
-lt = _comparison("lt", np.less, "Whether `input` is less than `other`.")
-le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.")
-gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.")
-ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.")
+lt = _comparison("lt", np.less, "Whether `input` is less than `other`.", real_only=True)
+le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.", real_only=True)
+gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.", real_only=True)
+ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.", real_only=True)
 logical_and = _comparison("logical_and", np.logical_and, "Whether both are nonzero.")
 logical_or = _comparison("logical_or", np.logical_or, "Whether one of the two is nonzero.")
 logical_not = unary(

@@ -72,6 +72,7 @@ def unary(
     special: Mapping[Any, Any] | None = None,
     to_float: bool = True,
     node: str = "",
+    real_only: bool = False,
     oracle: Callable[..., Any] | None = None,
     errors: Sequence[ErrorSample] = (),
 ) -> Callable[[Any], Tensor]:
@@ -85,7 +86,7 @@ def unary(
         Rule; may ask for ``ct``, ``x``, ``out``.
     doc, derivative : str
         A sentence on what it computes, and the derivative as a formula.
-    domain, special, node, oracle, errors
+    domain, special, node, real_only, oracle, errors
         As in `Row`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -98,6 +99,7 @@ def unary(
         family="unary",
         step=elementwise_step,
         node=node,
+        real_only=real_only,
         oracle=oracle,
         domain=domain,
         special=special or {},
@@ -172,6 +174,7 @@ def binary(
     special: Mapping[Any, Any] | None = None,
     to_float: bool = False,
     node: str = "",
+    real_only: bool = False,
     oracle: Callable[..., Any] | None = None,
     samples: Sequence[Sample] = BINARY_SAMPLES,
     extra_errors: Sequence[ErrorSample] = (),
@@ -190,7 +193,7 @@ def binary(
         The operator that computes the same on scalars, and faster.
     bilinear : bool
         Whether it is linear in each operand; a promise that tests hold.
-    domain, special, node, oracle, samples, extra_errors
+    domain, special, node, real_only, oracle, samples, extra_errors
         As in `Row`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -203,6 +206,7 @@ def binary(
         family="binary",
         step=elementwise_step,
         node=node,
+        real_only=real_only,
         oracle=oracle,
         domain=domain,
         special=special or {},
@@ -317,6 +321,7 @@ def elementwise(
     domain: tuple[float, float] = (-3.0, 3.0),
     special: Mapping[Any, Any] | None = None,
     node: str = "",
+    real_only: bool = False,
     oracle: Callable[..., Any] | None = None,
     samples: Sequence[Sample],
     extra_errors: Sequence[ErrorSample] = (),
@@ -337,6 +342,7 @@ def elementwise(
         family="elementwise",
         step=elementwise_step,
         node=node,
+        real_only=real_only,
         oracle=oracle,
         domain=domain,
         special=special or {},

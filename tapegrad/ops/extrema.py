@@ -44,6 +44,7 @@ def _nonempty(call: str, x: Tensor, attributes: dict[str, Any]) -> dict[str, Any
 
 @reduction(
     "amax", lambda x, dim, keepdim: np.maximum.reduce(x, axis=dim, keepdims=keepdim), _ties_shared, _extremum_step,
+    real_only=True,
     oracle=lambda x, dim=None, keepdim=False: np.max(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
 def amax(
@@ -91,6 +92,7 @@ def amax(
 
 @reduction(
     "amin", lambda x, dim, keepdim: np.minimum.reduce(x, axis=dim, keepdims=keepdim), _ties_shared, _extremum_step,
+    real_only=True,
     oracle=lambda x, dim=None, keepdim=False: np.min(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
 def amin(
@@ -141,6 +143,7 @@ def _no_step(plan: Plan, operand: int) -> None:
 
 @reduction(
     "argmax", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
+    real_only=True,
     oracle=lambda x, dim=None, keepdim=False: np.argmax(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
     samples=_POSITION_SAMPLES,
 )  # fmt: skip
@@ -177,6 +180,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
 
 @reduction(
     "argmin", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
+    real_only=True,
     oracle=lambda x, dim=None, keepdim=False: np.argmin(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
     samples=_POSITION_SAMPLES,
 )  # fmt: skip

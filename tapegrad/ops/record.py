@@ -94,6 +94,10 @@ def new_plan(
         rule = row.rule(operand)
         if layout.requires_grad and isinstance(rule, NotYet):
             raise RuntimeError(f"derivative for {row.name} is not implemented: {rule.reason}")
+    if row.real_only and any(layout.dtype.kind == "c" for layout in layouts):
+        raise RuntimeError(
+            f"{row.name} not implemented for complex tensors; take the real part or the absolute value first"
+        )
     forward = row.forward_for(layouts)
     out = forward(*data, *extras, **attrs)
     names = tuple(f"extra{number}" for number in range(len(extras)))

@@ -92,6 +92,8 @@ class Row:
     samples, errors : sequences of Sample and ErrorSample
     bilinear : bool
         Whether the row is linear in each of its two operands.
+    real_only : bool
+        Whether the function has no meaning for complex numbers.
     prepare_forward : callable, optional
         From the operands' layouts to the function that computes the forward for them; default `forward` itself.
     """
@@ -110,6 +112,7 @@ class Row:
     samples: Sequence[Sample] = ()
     errors: Sequence[ErrorSample] = ()
     bilinear: bool = False
+    real_only: bool = False
     prepare_forward: Callable[[tuple[Layout, ...]], Callable[..., Any]] | None = None
     plans: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
     variadic: bool = field(init=False)

@@ -49,6 +49,7 @@ def reduction(
     attrs: tuple[str, ...] = ("dim", "keepdim"),
     samples: Sequence[Sample] = REDUCTION_SAMPLES,
     special: Mapping[Any, Any] | None = None,
+    real_only: bool = False,
 ) -> Callable[[Attributes[P]], Function[P]]:
     """Make the row of a function that reduces operand ``x`` over the dimensions ``dim``, a sorted tuple.
 
@@ -57,7 +58,7 @@ def reduction(
     name : str
     forward : callable
         From the operand and, by name, the attributes.
-    vjp, step, oracle, attrs, samples, special
+    vjp, step, oracle, attrs, samples, special, real_only
         As in `Row`; the oracle takes the arguments of the public function.
     """
 
@@ -69,6 +70,7 @@ def reduction(
             vjp=(vjp,),
             family="reduction",
             step=step,
+            real_only=real_only,
             attrs=attrs,
             oracle=oracle,
             special=special or {},
