@@ -139,7 +139,7 @@ class Sweep:
         if status == ws.GROW:
             self.workspace.resize(4 * state[ws.CAPACITY])
         elif status == ws.MISSING:
-            for address in self.workspace.arrays[ws.USES_AT][: state[ws.N_MISSING]].tolist():
+            for address in self.workspace.arrays[ws.GRADS_AT][: state[ws.N_MISSING]].tolist():
                 plans_by_address[address].prepare()
         elif status == ws.CHANGED:
             self._check_versions()

@@ -6,7 +6,9 @@ raises. It runs with the GIL held and looks before anything changes.
 
 from __future__ import annotations
 
-from tapegrad.intrinsics import clz, get, memset, put
+from typing import Final
+
+from tapegrad.intrinsics import clz, get, put
 from tapegrad.plan import ARITY, PENDING, STATE
 from tapegrad.tape import (
     ACTIVE,
@@ -35,6 +37,7 @@ from tapegrad.workspace import (
     EDGE_CAPACITY,
     EDGES_AT,
     FREED,
+    GRADS_AT,
     GROW,
     HAS_HOOKS,
     INPUTS_AT,
@@ -62,6 +65,8 @@ from tapegrad.workspace import (
     WRITE_PLACE,
     WRITE_SEQUENCE,
 )
+
+DOES_NOT_RUN: Final = 1 << 40  # in place of the uses of an entry
 
 
 def touch(state: int, slot: int, sequence: int) -> int:
@@ -98,6 +103,7 @@ def touch(state: int, slot: int, sequence: int) -> int:
     put(slot, MARK, number + 1)
     put(get(state, SLOTS_AT), number, slot)
     put(get(state, CTS_AT), number, 0)
+    put(get(state, USES_AT), number, 0)
     put(state, N_IDS, number + 1)
     return number
 
@@ -116,7 +122,7 @@ def visit(state: int, slot: int) -> int:
     if get(plan, STATE) == 0:
         # Noted once; find() takes the mark away again.
         missing = get(state, N_MISSING)
-        put(get(state, USES_AT), missing, plan)
+        put(get(state, GRADS_AT), missing, plan)
         put(state, N_MISSING, missing + 1)
         put(plan, STATE, PENDING)
     if get(slot, STOP) != 0:
@@ -132,7 +138,7 @@ def visit(state: int, slot: int) -> int:
     page = slot & -PAGE_BYTES
     sequence = get(page, SEQUENCE)
     operands = slot + 8 * OPERANDS if arity <= INLINE_OPERANDS else get(slot, OPERANDS)
-    edges = get(state, EDGES_AT)
+    edges, uses = get(state, EDGES_AT), get(state, USES_AT)
     for operand in range(arity):
         other = get(operands, operand)
         touched = -3  # no gradient is wanted
@@ -146,6 +152,7 @@ def visit(state: int, slot: int) -> int:
             if touched == -2:
                 put(state, PROBLEM, slot)
                 return DISORDER
+            put(uses, touched, get(uses, touched) + 1)
         put(edges, edge + operand, touched)
     put(state, N_EDGES, edge + arity)
     return OK
@@ -171,9 +178,10 @@ def prune(state: int) -> None:
     """Keep only the entries through which a wanted input is reached, oldest first."""
     cts, order, starts = get(state, CTS_AT), get(state, ORDER_AT), get(state, STARTS_AT)
     edges, slots = get(state, EDGES_AT), get(state, SLOTS_AT)
-    leaves = get(state, LEAVES_AT)
+    leaves, uses = get(state, LEAVES_AT), get(state, USES_AT)
     if get(state, CONSUMED_INPUT) != 0:
         put(cts, get(state, CONSUMED_INPUT) - 1, CAPTURED)
+        put(uses, get(state, CONSUMED_INPUT) - 1, 2 * DOES_NOT_RUN)
     for leaf in range(get(state, N_LEAVES)):
         wanted = get(get(leaves, 2 * leaf + 1), FLAGS) & WANTED
         put(cts, get(leaves, 2 * leaf), 0 if wanted else UNWANTED)
@@ -191,36 +199,46 @@ def prune(state: int) -> None:
         captured = get(slot, FLAGS) & WANTED
         if not runs:
             put(order, position, -1)
+            put(uses, number, 2 * DOES_NOT_RUN)
+            for edge in range(start, start + get(get(slot, PLAN), ARITY)):
+                touched = get(edges, edge)
+                if touched >= 0:
+                    put(uses, touched, get(uses, touched) - 1)
         put(cts, number, CAPTURED if captured else (0 if runs else UNWANTED))
 
 
 def consume(state: int) -> int:
-    """Mark the entries that will run as consumed, and tell which handles will outlive the emptying of those above.
+    """Mark the entries that will run as consumed, and tell which handles will outlive the emptying of the others.
 
     A handle whose references are exactly its uses by entries that run goes when their handles are emptied, without
     being looked at. The others stand in PAGES_AT; a root's, which its tensor holds, always does.
     """
-    uses, order, starts = get(state, USES_AT), get(state, ORDER_AT), get(state, STARTS_AT)
-    edges, slots, outliving = get(state, EDGES_AT), get(state, SLOTS_AT), get(state, PAGES_AT)
-    memset(uses, 8 * get(state, N_IDS))
+    uses, slots, outliving = get(state, USES_AT), get(state, SLOTS_AT), get(state, PAGES_AT)
     found = 0
-    for position in range(get(state, N_ORDER)):
-        number = get(order, position)
-        if number < 0:
-            continue
+    for number in range(get(state, N_IDS)):
         slot = get(slots, number)
-        put(slot, FLAGS, get(slot, FLAGS) | CONSUMED)
-        # All uses of a handle come before it in the order.
-        handle = get(slot, HANDLE)
-        if (get(handle, 0) & 0xFFFFFFFF) > get(uses, number):
-            put(outliving, found, handle)
-            found += 1
-        start = get(starts, position)
-        for edge in range(start, start + get(get(slot, PLAN), ARITY)):
-            touched = get(edges, edge)
-            if touched >= 0:
-                put(uses, touched, get(uses, touched) + 1)
+        put(slot, MARK, 0)
+        used = get(uses, number)
+        if get(slot, PLAN) != 0 and used < DOES_NOT_RUN:
+            put(slot, FLAGS, get(slot, FLAGS) | CONSUMED)
+            handle = get(slot, HANDLE)
+            if (get(handle, 0) & 0xFFFFFFFF) > used:  # the reference count of a list, in any version of CPython
+                put(outliving, found, handle)
+                found += 1
     return found
+
+
+def unmark(state: int, pages_too: int) -> None:
+    """Take the walk's marks away again."""
+    slots = get(state, SLOTS_AT)
+    for number in range(get(state, N_IDS)):
+        slot = get(slots, number)
+        put(slot, MARK, 0)
+        if pages_too and get(slot, PLAN) != 0:
+            page = slot & -PAGE_BYTES
+            put(page, ACTIVE, 0)
+            for word in range(4):
+                put(page, REACHED + word, 0)
 
 
 def find(state: int, _: int, __: int) -> int:
@@ -253,7 +271,7 @@ def find(state: int, _: int, __: int) -> int:
         slot = get(inputs, number)
         put(slot, FLAGS, get(slot, FLAGS) & ~WANTED)
     for missing in range(get(state, N_MISSING)):
-        put(get(get(state, USES_AT), missing), STATE, 0)
+        put(get(get(state, GRADS_AT), missing), STATE, 0)
         if status == OK:
             status = MISSING
     if status == OK and count > 0:
@@ -267,14 +285,8 @@ def find(state: int, _: int, __: int) -> int:
             last = get(state, WRITE_SEQUENCE)
             if last > sequence or (last == sequence and get(state, WRITE_PLACE) > place):
                 status = CHANGED
-    for number in range(get(state, N_IDS)):
-        slot = get(slots, number)
-        put(slot, MARK, 0)
-        if status != OK and status != CHANGED and get(slot, PLAN) != 0:
-            page = slot & -PAGE_BYTES
-            put(page, ACTIVE, 0)
-            for word in range(4):
-                put(page, REACHED + word, 0)
     if status == OK and get(state, RETAIN) == 0:
         put(state, N_OUTLIVING, consume(state))
+    else:
+        unmark(state, status != OK)
     return status

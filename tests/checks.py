@@ -315,6 +315,16 @@ def check_accumulation(problem: Problem) -> None:
     for times in (1, 2):
         autograd.backward(out, leaf(ct, False), retain_graph=True)
         assert_close(gradients_of(leaves), [times * own for own in once], what=f"gradient after pass {times}, operand")
+    for name in ("gaps", "backwards", "unaligned", "Fortran"):  # ways in which an assigned gradient may lie in memory
+        leaves = problem.tensors()
+        for own in leaves:
+            own.grad = leaf(variants(np.ones(own.shape, own.dtype))[name], False)
+        kept = [own.grad for own in leaves]
+        autograd.backward(problem(leaves), leaf(ct, False))
+        assert all(own.grad is before for own, before in zip(leaves, kept, strict=True))
+        assert_close(
+            [own.numpy() for own in kept], [1 + own for own in once], what=f"gradient added to {name}, operand"
+        )
     weights = problem.weights()
     expected = [2 * (own + weight) for own, weight in zip(once, weights, strict=True)]
     for first in (True, False):
