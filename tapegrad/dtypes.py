@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -16,6 +18,10 @@ bool_ = bool = np.dtype(np.bool_)
 
 _default_dtype: np.dtype = np.dtype(np.float64)
 _ALLOWED = dict.fromkeys((float32, float64, complex64, complex128, bool, int8, int16, int32, int64, uint8))
+
+
+#: Called when the default dtype has changed.
+on_change: list[Callable[[], None]] = []
 
 
 def default_dtype() -> np.dtype:
@@ -48,6 +54,8 @@ def set_default_dtype(dtype: DTypeLike) -> None:
     if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise TypeError(f"only floating-point types are supported as the default type, but got {dtype}")
     _default_dtype = dtype
+    for tell in on_change:
+        tell()
 
 
 def check_dtype(dtype: np.dtype) -> None:

@@ -127,3 +127,12 @@ def test_random() -> None:
 def test_errors(call: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_new_default_dtype_holds_for_operations_done_before():
+    x = tg.tensor([1, 2])
+    results = []
+    for dtype in ("float64", "float32", "float64"):
+        tg.set_default_dtype(dtype)
+        results.append((x * 2.5).dtype.name + " " + tg.exp(x).dtype.name)
+    assert results == ["float64 float64", "float32 float32", "float64 float64"]

@@ -107,7 +107,7 @@ def unary(
         errors=errors,
         prepare_forward=forward_for(forward, None, to_float),
     )
-    plans: dict[Layout, Plan] = {}
+    plans: dict[Layout, Plan] = row.plans
 
     def record_new(value: Any) -> Tensor:
         x = as_operand(value, name, "input", 1)
@@ -222,7 +222,7 @@ def binary(
         ),
         prepare_forward=forward_for(forward, scalar, to_float),
     )
-    plans: dict[Layout, dict[Layout, Plan]] = {}
+    plans: dict[Layout, dict[Layout, Plan]] = row.plans
 
     def record_new(first: Any, second: Any) -> Tensor:
         x, y = as_operand(first, name, "input", 1), as_operand(second, name, "other", 2)

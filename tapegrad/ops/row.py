@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+from tapegrad.dtypes import on_change
 from tapegrad.layout import Layout
 
 if TYPE_CHECKING:
@@ -35,6 +36,15 @@ Vjp = Rule | NotYet | _NotDifferentiable
 SPECIAL_NAMES: Final = ("ct", "out", "extras", "shapes", "number")
 
 rows: Final[dict[str, Row]] = {}
+
+
+def _forget_plans() -> None:
+    # A plan knows the dtype that an operation of integers and floats gives.
+    for row in rows.values():
+        row.plans.clear()
+
+
+on_change.append(_forget_plans)
 
 # The namespace that rules call functions through. Here its functions are tapegrad's own, so that a rule is
 # differentiable; the kernel compiler binds the same name to `tapegrad.vmath`.
