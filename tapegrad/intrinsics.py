@@ -62,15 +62,22 @@ def intrinsic(function: Callable[..., Any]) -> Intrinsic:
 
 def _dtype(literal: Any) -> Any:
     from numba.core import errors
-    from numba.core import types as nb
 
     name = getattr(literal, "literal_value", None)
     if not isinstance(name, str):
         raise errors.TypingError("a dtype must be a constant string (a literal, a global or a closure cell)")
+    return numba_dtype(name)
+
+
+def numba_dtype(name: str) -> Any:
+    """Return numba's type of a dtype's name."""
+    from numba.core import types as nb
+
     return nb.boolean if name == "bool" else getattr(nb, name)
 
 
-def _read(context: Any, builder: Any, dtype: Any, pointer: Any) -> Any:
+def read(context: Any, builder: Any, dtype: Any, pointer: Any) -> Any:
+    """Emit the load of one value of a dtype."""
     from llvmlite import ir
     from numba.core import types as nb
 
@@ -115,7 +122,8 @@ def _element(context: Any, builder: Any, dtype: Any, pointer: Any, index: Any) -
     return builder.gep(pointer, [index], inbounds=True, source_etype=context.get_data_type(dtype))
 
 
-def _byte(context: Any, builder: Any, dtype: Any, address: Any, offset: Any) -> Any:
+def byte_address(context: Any, builder: Any, dtype: Any, address: Any, offset: Any) -> Any:
+    """Emit the pointer to a value that lies some bytes after an address."""
     from llvmlite import ir
 
     byte = ir.IntType(8)
@@ -143,7 +151,7 @@ def load(typingctx: Any, pointer: Any, index: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         at = _element(context, builder, pointer.dtype, args[0], args[1])
-        return _read(context, builder, pointer.dtype, at)
+        return read(context, builder, pointer.dtype, at)
 
     return pointer.dtype(pointer, nb.int64), codegen
 
@@ -169,7 +177,7 @@ def load_at(typingctx: Any, address: Any, offset: Any, dtype: Any) -> Any:
     element = _dtype(dtype)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _read(context, builder, element, _byte(context, builder, element, args[0], args[1]))
+        return read(context, builder, element, byte_address(context, builder, element, args[0], args[1]))
 
     return element(nb.int64, nb.int64, dtype), codegen
 
@@ -182,7 +190,7 @@ def store_at(typingctx: Any, address: Any, offset: Any, value: Any, dtype: Any) 
     element = _dtype(dtype)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        at = _byte(context, builder, element, args[0], args[1])
+        at = byte_address(context, builder, element, args[0], args[1])
         _write(context, builder, element, at, signature.args[2], args[2])
         return context.get_dummy_value()
 

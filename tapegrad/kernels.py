@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad import cache, vmath
 from tapegrad.layout import Layout, contiguous_strides
-from tapegrad.loops import LOOPS, STRIDED, sum_kernel
+from tapegrad.loops import STRIDED, loop, sum_kernel
 from tapegrad.ops.row import rule_parameters
 from tapegrad.plan import CT, Step
 
@@ -63,7 +63,7 @@ def loop_step(
     operands: Sequence[tuple[tuple[int, int], str, Sequence[int]]],
     target: tuple[str, Sequence[int]],
     *,
-    casts: Sequence[Any] | None = None,
+    casts: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> Step:
     """Return the step that runs a rule over all elements of a shape.
@@ -77,8 +77,8 @@ def loop_step(
     operands : sequence of (source, dtype, strides)
         Of the rule's arguments.
     target : (dtype, strides)
-    casts : sequence of NumPy scalar types, optional
-        What each argument is converted to.
+    casts : sequence of str, optional
+        dtypes that the arguments are converted to.
     kwargs
         Further fields of `Step`.
     """
@@ -89,7 +89,7 @@ def loop_step(
     fixed = all(step == size or (step == 0 and place < len(operands))
                 for place, (step, size) in enumerate(zip(inner, sizes, strict=True)))  # fmt: skip
     pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
-    casts = tuple(casts or (np.dtype(dtype).type for dtype in types[:-1]))
+    casts = tuple(casts or types[:-1])
     outer = len(lengths) - 1
     dims = [outer, lengths[-1], *inner, *lengths[:-1]]
     for dim in range(outer):
@@ -101,9 +101,9 @@ def loop_step(
 
 @functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
 def _loop_address(
-    name: str, rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[Any, ...], steps: tuple[int, ...]
+    name: str, rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...], steps: tuple[int, ...]
 ) -> int:
-    function = LOOPS[len(casts)](rule, types, casts, steps)
+    function = loop(rule, types, casts, steps)
     return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 
@@ -122,7 +122,7 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         operands.append((plan.source(name), layout.dtype.name, broadcast_strides(layout.shape, strides, shape)))
         # Python numbers and integers take the dtype of the operation, as in the forward; a condition stays one.
         promoted = layout.weak or layout.dtype.kind in ("iub" if plan.row.family == "binary" else "iu")
-        casts.append((result if promoted else layout).dtype.type)
+        casts.append((result if promoted else layout).dtype.name)
     extra: dict[str, Any] = {}
     if own.size != result.size:
         extra = {"total": sum_step(shape, own.shape, dtype), "between": result.size * dtype.itemsize}

@@ -12,105 +12,105 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.intrinsics import as_pointer, load, load_at, stack, store, store_at
+from tapegrad.intrinsics import (
+    as_pointer,
+    byte_address,
+    get,
+    intrinsic,
+    load,
+    load_at,
+    numba_dtype,
+    read,
+    stack,
+    store,
+    store_at,
+)
 
 STRIDED = -1  # a step that is read when the kernel runs; others are constants, so that LLVM vectorises
 
 
-def _loop_1(rule: Any, types: Any, casts: Any, steps: Any) -> Callable[..., int]:
-    d0, target = types
-    (c0,) = casts
-    s0, st = steps
+def loop(rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...], steps: tuple[int, ...]) -> Any:
+    """Return the kernel that runs a rule over elements.
+
+    Parameters
+    ----------
+    rule : callable
+    types : tuple of str
+        dtypes of the sources and of the target.
+    casts : tuple of str
+        dtypes that the sources are converted to before the rule sees them.
+    steps : tuple of int
+        Bytes between elements of the sources and of the target, or STRIDED.
+    """
+    count, target = len(casts), types[-1]
+
+    # Three intrinsics, so that one body serves any number of sources. The addresses are read once, before the loop:
+    # in it, every store might change them, for all that LLVM knows.
+    @intrinsic
+    def addresses(typingctx: Any, args: Any) -> Any:
+        return words(0, (STRIDED,) * count)
+
+    @intrinsic
+    def strides(typingctx: Any, dims: Any) -> Any:
+        return words(2, steps)
+
+    @intrinsic
+    def values(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
+        return elements(types[:count], casts, addresses, strides)
 
     def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
-        a, out = load(table, 0), load(table, 1)
-        step0 = load(block, 2) if s0 == STRIDED else s0
-        step = load(block, 3) if st == STRIDED else st
+        sources, step = addresses(args), strides(dims)
+        out, n, skip = get(args, count), get(dims, 1), step[count]
         if accumulate:
-            for i in range(load(block, 1)):
-                value = rule(c0(load_at(a, i * step0, d0)))
-                store_at(out, i * step, load_at(out, i * step, target) + value, target)
+            for i in range(n):
+                before = load_at(out, i * skip, target)
+                store_at(out, i * skip, before + rule(*values(sources, step, i)), target)
         else:
-            for i in range(load(block, 1)):
-                store_at(out, i * step, rule(c0(load_at(a, i * step0, d0))), target)
+            for i in range(n):
+                store_at(out, i * skip, rule(*values(sources, step, i)), target)
         return 0
 
     return kernel
 
 
-def _loop_2(rule: Any, types: Any, casts: Any, steps: Any) -> Callable[..., int]:
-    d0, d1, target = types
-    c0, c1 = casts
-    s0, s1, st = steps
+def words(first: int, known: tuple[int, ...]) -> Any:
+    """Define an intrinsic that returns a tuple of words behind an address, or what is known of them instead."""
+    from llvmlite import ir
+    from numba.core import types as nb
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
-        a, b, out = load(table, 0), load(table, 1), load(table, 2)
-        step0 = load(block, 2) if s0 == STRIDED else s0
-        step1 = load(block, 3) if s1 == STRIDED else s1
-        step = load(block, 4) if st == STRIDED else st
-        if accumulate:
-            for i in range(load(block, 1)):
-                value = rule(c0(load_at(a, i * step0, d0)), c1(load_at(b, i * step1, d1)))
-                store_at(out, i * step, load_at(out, i * step, target) + value, target)
-        else:
-            for i in range(load(block, 1)):
-                value = rule(c0(load_at(a, i * step0, d0)), c1(load_at(b, i * step1, d1)))
-                store_at(out, i * step, value, target)
-        return 0
+    result = nb.UniTuple(nb.int64, len(known))
 
-    return kernel
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        pointer = builder.inttoptr(args[0], word.as_pointer())
+        found = [
+            builder.load(builder.gep(pointer, [ir.Constant(word, first + place)], source_etype=word), typ=word)
+            if value == STRIDED
+            else ir.Constant(word, value)
+            for place, value in enumerate(known)
+        ]
+        return context.make_tuple(builder, result, found)
+
+    return result(nb.int64), codegen
 
 
-def _loop_3(rule: Any, types: Any, casts: Any, steps: Any) -> Callable[..., int]:
-    d0, d1, d2, target = types
-    c0, c1, c2 = casts
-    s0, s1, s2, st = steps
+def elements(types: tuple[str, ...], casts: tuple[str, ...], addresses: Any, strides: Any) -> Any:
+    """Define an intrinsic that returns the elements with number i of the sources, converted."""
+    from numba.core import types as nb
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
-        a, b, c, out = load(table, 0), load(table, 1), load(table, 2), load(table, 3)
-        step0 = load(block, 2) if s0 == STRIDED else s0
-        step1 = load(block, 3) if s1 == STRIDED else s1
-        step2 = load(block, 4) if s2 == STRIDED else s2
-        step = load(block, 5) if st == STRIDED else st
-        for i in range(load(block, 1)):
-            x, y, z = load_at(a, i * step0, d0), load_at(b, i * step1, d1), load_at(c, i * step2, d2)
-            value = rule(c0(x), c1(y), c2(z))
-            before = load_at(out, i * step, target) if accumulate else kind(0)
-            store_at(out, i * step, before + value, target)
-        return 0
+    own = [numba_dtype(name) for name in types]
+    wanted = [numba_dtype(name) for name in casts]
+    result = nb.Tuple(wanted)
 
-    kind = np.dtype(target).type
-    return kernel
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = []
+        for place, (dtype, to) in enumerate(zip(own, wanted, strict=True)):
+            offset = builder.mul(args[2], builder.extract_value(args[1], place))
+            at = byte_address(context, builder, dtype, builder.extract_value(args[0], place), offset)
+            found.append(context.cast(builder, read(context, builder, dtype, at), dtype, to))
+        return context.make_tuple(builder, result, found)
 
-
-def _loop_4(rule: Any, types: Any, casts: Any, steps: Any) -> Callable[..., int]:
-    d0, d1, d2, d3, target = types
-    c0, c1, c2, c3 = casts
-    s0, s1, s2, s3, st = steps
-
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
-        a, b, c, d, out = load(table, 0), load(table, 1), load(table, 2), load(table, 3), load(table, 4)
-        step0 = load(block, 2) if s0 == STRIDED else s0
-        step1 = load(block, 3) if s1 == STRIDED else s1
-        step2 = load(block, 4) if s2 == STRIDED else s2
-        step3 = load(block, 5) if s3 == STRIDED else s3
-        step = load(block, 6) if st == STRIDED else st
-        for i in range(load(block, 1)):
-            x, y = c0(load_at(a, i * step0, d0)), c1(load_at(b, i * step1, d1))
-            z, w = c2(load_at(c, i * step2, d2)), c3(load_at(d, i * step3, d3))
-            before = load_at(out, i * step, target) if accumulate else kind(0)
-            store_at(out, i * step, before + rule(x, y, z, w), target)
-        return 0
-
-    kind = np.dtype(target).type
-    return kernel
-
-
-LOOPS = {1: _loop_1, 2: _loop_2, 3: _loop_3, 4: _loop_4}
+    return result(addresses, strides, nb.int64), codegen
 
 
 def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:

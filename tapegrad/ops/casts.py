@@ -32,7 +32,7 @@ def _step(plan: Plan, operand: int) -> Step | None:
     shape = plan.result.shape
     operands = [((CT, 0), result.name, contiguous_strides(shape, result.itemsize))]
     target = (own.name, contiguous_strides(shape, own.itemsize))
-    return loop_step("cast", _identity, shape, operands, target, casts=(own.type,))
+    return loop_step("cast", _identity, shape, operands, target, casts=(own.name,))
 
 
 cast_row = Row(
