@@ -186,7 +186,7 @@ OPS: dict[str, Callable[..., Var]] = {
     "sigmoid": lambda x: 0.5 * elementwise("tanh", x * 0.5) + 0.5, "sign": lambda x: x * 0 + np.sign(x.value),
     "abs": lambda x: x * np.sign(x.value), "relu": lambda x: x * (x.value > 0), "conj": lambda x: x,
     "maximum": larger, "minimum": lambda x, y: larger(x, y, -1), "clamp": clamp,
-    "where": lambda condition, x, y: select(value_of(condition), x, y),
+    "where": lambda condition, x, y: select(value_of(condition) != 0, x, y),
     "sum": total, "mean": mean, "amax": extremum(1), "amin": extremum(-1), "matmul": matmul,
     "reshape": reshape, "expand": expand, "permute": moved(lambda i, dims: i.transpose(dims)),
     "flip": moved(lambda i, dims: np.flip(i, dims)), "clone": moved(lambda i: i),

@@ -14,7 +14,7 @@ from tapegrad.ops.row import Row, rows, xp
 from tests.cases import call, draw, has_rule
 from tests.checks import Problem, check_layout, leaf
 
-SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 3), (2, 2), (0, 3)]
+SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 3), (2, 2), (4, 3), (17,), (0, 3)]
 NUMBERS = (2, -1, 0.5, -1.5, 3.0)
 LARGEST = 30.0  # values beyond are squashed before they go on, so that rounding errors stay small
 # Conversions stand where dtypes must agree; drawn freely they would only make rounding errors.

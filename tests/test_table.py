@@ -288,6 +288,44 @@ def test_extremes_on_torch(row: Row, dtype: str) -> None:
         checks.assert_close(checks.by_kernel(problem, ct), [own.numpy() for own in expected], dtype=np.float32)
 
 
+@each_case([case for case in SMOOTH if case.row not in ELEMENTWISE], ["float32", "float64"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_element_not_finite(case: Case, dtype: str, value: float) -> None:
+    """One nan or infinity goes the same way through kernel and rule, and through forward and oracle."""
+    operands = list(case.operands(dtype))
+    for number, array in enumerate(operands):
+        if isinstance(array, np.ndarray) and array.size and array.dtype.kind == "f":
+            operands[number] = array.copy("K")
+            operands[number][(-1,) * array.ndim] = value
+    problem = case.problem(dtype, operands)
+    with np.errstate(all="ignore"):
+        expected = np.asarray(oracle(case.row, operands, case.attrs()))
+        checks.assert_close([problem.value()], [expected], dtype=dtype)
+    checks.check_rule(problem)
+
+
+LONG = [((300, 40), (40,)), ((300, 40), (300, 1)), ((300, 40), ()), ((3, 150, 35), (150, 1)), ((2, 3, 700), (3, 1)),
+        ((9, 1, 140), (1, 5, 1))]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", LONG, ids=str)
+@pytest.mark.parametrize("dtype", FLOATING)
+def test_long_sums(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str) -> None:
+    """Broadcasting over many elements is undone with the error of one rounding, whatever the signs and sizes."""
+    rng = np.random.default_rng(0)
+    x, y = (np.exp(rng.normal(size=shape)).astype(dtype) for shape in shapes)
+    ct = (np.ones(np.broadcast_shapes(*shapes)) * rng.choice([-1, 1, 1000], shapes[0])).astype(dtype)
+    problem = Case(rows["mul"], 0).problem(dtype, [x, y])
+    wide = np.dtype(dtype).kind + "16" if np.dtype(dtype).kind == "c" else np.longdouble
+    for found, other, like in zip(checks.by_kernel(problem, ct), (y, x), (x, y), strict=True):
+        terms = (ct * other).astype(wide)  # the products are rounded as in the kernel
+        axes = tuple(range(terms.ndim - like.ndim))
+        axes += tuple(terms.ndim - like.ndim + dim for dim, length in enumerate(like.shape) if length == 1)
+        exact = terms.sum(axes, keepdims=True).reshape(like.shape)
+        scale = np.abs(terms).sum(axes, keepdims=True).reshape(like.shape)
+        assert (np.abs(found - exact) <= 2 * np.finfo(dtype).eps * np.maximum(np.abs(exact), scale * 1e-6)).all()
+
+
 # What raises -----------------------------------------------------------------------------------------------------
 
 

@@ -50,7 +50,7 @@ def _tensors(value: Any) -> Iterable[Tensor]:
 def _unsupported(function: str, why: str = "") -> TypeError:
     return TypeError(
         f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning, or "
-        f"x.detach().numpy() where no gradient is wanted, or write a tapegrad.autograd.Function"
+        f"x.detach().numpy() where no gradient is wanted"
     )
 
 
