@@ -36,9 +36,10 @@ class Program:
     steps: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
     result: int = 0
 
-    def run(self, inputs: Sequence[Any], apply: Callable[..., Any]) -> Any:
-        """Compute the result with `apply(name, operands, attrs)`."""
-        values = list(inputs)
+    def run(self, inputs: Sequence[Any], apply: Callable[..., Any], values: list[Any] | None = None) -> Any:
+        """Compute the result with `apply(name, operands, attrs)`, and append all values on the way to a list."""
+        values = [] if values is None else values
+        values += inputs
         for name, operands, attrs in self.steps:
             given = [values[own.number] if isinstance(own, Ref) else own for own in operands]
             values.append(apply(name, given, attrs))

@@ -14,7 +14,7 @@ from tapegrad import autograd
 from tapegrad.ops.row import rows
 from tests import checks, reference
 from tests.checks import Arrays, Problem, by_kernel, by_rule, gradients_of, leaf, second_gradients
-from tests.strategies import Program, programs
+from tests.strategies import Program, on_tapegrad, programs
 from tests.torch_programs import on_torch, torch
 
 # Two correct computations differ by their rounding errors, and these grow on the way through a program.
@@ -99,6 +99,25 @@ def test_tape(program: Program) -> None:
         checks.assert_close([alone.numpy()], [own], what=f"gradient by input {number} only,")
 
 
+@each_program(60)
+def test_results_as_inputs(program: Program) -> None:
+    """Gradients by the results on the way: together, alone, and as `retain_grad` keeps them."""
+    problem = program.problem()
+    values: list[Any] = []
+    out = program.run(problem.tensors(), on_tapegrad, values)
+    middles = [own for own in values if own.requires_grad and own is not out and not own.is_leaf]
+    assume(middles)
+    ct = leaf(problem.cotangent(), False)
+    found = autograd.grad(out, middles, ct, retain_graph=True, materialize_grads=True)
+    (alone,) = autograd.grad(out, middles[0], ct, retain_graph=True, materialize_grads=True)
+    for own in middles:
+        own.retain_grad()
+    autograd.backward(out, ct)
+    kept = gradients_of(middles)
+    checks.assert_close([own.numpy() for own in found], kept, what="gradient by result")
+    checks.assert_close([alone.numpy()], kept[:1], what="gradient by one result only,")
+
+
 # Other implementations -------------------------------------------------------------------------------------------
 
 
@@ -110,7 +129,8 @@ def on_reference(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> r
 def by_reference(program: Program, ct: np.ndarray, weights: Arrays) -> tuple[np.ndarray, Arrays, Arrays]:
     """Return value, gradients, and the derivatives of the weighed gradients by inputs and cotangent."""
     inputs, seed = [reference.variable(own) for own in program.inputs], reference.variable(ct)
-    out = program.run(inputs, on_reference)
+    with np.errstate(divide="ignore"):  # of nothing by zero, it inverts the zero before it sees the nothing
+        out = program.run(inputs, on_reference)
     gradients = reference.grad(out, seed, inputs)
     weighed = sum((reference.total(own * w) for own, w in zip(gradients, weights, strict=True)), reference.Var(0.0))
     seconds = reference.grad(weighed, 1.0, [*inputs, seed])

@@ -301,29 +301,7 @@ def test_element_not_finite(case: Case, dtype: str, value: float) -> None:
     with np.errstate(all="ignore"):
         expected = np.asarray(oracle(case.row, operands, case.attrs()))
         checks.assert_close([problem.value()], [expected], dtype=dtype)
-    checks.check_rule(problem)
-
-
-LONG = [((300, 40), (40,)), ((300, 40), (300, 1)), ((300, 40), ()), ((3, 150, 35), (150, 1)), ((2, 3, 700), (3, 1)),
-        ((9, 1, 140), (1, 5, 1))]  # fmt: skip
-
-
-@pytest.mark.parametrize("shapes", LONG, ids=str)
-@pytest.mark.parametrize("dtype", FLOATING)
-def test_long_sums(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str) -> None:
-    """Broadcasting over many elements is undone with the error of one rounding, whatever the signs and sizes."""
-    rng = np.random.default_rng(0)
-    x, y = (np.exp(rng.normal(size=shape)).astype(dtype) for shape in shapes)
-    ct = (np.ones(np.broadcast_shapes(*shapes)) * rng.choice([-1, 1, 1000], shapes[0])).astype(dtype)
-    problem = Case(rows["mul"], 0).problem(dtype, [x, y])
-    wide = np.dtype(dtype).kind + "16" if np.dtype(dtype).kind == "c" else np.longdouble
-    for found, other, like in zip(checks.by_kernel(problem, ct), (y, x), (x, y), strict=True):
-        terms = (ct * other).astype(wide)  # the products are rounded as in the kernel
-        axes = tuple(range(terms.ndim - like.ndim))
-        axes += tuple(terms.ndim - like.ndim + dim for dim, length in enumerate(like.shape) if length == 1)
-        exact = terms.sum(axes, keepdims=True).reshape(like.shape)
-        scale = np.abs(terms).sum(axes, keepdims=True).reshape(like.shape)
-        assert (np.abs(found - exact) <= 2 * np.finfo(dtype).eps * np.maximum(np.abs(exact), scale * 1e-6)).all()
+        checks.check_rule(problem)
 
 
 # What raises -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,77 @@
+"""Sums over many elements: what undoes broadcasting, beyond the kernels' blocks of 128 terms and 32 columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tests import checks
+from tests.checks import Problem
+
+SHAPES = [
+    ((300, 40), (40,)),  # terms that are no neighbours, more than a block of columns
+    ((300, 40), (300, 1)),  # neighbours
+    ((300, 40), ()),
+    ((1000,), (1,)),
+    ((3, 150, 35), (150, 1)),  # summed dimensions on both sides of a kept one
+    ((2, 3, 700), (3, 1)),
+    ((9, 1, 140), (1, 5, 1)),
+    ((2, 130, 3, 5), (130, 1, 5)),
+]
+
+
+def terms_of(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Return numbers of different sizes and signs; their sums are much smaller than the largest."""
+    rng = np.random.default_rng(0)
+    values = np.exp(2 * rng.normal(size=shape)) * rng.choice([-1, 1], shape)
+    return np.asarray(values * (1 + 1j) if np.dtype(dtype).kind == "c" else values).astype(dtype)
+
+
+def check_sum(found: np.ndarray, terms: np.ndarray) -> None:
+    """Compare a gradient with the sum of terms over what was broadcast, in higher precision."""
+    dtype, new = found.dtype, terms.ndim - found.ndim
+    axes = tuple(range(new)) + tuple(new + dim for dim, length in enumerate(found.shape) if length == 1)
+    wide: Any = np.clongdouble if dtype.kind == "c" else np.longdouble
+    exact = terms.astype(wide).sum(axes).reshape(found.shape)
+    size = np.abs(terms).astype(np.longdouble).sum(axes).reshape(found.shape)
+    # Single precision is summed in double precision, so only the result is rounded; where summed dimensions stand on
+    # both sides of a kept one, so is each of a few partial sums.
+    rounded = size if np.finfo(dtype).bits == 64 or (len(axes) > 1 and 0 in axes and terms.ndim > 2) else np.abs(exact)
+    assert (np.abs(found - exact) <= 2 * np.finfo(dtype).eps * rounded + 1e-13 * size).all()
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_broadcasting_is_undone(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str) -> None:
+    x, y = (np.zeros(shape, dtype) for shape in shapes)
+    ct = terms_of(np.broadcast_shapes(*shapes), dtype)
+    expanded = Problem(lambda own: tg.expand(own, ct.shape), (y,), (0,))
+    check_sum(checks.by_kernel(expanded, ct)[0], ct)
+    for number, found in enumerate(checks.by_kernel(Problem(tg.add, (x, y), (0, 1)), ct)):
+        check_sum(found, ct)
+        (alone,) = checks.by_kernel(Problem(tg.add, (x, y), (number,)), ct)
+        checks.assert_close([alone], [found])
+    checks.check_rule(Problem(tg.add, (x, y), (0, 1)), ct)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_infinite_terms(value: float) -> None:
+    ct = terms_of((300, 40), "float64")
+    ct[200, 5] = value
+    (found,) = checks.by_kernel(Problem(lambda own: tg.expand(own, ct.shape), (np.zeros(40),), (0,)), ct)
+    checks.assert_close([found], [ct.sum(0)], 1e-11)
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_spreading(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    """The gradients of sums, means and extrema of large arrays."""
+    x = terms_of(shapes[0], "float64")
+    for dim in ((0,), (-1,), tuple(range(x.ndim)), (0, x.ndim - 1) if x.ndim > 1 else (0,)):
+        for function in (tg.sum, tg.mean, tg.amax):
+            problem = Problem(lambda own, dim=dim, function=function: function(own, dim), (x,), (0,))
+            checks.check_rule(problem)
+            if function is not tg.amax:  # finite differences would step over its kinks
+                checks.check_transpose(problem)
