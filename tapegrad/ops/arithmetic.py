@@ -73,7 +73,7 @@ abs = unary(
 )  # fmt: skip
 
 sign = unary(
-    "sign", np.sign, lambda ct: ct * 0.0,
+    "sign", np.sign, lambda ct: xp.where(ct == ct, 0.0, 0.0),  # not 0 * ct, which is nan where ct is infinite
     doc="Sign of a real number; 0 at 0.", derivative="0.", to_float=False, special={0.0: 0.0}, real_only=True,
 )  # fmt: skip
 
