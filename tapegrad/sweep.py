@@ -75,8 +75,6 @@ class Sweep:
 
     Parameters
     ----------
-    call : str
-        What the user called, for messages.
     handles : sequence of list
         Handles of the roots, each once; leaves are no roots.
     seeds : sequence of numpy.ndarray
@@ -89,13 +87,12 @@ class Sweep:
 
     def __init__(
         self,
-        call: str,
         handles: Sequence[Handle],
         seeds: Sequence[np.ndarray],
         inputs: Sequence[Handle | Leaf] | None,
         retain: bool,
     ) -> None:
-        self.call, self.handles, self.inputs, self.retain = call, handles, inputs, retain
+        self.handles, self.inputs, self.retain = handles, inputs, retain
         # A root that another root was computed from gets more added to it; then its seed must be ours.
         self.seeds = [seed.copy() if len(seeds) > 1 or not is_aligned(seed) else seed for seed in seeds]
         self.workspace = _take_workspace()

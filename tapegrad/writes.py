@@ -35,7 +35,8 @@ def now() -> tuple[int, int]:
     return order_of(free[-1])
 
 
-def _owner(array: np.ndarray) -> np.ndarray:
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """Return the array that a view's memory belongs to."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
@@ -44,7 +45,7 @@ def _owner(array: np.ndarray) -> np.ndarray:
 def note(array: np.ndarray) -> None:
     """Note that an array is written to now."""
     global last
-    owner = _owner(array)
+    owner = owner_of(array)
     identity = id(owner)
     storage = _storages.get(identity)
     if storage is None or storage.owner() is not owner:
@@ -58,11 +59,11 @@ def note(array: np.ndarray) -> None:
 
 def version(array: np.ndarray) -> int:
     """Return how often the array's storage was written to."""
-    storage = _storages.get(id(_owner(array)))
+    storage = _storages.get(id(owner_of(array)))
     return storage.version if storage else 0
 
 
 def since(array: np.ndarray, place: tuple[int, int]) -> int:
     """Return how often the array's storage was written to after the entry at this place was recorded."""
-    storage = _storages.get(id(_owner(array)))
+    storage = _storages.get(id(owner_of(array)))
     return sum(time > place for time in storage.times) if storage else 0

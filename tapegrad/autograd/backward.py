@@ -69,7 +69,7 @@ def backward(
             stacklevel=3,
         )
     retain = create_graph if retain_graph is None else bool(retain_graph)
-    found = Run("backward()", roots, chosen, retain, create_graph, accumulate=True).results
+    found = Run(roots, chosen, retain, create_graph, accumulate=True).results
     for tensor in chosen or ():
         if isinstance(tensor._handle, list) and tensor._handle[SLOT] in found and not tensor.retains_grad:
             accumulate(tensor, found[tensor._handle[SLOT]], create_graph)
@@ -141,7 +141,7 @@ def grad(
     roots = check_roots("grad()", as_sequence(outputs), grad_outputs)
     _check_inputs(chosen)
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
-    run = Run("grad()", roots, chosen, retain, create_graph, accumulate=False, allow_unused=unused_allowed)
+    run = Run(roots, chosen, retain, create_graph, accumulate=False, allow_unused=unused_allowed)
     results = [run.results.get(slot_of(tensor._handle)) for tensor in chosen]
     if materialize_grads:
         results = [zeros_of(t) if value is None else value for t, value in zip(chosen, results, strict=True)]

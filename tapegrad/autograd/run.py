@@ -32,7 +32,6 @@ class Run:
 
     def __init__(
         self,
-        call: str,
         roots: list[tuple[Tensor, Tensor]],
         inputs: Sequence[Tensor] | None,
         retain: bool,
@@ -56,7 +55,7 @@ class Run:
             else:
                 leaf_roots.append((tensor, seed))
         wanted = None if inputs is None else [tensor._handle for tensor in inputs if tensor._handle is not None]
-        sweep = Sweep(call, list(handles.values()), [seed_array(seed) for seed in seeds.values()], wanted, retain)
+        sweep = Sweep(list(handles.values()), [seed_array(seed) for seed in seeds.values()], wanted, retain)
         try:
             if handles:
                 sweep.find()

@@ -12,18 +12,12 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.tape import FIRST_OPERAND, Leaf
 from tapegrad.tensor import Tensor
+from tapegrad.writes import owner_of
 
 _NAMES = {
     "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
     "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
 }  # fmt: skip
-
-
-def owner(array: np.ndarray) -> np.ndarray:
-    """Return the array that a view's memory belongs to."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def is_view(target: Tensor) -> bool:
@@ -43,7 +37,7 @@ def check_leaf(target: Tensor) -> None:
         while isinstance(handle, list):
             handle = handle[FIRST_OPERAND]
         leaf = handle.tensor() if isinstance(handle, Leaf) else None
-        if leaf is not None and owner(leaf._data) is owner(target._data):
+        if leaf is not None and owner_of(leaf._data) is owner_of(target._data):
             raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
 
 
