@@ -60,7 +60,7 @@ class Run:
             if handles:
                 sweep.find()
             if inputs is not None and not allow_unused:
-                self._check_used(sweep, {tensor._slot for tensor, _ in leaf_roots}, inputs)
+                self._check_used(sweep, {slot_of(tensor._handle) for tensor, _ in leaf_roots}, inputs)
             if handles:
                 if create_graph:
                     self._recorded(sweep, list(seeds.values()))
@@ -107,7 +107,7 @@ class Run:
     ) -> int:
         """Return what the sweep is to write a leaf's gradient to, as `Sweep.run` takes it."""
         tensor = leaves[slot]()
-        if tensor is None or tensor._slot != slot or not (self.inputs is None or self._wants(tensor)):
+        if tensor is None or slot_of(tensor._handle) != slot or not (self.inputs is None or self._wants(tensor)):
             return 0
         leaf, layout, own = tensor._handle, tensor._layout, tensor._grad
         assert isinstance(leaf, Leaf)
@@ -125,7 +125,7 @@ class Run:
         finished = run_recorded(sweep, seeds)
         for slot in sweep.leaf_slots:
             tensor = leaves[slot]()
-            if tensor is not None and tensor._slot == slot and slot in finished:
+            if tensor is not None and slot_of(tensor._handle) == slot and slot in finished:
                 if self.inputs is not None and not self._wants(tensor):
                     continue
                 self._finish_leaf(tensor, finished[slot])
