@@ -3,7 +3,7 @@
 An entry is one record of eight integers.  Its address is its *slot*: one integer for Python and for compiled code.
 
     word  0     plan: address of what is known about the operation on these layouts (`tapegrad.plan`); 0 for a leaf
-          1     handle: the identity of the entry's handle, which holds the residuals
+          1     handle: the identity of the entry's handle, which holds the residuals; of a leaf's `Leaf`
           2-4   operands: their slots, 0 where no gradient is wanted; more than three stand in a side array whose
                 address is in word 2
           5     flags, which compiled code sets with the GIL held: CONSUMED, and WANTED while a walk runs
@@ -148,6 +148,7 @@ class Leaf:
         self.hooks: dict[int, Callable[..., Any]] | None = None
         self.post_hooks: dict[int, Callable[..., Any]] | None = None
         leaves[self.slot] = self.tensor
+        write_word(self.slot, HANDLE, id(self))
 
     def __del__(self) -> None:
         del leaves[self.slot]
