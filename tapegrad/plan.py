@@ -8,7 +8,8 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  4 the function that computes the forward   5 layout of the result   6 residuals: a bit for each operand
                  and one for the result   7 a bit for each operand that wants a gradient
                  8... address of each step
-    step words   0 kernel   1 its dims   2 size class of the operand's cotangent   3 whether one of 5 to 9 is not 0
+    step words   0 kernel   1 its dims   2 size class of the operand's cotangent   3 whether there are outer dimensions
+                 or one of 5 to 9 is not 0
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
                  10 number of sources   11... each source: where it is found (2 bits), and there
@@ -171,7 +172,7 @@ class Plan:
                 kernel, dims = step.total
                 words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
                 words[BETWEEN_CLASS] = buffer_class(step.between)
-            words[SPECIAL] = words[PARTIAL:BETWEEN_CLASS].any()
+            words[SPECIAL] = bool(words[PARTIAL:BETWEEN_CLASS].any() or step.dims[0])
             words[N_SOURCES] = len(step.sources)
             words[SOURCES:] = [value << 2 | place for place, value in step.sources]
             addresses.append(words.ctypes.data)

@@ -139,7 +139,10 @@ def find_sources(step: int, args: int, ct: int, items: int) -> int:
 
 
 def run_special(state: int, step: int, args: int, count: int, buffer: int, accumulate: int) -> int:
-    """Run a step that sums over what was broadcast, or writes to a part; 0 if memory is needed first."""
+    """Run a step with outer dimensions, or that sums over what was broadcast, or that writes to a part.
+
+    Returns 0 if memory is needed first.
+    """
     summing = get(step, SUM_KERNEL)
     between = 0
     if summing != 0:
@@ -182,7 +185,7 @@ def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: i
             return 0
     else:
         put(args, count, buffer)
-        iterate(get(step, KERNEL), args, count + 1, get(step, DIMS), accumulate)
+        call(get(step, KERNEL), args, get(step, DIMS), accumulate)
     put(target_at, 0, target | WRITTEN)
     return 1
 
