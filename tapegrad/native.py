@@ -61,17 +61,24 @@ _METH_FASTCALL: Final = 0x80
 
 
 @functools.cache
-def _method(function: Callable[[int, int, int], int]) -> _MethodDef:
-    name = function.__name__
-    return _MethodDef(name.encode(), address_of(name, function), _METH_FASTCALL, None)
+def _method(function: Callable[[int, int, int], int], name: str, doc: str) -> _MethodDef:
+    return _MethodDef(name.encode(), address_of(function.__name__, function), _METH_FASTCALL, doc.encode())
 
 
-def load(function: Callable[[int, int, int], int], own: Any) -> Callable[..., Any]:
+def load(function: Callable[[int, int, int], int], own: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
     """Return a compiled function as Python calls it, with ``own`` as its first argument."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object
-    made: Callable[..., Any] = make(ctypes.addressof(_method(function)), own, None)
+    method = _method(function, name or function.__name__, doc)
+    made: Callable[..., Any] = make(ctypes.addressof(method), own, None)
     return made
+
+
+def as_method(function: Callable[..., Any]) -> Any:
+    """Return a compiled function as a class needs it to take the instance as its first operand."""
+    make = ctypes.pythonapi.PyInstanceMethod_New
+    make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
+    return make(function)
 
 
 def _word_of(kind: type, name: str) -> int:

@@ -265,7 +265,7 @@ def _connected(row: Row, promoted: tuple[int, ...] | None = None) -> Plans:
             plans.offer(tuple(seen), plan)
         return compiled.finish(plan, out, *tensors)
 
-    plans.connect(len(names), record_new)
+    plans.connect(row.name, len(names), record_new)
     return plans
 
 

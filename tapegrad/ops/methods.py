@@ -94,6 +94,9 @@ def install() -> None:
     """Give Tensor its operators and methods."""
     for name, function in OPERATORS.items():
         setattr(Tensor, name, function)
+        plans = getattr(getattr(function, "row", None), "plans", None)
+        if hasattr(plans, "call"):
+            plans.operators.append(name)
     for name, row in rows.items():
         if row.family in ("unary", "binary"):
             setattr(Tensor, name, getattr(xp, name))
