@@ -58,11 +58,14 @@ class _MethodDef(ctypes.Structure):
 
 
 _METH_FASTCALL: Final = 0x80
+_kept: Final[list[Any]] = []  # addresses of these are in use; of two threads that come at once, both make their own
 
 
 @functools.cache
 def _method(function: Callable[[int, int, int], int], name: str, doc: str) -> _MethodDef:
-    return _MethodDef(name.encode(), address_of(function.__name__, function), _METH_FASTCALL, doc.encode())
+    method = _MethodDef(name.encode(), address_of(function.__name__, function), _METH_FASTCALL, doc.encode())
+    _kept.append(method)
+    return method
 
 
 def load(function: Callable[[int, int, int], int], own: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
@@ -118,6 +121,7 @@ def shared() -> np.ndarray:
     for word, (kind, name) in _slots.items():
         words[word] = _word_of(kind, name)
     words[DISABLED_AT] = ctypes.addressof(modes.disabled_anywhere)
+    _kept.append(words)
     probe = object.__new__(Tensor)
     probe._layout = FLOAT
     if ctypes.c_int64.from_address(id(probe) + 8 * int(words[LAYOUT_OF])).value != id(FLOAT):

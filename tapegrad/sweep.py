@@ -197,6 +197,8 @@ class Sweep:
                 break
             if status == ws.MEMORY:
                 workspace.add_chunk()
+            elif status == ws.INCOMPLETE:
+                plans_by_address[state[ws.PROBLEM]].complete()
             else:
                 self._stop(state[ws.POSITION])
 

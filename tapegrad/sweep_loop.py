@@ -22,6 +22,7 @@ from tapegrad.plan import (
     CT,
     DIMS,
     INLINE,
+    JOINT,
     KERNEL,
     N_SOURCES,
     OFFSET,
@@ -48,6 +49,7 @@ from tapegrad.workspace import (
     END_FREE,
     FLAG_BITS,
     GRADS_AT,
+    INCOMPLETE,
     LEAVES_AT,
     MEMORY,
     N_CLASSES,
@@ -59,6 +61,7 @@ from tapegrad.workspace import (
     OPERAND,
     ORDER_AT,
     POSITION,
+    PROBLEM,
     RESUMED,
     SEEDS_AT,
     SLOTS_AT,
@@ -169,8 +172,8 @@ def run_special(state: int, step: int, args: int, count: int, buffer: int, accum
     return 1
 
 
-def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: int) -> int:
-    """Bring a cotangent to the one operand whose own stands at `target_at`; 0 if memory is needed first."""
+def buffer_at(state: int, step: int, target_at: int) -> int:
+    """Return an operand's cotangent with its flags, after giving it a buffer; 0 if memory is needed first."""
     target = get(target_at, 0)
     if target & ~FLAG_BITS == 0:
         fresh = allocate(state, get(step, TARGET_CLASS))
@@ -178,6 +181,14 @@ def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: i
             return 0
         target |= fresh
         put(target_at, 0, target)
+    return target
+
+
+def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: int) -> int:
+    """Bring a cotangent to the one operand whose own stands at `target_at`; 0 if memory is needed first."""
+    target = buffer_at(state, step, target_at)
+    if target == 0:
+        return 0
     buffer, accumulate = target & ~FLAG_BITS, target & WRITTEN
     count = find_sources(step, args, ct, items)
     if get(step, SPECIAL) != 0:
@@ -187,6 +198,29 @@ def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: i
         put(args, count, buffer)
         call(get(step, KERNEL), args, get(step, DIMS), accumulate)
     put(target_at, 0, target | WRITTEN)
+    return 1
+
+
+def run_joint(state: int, items: int, plan: int, ct: int, cts: int, edge: int, args: int) -> int:
+    """Bring a cotangent to both operands at once; 0 if that cannot be, -1 if memory is needed first."""
+    first, second = get(edge, 0), get(edge, 1)
+    if first < 0 or second < 0:
+        return 0
+    one_at, two_at = cts + 8 * first, cts + 8 * second
+    if get(one_at, 0) == UNWANTED or get(two_at, 0) == UNWANTED:
+        return 0
+    one = buffer_at(state, get(plan, STEPS), one_at)
+    two = buffer_at(state, get(plan, STEPS + 1), two_at)
+    if one == 0 or two == 0:
+        return -1
+    joint = get(plan, JOINT)
+    count = find_sources(joint, args, ct, items)
+    put(args, count, one & ~FLAG_BITS)
+    put(args, count + 1, two & ~FLAG_BITS)
+    adds = 1 if first == second else two & WRITTEN
+    call(get(joint, KERNEL), args, get(joint, DIMS), (one & WRITTEN) + 2 * adds)
+    put(one_at, 0, one | WRITTEN)
+    put(two_at, 0, two | WRITTEN)
     return 1
 
 
@@ -208,10 +242,19 @@ def start(state: int) -> None:
     put(state, STARTED, 1)
 
 
+def pause(state: int, status: int, position: int, operand: int) -> int:
+    """Remember where to go on, at an entry whose hooks have run."""
+    put(state, POSITION, position)
+    put(state, OPERAND, operand)
+    put(state, RESUMED, position)
+    return status
+
+
 def go_back(state: int) -> int:
     """Go over the found entries and bring each cotangent to the operands'.
 
-    Returns DONE, or STOPPED at an entry that needs Python, or MEMORY; called again, it goes on where it was.
+    Returns DONE, or STOPPED at an entry that needs Python, or MEMORY, or INCOMPLETE at a plan that lacks kernels.
+    Called again, it goes on where it was.
     """
     if get(state, STARTED) == 0:
         start(state)
@@ -233,7 +276,13 @@ def go_back(state: int) -> int:
         if ct & WRITTEN:
             edge = edges + 8 * get(starts, position)
             items = get(get(slot, HANDLE), ITEMS)
-            for operand in range(first, get(plan, ARITY)):
+            joint = get(plan, JOINT)
+            done = 0
+            if joint != 0 and first == 0:
+                done = run_joint(state, items, plan, ct & ~FLAG_BITS, cts, edge, args)
+            if done < 0:
+                return pause(state, MEMORY, position, 0)
+            for operand in range(first, get(plan, ARITY) if done == 0 else 0):
                 touched = get(edge, operand)
                 step = get(plan, STEPS + operand)
                 if touched < 0 or step == 0:
@@ -241,11 +290,11 @@ def go_back(state: int) -> int:
                 target_at = cts + 8 * touched
                 if get(target_at, 0) == UNWANTED:
                     continue
+                if get(step, KERNEL) == 0:
+                    put(state, PROBLEM, plan)
+                    return pause(state, INCOMPLETE, position, operand)
                 if run_step(state, items, step, ct & ~FLAG_BITS, target_at, args) == 0:
-                    put(state, POSITION, position)
-                    put(state, OPERAND, operand)
-                    put(state, RESUMED, position)
-                    return MEMORY
+                    return pause(state, MEMORY, position, operand)
             if ct & (BORROWED | CAPTURED) == 0:
                 give_back(state, get(plan, RESULT_CLASS), ct & ~FLAG_BITS)
         first = 0

@@ -26,7 +26,7 @@ WORKSPACE_WORDS: Final = 40
 
 # Statuses.
 OK, GROW, FREED, MISSING, CHANGED, DISORDER = range(6)
-DONE, STOPPED, MEMORY = range(3)
+DONE, STOPPED, MEMORY, INCOMPLETE = range(4)
 
 # Flags of a cotangent's address.  Borrowed memory is a leaf's gradient or a seed: it is not given back to the arena.
 WRITTEN, BORROWED, CAPTURED, FLAG_BITS = 1, 2, 4, 7
