@@ -37,6 +37,7 @@ from tapegrad.ops.arithmetic import *
 from tapegrad.ops.complex import *
 from tapegrad.ops.methods import install
 from tapegrad.ops.transcendental import *
+from tapegrad.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.printing import set_printoptions
 from tapegrad.tensor import Tensor
 
@@ -46,6 +47,8 @@ __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
+    # memory
+    "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved",
     # namespaces
     "nn", "optim",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`

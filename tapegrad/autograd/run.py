@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapegrad import writes
+from tapegrad import pool, writes
 from tapegrad.autograd.roots import seed_array
 from tapegrad.hooks import run_table
 from tapegrad.modes import set_grad_enabled
@@ -117,7 +117,7 @@ class Run:
             if leaf.post_hooks:
                 post_hooks.append(tensor)
             return id(own._data) | BORROWED | WRITTEN
-        array = np.empty(layout.shape, layout.dtype)
+        array = pool.empty(layout.shape, layout.dtype)
         fresh.append((tensor, array))
         return id(array) | BORROWED
 

@@ -12,6 +12,7 @@ from tapegrad.dtypes import check_dtype
 from tapegrad.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.ops.row import NotYet, Row
 from tapegrad.plan import Plan
+from tapegrad.pool import pooled
 from tapegrad.tape import (
     INLINE_OPERANDS,
     MEMORY,
@@ -101,7 +102,8 @@ def new_plan(
     forward = row.forward_for(layouts)
     out = forward(*data, *extras, **attrs)
     names = tuple(f"extra{number}" for number in range(len(extras)))
-    return Plan(row, layouts, attrs, forward, layout_of(out), names), out
+    result = layout_of(out)
+    return Plan(row, layouts, attrs, pooled(forward, result), result, names), out
 
 
 def finish(plan: Plan, out: Any, operands: Sequence[Tensor], extras: tuple[np.ndarray, ...] = ()) -> Tensor:
