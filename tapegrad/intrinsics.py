@@ -18,6 +18,7 @@ __all__ = [
     "call_void",
     "clz",
     "divide",
+    "external",
     "intrinsic",
     "load",
     "load_at",
@@ -303,6 +304,26 @@ def call_void(typingctx: Any, address: Any, *args: Any) -> Any:
     from numba.core import types as nb
 
     return _indirect(address, args, nb.void)
+
+
+def external(name: str, count: int) -> Intrinsic:
+    """Return an intrinsic that calls the C function ``int64 name(int64, ...)`` of this process; pointers are int64."""
+
+    @intrinsic
+    def function(typingctx: Any, *args: Any) -> Any:
+        from llvmlite import ir
+        from numba.core import cgutils
+        from numba.core import types as nb
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            word = ir.IntType(64)
+            kind = ir.FunctionType(word, [word] * count)
+            target = cgutils.get_or_insert_function(builder.module, kind, name)
+            return builder.call(target, [builder.extract_value(values[0], i) for i in range(count)])
+
+        return nb.int64(nb.StarArgTuple((nb.int64,) * len(args))), codegen
+
+    return function
 
 
 @intrinsic

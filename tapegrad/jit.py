@@ -295,9 +295,12 @@ def _names(plain: str, both: str) -> frozenset[str]:
     return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
 
 
-# Memory functions of libc, and libm in double and float: `tapegrad.cache` resolves them by name.
+# Memory functions of libc, libm in double and float, and what `tapegrad.native` needs of CPython: `tapegrad.cache`
+# resolves them by name.
 ALLOWED = _names(
-    "memset memcpy memmove memcmp bcmp bzero",
+    "memset memcpy memmove memcmp bcmp bzero "
+    "Py_IncRef Py_DecRef PyType_GenericAlloc PyList_New PyList_Append PyBytes_FromStringAndSize PyLong_AsSsize_t "
+    "PyLong_FromSsize_t PyNumber_Float PyObject_Vectorcall PyEval_SaveThread PyEval_RestoreThread",
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
     "fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint "
     "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc",

@@ -5,7 +5,9 @@ operand that wants a gradient, say which kernel turns the cotangent of the resul
 residuals and strides.  They are made when a sweep first meets the plan; compiled code reads them as integers.
 
     plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON, PENDING
-                 4... address of each step
+                 4 the function that computes the forward   5 layout of the result   6 residuals: a bit for each operand
+                 and one for the result   7 a bit for each operand that wants a gradient
+                 8... address of each step
     step words   0 kernel   1 its dims   2 size class of the operand's cotangent   3 whether one of 5 to 9 is not 0
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
@@ -22,12 +24,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad.layout import Layout
+from tapegrad.pool import pooled
 from tapegrad.tape import FIRST_OPERAND
 
 if TYPE_CHECKING:
     from tapegrad.ops.row import Row
 
-ARITY, RESULT_CLASS, RESULT_BYTES, STATE, STEPS = 0, 1, 2, 3, 4
+ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, STEPS = range(9)
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 KERNEL, DIMS, TARGET_CLASS, SPECIAL, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
 SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES, SOURCES = 7, 8, 9, 10, 11
@@ -110,7 +113,7 @@ class Plan:
         extra: tuple[str, ...] = (),
     ) -> None:
         layouts = row.differentiable_in(layouts)
-        self.row, self.layouts, self.attrs, self.forward = row, layouts, attrs, forward
+        self.row, self.layouts, self.attrs, self.forward = row, layouts, attrs, pooled(forward, result)
         self.name = row.name
         self.arity = len(layouts)
         self.records = result.floating and any(layout.requires_grad for layout in layouts)
@@ -118,7 +121,11 @@ class Plan:
         self.saved: tuple[str, ...] = row.residuals(layouts) + extra if self.records else ()
         self.save = row.save_code(self.saved)
         self._words = np.zeros(STEPS + self.arity, dtype=np.int64)
-        self._words[:STATE] = self.arity, buffer_class(result.nbytes), result.nbytes
+        wanted = sum(1 << number for number in range(min(self.arity, 62)) if self.records and self.wants(number))
+        self._words[:STEPS] = (
+            self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
+            0 if row.variadic else self.save, wanted or self.records,
+        )  # fmt: skip
         self.address = self._words.ctypes.data
         self._steps: list[Any] = []
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python

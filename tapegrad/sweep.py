@@ -16,10 +16,10 @@ import numpy as np
 
 from tapegrad import errors, sweep_loop, walk, writes
 from tapegrad import workspace as ws
-from tapegrad.cache import address_of
 from tapegrad.hooks import empty, handle_hooks
 from tapegrad.layout import Layout
 from tapegrad.modes import no_grad
+from tapegrad.native import load
 from tapegrad.ops.rules import cotangent_of_operand
 from tapegrad.plan import plans_by_address
 from tapegrad.tape import (
@@ -40,32 +40,25 @@ from tapegrad.tensor import Tensor, from_array
 from tapegrad.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
 
 _pack_find: Final = struct.Struct("5q").pack_into
-_WALKERS: Final = {"find": (walk.find, ctypes.PYFUNCTYPE), "sweep": (sweep_loop.sweep, ctypes.CFUNCTYPE)}
 
 
-class _Walkers:
-    """The compiled functions, loaded when the first sweep begins. `find` keeps the GIL, `sweep` releases it."""
+class _Compiled(Workspace):
+    """A workspace with the two compiled functions that work in it."""
 
-    def __getattr__(self, name: str) -> Callable[[int, int, int], int]:
-        if name not in _WALKERS:
-            raise AttributeError(name)
-        function, prototype = _WALKERS[name]
-        function = prototype(*[ctypes.c_int64] * 4)(address_of(name, function))
-        setattr(self, name, function)
-        return function
+    def __init__(self) -> None:
+        super().__init__()
+        self.find: Callable[[], int] = load(walk.find, self.words)
+        self.sweep: Callable[[], int] = load(sweep_loop.sweep, self.words)
 
 
-_walkers: Final = _Walkers()
-
-
-def _take_workspace() -> Workspace:
+def _take_workspace() -> _Compiled:
     try:
         return _idle.pop()
     except IndexError:
-        return Workspace()
+        return _Compiled()
 
 
-_idle: list[Workspace] = []
+_idle: list[_Compiled] = []
 _running: list[Sweep] = []
 _to_empty: list[Handle] = []  # handles that a sweep in another thread may still read
 
@@ -98,36 +91,34 @@ class Sweep:
         self.workspace = _take_workspace()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
-        self.leaf_slots: list[int] = []
         self.outliving: Sequence[Handle] = ()
         _running.append(self)
 
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
-        workspace = self.workspace
+        workspace, handles = self.workspace, self.handles
         state = workspace.state
-        roots = [handle[SLOT] for handle in self.handles]
         inputs = list({slot_of(handle): None for handle in self.inputs}) if self.inputs is not None else []
-        while max(len(roots), len(inputs)) > state[ws.CAPACITY]:
+        while max(len(handles), len(inputs)) > state[ws.CAPACITY]:
             workspace.resize(2 * state[ws.CAPACITY])
         # N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE
-        _pack_find(state, 0, len(roots), len(inputs), self.retain, *writes.last)
+        _pack_find(state, 0, len(handles), len(inputs), self.retain, *writes.last)
         while True:
-            for word, slots in ((ws.ROOTS_AT, roots), (ws.INPUTS_AT, inputs)):
-                for number, slot in enumerate(slots):
-                    workspace.arrays[word][number] = slot
-            status = _walkers.find(workspace.address, 0, 0)
+            arrays = workspace.arrays
+            for number, handle in enumerate(handles):
+                arrays[ws.ROOTS_AT][number] = handle[SLOT]
+            for number, slot in enumerate(inputs):
+                arrays[ws.INPUTS_AT][number] = slot
+            status = workspace.find()
             if status == ws.OK:
                 break
             self._mend(status)
         if not self.retain:
             count = state[ws.N_OUTLIVING]
-            if self.inputs is None and count == len(self.handles):
-                self.outliving = self.handles  # as always when nobody keeps intermediate results
+            if self.inputs is None and count == len(handles):
+                self.outliving = handles  # as always when nobody keeps intermediate results
             else:
-                self.outliving = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]
-        n_leaves = state[ws.N_LEAVES]
-        self.leaf_slots = workspace.arrays[ws.LEAVES_AT][1 : 2 * n_leaves : 2].tolist()
+                self.outliving = [object_at(own) for own in arrays[ws.PAGES_AT][:count].tolist()]
 
     def _mend(self, status: int) -> None:
         """Do what `find` needs before it can go on, or raise."""
@@ -184,24 +175,24 @@ class Sweep:
         arrays, state = self.workspace.arrays, self.workspace.state
         return set(arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()) if self.handles else set()
 
-    def run(self, gradients: Sequence[int]) -> None:
-        """Sweep.
+    def leaf_slots(self) -> list[int]:
+        """Return the slots of the leaves that were found."""
+        return self.workspace.arrays[ws.LEAVES_AT][1 : 2 * self.workspace.state[ws.N_LEAVES] : 2].tolist()
 
-        Parameters
-        ----------
-        gradients : sequence of int
-            For each leaf found, the `id` of the array to write to, with the flags BORROWED, and WRITTEN where there
-            is something to add to; 0 where nothing is wanted.
-        """
+    def set_target(self, number: int, array: np.ndarray | None, written: bool = False) -> None:
+        """Say where the gradient of the leaf with this number goes: written to, or added to what is there."""
+        target = 0 if array is None else id(array) | BORROWED | WRITTEN * written
+        self.workspace.arrays[ws.GRADS_AT][number] = target
+
+    def run(self) -> None:
+        """Sweep. Every leaf that was found has its target."""
         workspace = self.workspace
-        arrays, state, address = workspace.arrays, workspace.state, workspace.address
+        arrays, state = workspace.arrays, workspace.state
         for number, seed in enumerate(self.seeds):
             arrays[ws.SEEDS_AT][number] = id(seed)
-        for number, gradient in enumerate(gradients):
-            arrays[ws.GRADS_AT][number] = gradient
         workspace.begin()
         while True:
-            status = _walkers.sweep(address, 0, 0)
+            status = workspace.sweep()
             if status == ws.DONE:
                 break
             if status == ws.MEMORY:

@@ -1,12 +1,10 @@
 """The compiled sweep: bring the cotangent of each found entry to its operands'.
 
-Plain Python over addresses, compiled by `tapegrad.jit`. It runs without the GIL, reads entries, plans and residuals,
-and writes to nothing but the workspace and the cotangents. It never raises: it returns a status.
+`sweep` is a function as `tapegrad.native` says. It works without the GIL, reads entries, plans and residuals, and
+writes to nothing but the workspace and the cotangents. It never raises: it returns a status.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from tapegrad.intrinsics import (
     call,
@@ -16,6 +14,7 @@ from tapegrad.intrinsics import (
     stack,
 )
 from tapegrad.layout import OBJECT_HEADER
+from tapegrad.native import DATA, ITEMS, new_integer, release_gil, take_gil
 from tapegrad.plan import (
     ARITY,
     ARRAY,
@@ -69,10 +68,6 @@ from tapegrad.workspace import (
     UNWANTED,
     WRITTEN,
 )
-
-# Words of objects: where an array points to its data, and a list to its items.
-DATA: Final = OBJECT_HEADER // 8
-LIST_ITEMS: Final = DATA + 1
 
 
 def allocate(state: int, size_class: int) -> int:
@@ -210,7 +205,7 @@ def start(state: int) -> None:
     put(state, STARTED, 1)
 
 
-def sweep(state: int, _: int, __: int) -> int:
+def go_back(state: int) -> int:
     """Go over the found entries and bring each cotangent to the operands'.
 
     Returns DONE, or STOPPED at an entry that needs Python, or MEMORY; called again, it goes on where it was.
@@ -234,7 +229,7 @@ def sweep(state: int, _: int, __: int) -> int:
             return STOPPED
         if ct & WRITTEN:
             edge = edges + 8 * get(starts, position)
-            items = get(get(slot, HANDLE), LIST_ITEMS)
+            items = get(get(slot, HANDLE), ITEMS)
             for operand in range(first, get(plan, ARITY)):
                 touched = get(edge, operand)
                 step = get(plan, STEPS + operand)
@@ -253,3 +248,12 @@ def sweep(state: int, _: int, __: int) -> int:
         first = 0
     put(state, POSITION, get(state, N_ORDER))
     return DONE
+
+
+def sweep(self: int, args: int, nargs: int) -> int:
+    """Return the status of `go_back` to Python; ``self`` is the array of the workspace's words."""
+    state = get(self, DATA)
+    thread = release_gil()
+    status = go_back(state)
+    take_gil(thread)
+    return new_integer(status)

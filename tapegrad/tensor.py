@@ -51,14 +51,12 @@ class Tensor:
     # _data    the array; for a result without dimensions the NumPy scalar, which NumPy computes 7 times faster
     # _layout  of the data; the tracked one iff the tensor requires grad
     # _handle  of the entry that computed it, or its Leaf, or None if it does not require grad
-    # _slot    of the entry or leaf record, or 0
     # _viewed  set if a view of it was ever taken: then a recorded write in place has to look for one that is alive
-    __slots__ = ("__weakref__", "_data", "_grad", "_handle", "_layout", "_slot", "_viewed")
+    __slots__ = ("__weakref__", "_data", "_grad", "_handle", "_layout", "_viewed")
 
     _data: Any
     _layout: Layout
     _handle: Handle | Leaf | None
-    _slot: int
     _grad: Tensor | None
     _viewed: bool
 
@@ -69,7 +67,7 @@ class Tensor:
         from tapegrad.ops.creation import legacy_array
 
         array = legacy_array(data)
-        self._data, self._layout, self._handle, self._slot, self._grad = array, layout_of(array), None, 0, None
+        self._data, self._layout, self._handle, self._grad = array, layout_of(array), None, None
 
     # --- the array ---------------------------------------------------------------------------------------------------
 
@@ -251,9 +249,8 @@ class Tensor:
             self._array()
             self._layout = self._layout.tracked
             self._handle = Leaf(self)
-            self._slot = self._handle.slot
         elif not wanted:
-            self._layout, self._handle, self._slot = self._layout.plain, None, 0
+            self._layout, self._handle = self._layout.plain, None
 
     @property
     def is_leaf(self) -> bool:
@@ -415,7 +412,7 @@ class Tensor:
 def from_array(array: np.ndarray) -> Tensor:
     """Return a constant tensor over an array, sharing its memory."""
     result = Tensor.__new__(Tensor)
-    result._data, result._layout, result._handle, result._slot, result._grad = array, layout_of(array), None, 0, None
+    result._data, result._layout, result._handle, result._grad = array, layout_of(array), None, None
     return result
 
 

@@ -1,7 +1,7 @@
 """The compiled walk: find the entries that a cotangent reaches, in the order of the sweep.
 
-`find` is plain Python over addresses, compiled by `tapegrad.jit`. It never raises: it returns a status, and Python
-raises. It runs with the GIL held and looks before anything changes.
+`find` is a function as `tapegrad.native` says. It never raises: it returns a status, and Python raises. It keeps the
+GIL and looks before anything changes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.intrinsics import clz, get, put
+from tapegrad.native import DATA, new_integer
 from tapegrad.plan import ARITY, PENDING, STATE
 from tapegrad.tape import (
     ACTIVE,
@@ -241,7 +242,7 @@ def unmark(state: int, pages_too: int) -> None:
                 put(page, REACHED + word, 0)
 
 
-def find(state: int, _: int, __: int) -> int:
+def find_entries(state: int) -> int:
     """Find the entries that a cotangent of the roots reaches, in the order of the sweep: latest first.
 
     Nothing is changed unless the status is OK. Then the entries that will run are consumed, unless RETAIN.
@@ -290,3 +291,8 @@ def find(state: int, _: int, __: int) -> int:
     else:
         unmark(state, status != OK)
     return status
+
+
+def find(self: int, args: int, nargs: int) -> int:
+    """Return the status of `find_entries` to Python; ``self`` is the array of the workspace's words."""
+    return new_integer(find_entries(get(self, DATA)))

@@ -42,9 +42,8 @@ class Workspace:
     """The integers and the memory that one sweep works in; kept for the next one."""
 
     def __init__(self) -> None:
-        words = np.zeros(WORKSPACE_WORDS, dtype=np.int64)
-        self.address = words.ctypes.data
-        self.state = memoryview(words.data)  # reads and writes Python integers twice as fast as the array
+        self.words = np.zeros(WORKSPACE_WORDS, dtype=np.int64)
+        self.state = memoryview(self.words.data)  # reads and writes Python integers twice as fast as the array
         self.chunks: list[np.ndarray] = []
         self.fresh = (0, 0)  # where the newest chunk begins and ends
         self.classes = np.zeros(0, dtype=np.int64)

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
-from tapegrad import pool, writes
+from tapegrad import pool, targets, writes
 from tapegrad.autograd.roots import seed_array
 from tapegrad.hooks import run_table
 from tapegrad.modes import set_grad_enabled
+from tapegrad.native import load, shared
 from tapegrad.ops.record import constant
 from tapegrad.ops.row import xp
 from tapegrad.recorded import run_recorded
 from tapegrad.sweep import Sweep
 from tapegrad.tape import SLOT, Handle, Leaf, leaves, slot_of
 from tapegrad.tensor import Tensor, from_array
-from tapegrad.workspace import BORROWED, WRITTEN, is_aligned
 
 # Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
 _grads = threading.RLock()
+
+
+class _Late:
+    """`aim`, loaded when the first pass begins."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name != "aim":
+            raise AttributeError(name)
+        self.aim: Callable[..., None] = load(targets.aim, shared())
+        return self.aim
+
+
+_late: Final = _Late()
 
 
 class Run:
@@ -60,7 +74,7 @@ class Run:
             if handles:
                 sweep.find()
             if inputs is not None and not allow_unused:
-                self._check_used(sweep, {tensor._slot for tensor, _ in leaf_roots}, inputs)
+                self._check_used(sweep, {slot_of(tensor._handle) for tensor, _ in leaf_roots}, inputs)
             if handles:
                 if create_graph:
                     self._recorded(sweep, list(seeds.values()))
@@ -82,58 +96,56 @@ class Run:
                 )
 
     def _compiled(self, sweep: Sweep) -> None:
+        # Tensors that may get a gradient, each followed by it. A hook may wait for another thread, so a pass with hooks
+        # never holds the lock.
+        new: list[Tensor] = []
+        others: list[int] = []
         fresh: list[tuple[Tensor, np.ndarray]] = []
-        post_hooks: list[Tensor] = []
-        # A hook may wait for another thread, so a pass with hooks never holds the lock.
-        direct = self.accumulate and not sweep.has_hooks() and _grads.acquire(blocking=False)
+        direct = self.accumulate and self.inputs is None and not sweep.has_hooks() and _grads.acquire(blocking=False)
         try:
-            ids = [self._target(slot, sweep, direct, fresh, post_hooks) for slot in sweep.leaf_slots]
-            sweep.run(ids)
+            if direct:
+                _late.aim(sweep.workspace.words, sweep.keep, new, others)
+            self._aim_others(sweep, others if direct else None, fresh)
+            sweep.run()
+            for tensor, value in zip(new[::2], new[1::2], strict=True):
+                _accumulate(tensor, value, create_graph=False)
         finally:
             if direct:
                 _grads.release()
         for tensor, array in fresh:
             layout = tensor._layout.plain
             self._finish_leaf(tensor, constant(array, layout) if layout.contiguous else from_array(array))
-        for tensor in post_hooks:
-            self._run_post_hooks(tensor)
         if self.inputs is not None:
             results = [t._handle for t in self.inputs if isinstance(t._handle, list)]
             sweep.capture_rest(results)
             self.results.update(sweep.captured)
 
-    def _target(
-        self, slot: int, sweep: Sweep, direct: bool, fresh: list[tuple[Tensor, np.ndarray]], post_hooks: list[Tensor]
-    ) -> int:
-        """Return what the sweep is to write a leaf's gradient to, as `Sweep.run` takes it."""
-        tensor = leaves[slot]()
-        if tensor is None or tensor._slot != slot or not (self.inputs is None or self._wants(tensor)):
-            return 0
-        leaf, layout, own = tensor._handle, tensor._layout, tensor._grad
-        assert isinstance(leaf, Leaf)
-        if direct and own is not None and leaf.hooks is None and _is_direct(own):
-            sweep.keep.append(own)
-            _note_write(own)
-            if leaf.post_hooks:
-                post_hooks.append(tensor)
-            return id(own._data) | BORROWED | WRITTEN
-        array = pool.empty(layout.shape, layout.dtype)
-        fresh.append((tensor, array))
-        return id(array) | BORROWED
+    def _aim_others(self, sweep: Sweep, numbers: list[int] | None, fresh: list[tuple[Tensor, np.ndarray]]) -> None:
+        """Have leaves that compiled code does not know write to arrays of their own; all leaves without numbers."""
+        if numbers is not None and not numbers:
+            return
+        slots = sweep.leaf_slots()
+        for number in range(len(slots)) if numbers is None else numbers:
+            tensor = leaves[slots[number]]()
+            wanted = tensor is not None and slot_of(tensor._handle) == slots[number] and self._wants(tensor)
+            array = None
+            if tensor is not None and wanted:
+                array = pool.empty(tensor._layout.shape, tensor._layout.dtype)
+                fresh.append((tensor, array))
+            sweep.set_target(number, array)
 
     def _recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
         finished = run_recorded(sweep, seeds)
-        for slot in sweep.leaf_slots:
+        for slot in sweep.leaf_slots():
             tensor = leaves[slot]()
-            if tensor is not None and tensor._slot == slot and slot in finished:
-                if self.inputs is not None and not self._wants(tensor):
-                    continue
+            is_alive = tensor is not None and slot_of(tensor._handle) == slot
+            if tensor is not None and is_alive and slot in finished and self._wants(tensor):
                 self._finish_leaf(tensor, finished[slot])
         of_results = {slot: ct for slot, ct in finished.items() if slot not in leaves}
         self.results = of_results | self.results
 
     def _wants(self, tensor: Tensor) -> bool:
-        return any(tensor is own for own in self.inputs or ())
+        return self.inputs is None or any(tensor is own for own in self.inputs)
 
     def _finish_leaf(self, tensor: Tensor, value: Tensor) -> None:
         """Run a leaf's hooks on its gradient, then accumulate it or keep it as a result."""
@@ -162,18 +174,6 @@ class Run:
             for hook in list((tensor._handle.post_hooks or {}).values()):
                 if hook(tensor) is not None:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-
-
-def _is_direct(gradient: Tensor) -> bool:
-    """Whether a sweep can add to an existing gradient without Python."""
-    data = gradient._data
-    return (
-        isinstance(data, np.ndarray)
-        and gradient._layout.contiguous
-        and not gradient.requires_grad
-        and data.flags.writeable
-        and is_aligned(data)
-    )
 
 
 def _note_write(gradient: Tensor) -> None:

@@ -1,7 +1,6 @@
-"""The families of elementwise rows: unary, binary, and any number of operands; here is the recording path.
+"""The families of elementwise rows: unary, binary, and any number of operands.
 
-`unary` and `binary` return the function that users call. Its body is the hot path of tapegrad, so it is written out
-twice and flat: it finds the plan by the operands' layouts, computes, and writes handle and entry.
+Each returns the function that users call, which hands its operands to `tapegrad.recording`.
 """
 
 from __future__ import annotations
@@ -13,17 +12,13 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.kernels import elementwise_step
-from tapegrad.layout import FLOAT, Layout
+from tapegrad.layout import FLOAT
 from tapegrad.ops.promotion import forward_for
-from tapegrad.ops.record import apply, as_operand, finish, new_plan
+from tapegrad.ops.record import as_operand, constant, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp, xp
-from tapegrad.plan import Plan
 from tapegrad.printing import format_tensor
-from tapegrad.tape import MEMORY, pack_binary, pack_unary, recorder
+from tapegrad.recording import Plans, compiled
 from tapegrad.tensor import Tensor, from_array
-
-_new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
-_MAX_PLANS = 1024  # operand layouts that one row remembers before it starts over
 
 UNARY_SAMPLES = (Sample(((),)), Sample(((3,),)), Sample(((2, 3),)), Sample(((0, 3),)))
 BINARY_SAMPLES = (
@@ -107,56 +102,10 @@ def unary(
         errors=errors,
         prepare_forward=forward_for(forward, None, to_float),
     )
-    plans: dict[Layout, Plan] = row.plans
-
-    def record_new(value: Any) -> Tensor:
-        x = as_operand(value, name, "input", 1)
-        layout = x._layout if modes.is_grad_enabled() else x._layout.plain
-        plan = plans.get(layout)
-        if plan is None:
-            plan, out = new_plan(row, (layout,), [x._data], {})
-            if len(plans) >= _MAX_PLANS:
-                plans.clear()
-            plans[layout] = plan
-        else:
-            out = plan.forward(x._data)
-        return finish(plan, out, (x,))
+    plans = _connected(row)
 
     def call(input: Any) -> Tensor:
-        if input.__class__ is not Tensor or modes.disabled:
-            return record_new(input)
-        layout = input._layout
-        if layout not in plans:
-            return record_new(input)
-        plan = plans[layout]
-        x = input._data
-        out = plan.forward(x)
-        result = _new(Tensor)
-        result._data = out
-        result._layout = plan.result
-        result._grad = None
-        if not plan.records:
-            result._handle = None
-            result._slot = 0
-            return result
-        page = recorder.page
-        try:
-            slot = page.free.pop()
-        except IndexError:
-            page, slot = recorder.take_slot()
-        save = plan.save
-        if save == 1:
-            handle = [slot, page, plan, input._handle, x]
-        elif save == 2:
-            handle = [slot, page, plan, input._handle, out]
-        elif save == 0:
-            handle = [slot, page, plan, input._handle]
-        else:
-            handle = [slot, page, plan, input._handle, x, out]
-        result._handle = handle
-        result._slot = slot
-        pack_unary(MEMORY, slot, plan.address, id(handle), input._slot)
-        return result
+        return plans.call(input)
 
     return _publish(call, row, _doc(row, doc, derivative))
 
@@ -222,90 +171,10 @@ def binary(
         ),
         prepare_forward=forward_for(forward, scalar, to_float),
     )
-    plans: dict[Layout, dict[Layout, Plan]] = row.plans
+    plans = _connected(row)
 
-    def record_new(first: Any, second: Any) -> Tensor:
-        x, y = as_operand(first, name, "input", 1), as_operand(second, name, "other", 2)
-        if y._layout.weak and x._layout.floating and not isinstance(y._data, (float, complex)):
-            y._data, y._layout = float(y._data), FLOAT  # an integer, which residuals cannot be read from
-        if x._layout.weak and y._layout.floating and not isinstance(x._data, (float, complex)):
-            x._data, x._layout = float(x._data), FLOAT
-        record = modes.is_grad_enabled()
-        layout_x = x._layout if record else x._layout.plain
-        layout_y = y._layout if record else y._layout.plain
-        plan = plans.get(layout_x, {}).get(layout_y)
-        if plan is None:
-            check_broadcast(name, (x, y))
-            plan, out = new_plan(row, (layout_x, layout_y), [x._data, y._data], {})
-            if len(plans) >= _MAX_PLANS or len(plans.get(layout_x, ())) >= _MAX_PLANS:
-                plans.clear()
-            plans.setdefault(layout_x, {})[layout_y] = plan
-        else:
-            out = plan.forward(x._data, y._data)
-        return finish(plan, out, (x, y))
-
-    # Assignments stand one by one: CPython makes a tuple for four on a line.
     def call(input: Any, other: Any) -> Tensor:
-        if input.__class__ is Tensor:
-            layout_x = input._layout
-            x = input._data
-            handle_x = input._handle
-            slot_x = input._slot
-        elif input.__class__ is float:
-            layout_x = FLOAT
-            x = input
-            handle_x = None
-            slot_x = 0
-        else:
-            return record_new(input, other)
-        if other.__class__ is Tensor:
-            layout_y = other._layout
-            y = other._data
-            handle_y = other._handle
-            slot_y = other._slot
-        elif other.__class__ is float or (other.__class__ is int and layout_x.floating):
-            layout_y = FLOAT
-            y = float(other)
-            handle_y = None
-            slot_y = 0
-        else:
-            return record_new(input, other)
-        if modes.disabled:
-            return record_new(input, other)
-        try:
-            plan = plans[layout_x][layout_y]
-        except KeyError:
-            return record_new(input, other)
-        out = plan.forward(x, y)
-        result = _new(Tensor)
-        result._data = out
-        result._layout = plan.result
-        result._grad = None
-        if not plan.records:
-            result._handle = None
-            result._slot = 0
-            return result
-        page = recorder.page
-        try:
-            slot = page.free.pop()
-        except IndexError:
-            page, slot = recorder.take_slot()
-        save = plan.save
-        if save == 3:
-            handle = [slot, page, plan, handle_x, handle_y, x, y]
-        elif save == 0:
-            handle = [slot, page, plan, handle_x, handle_y]
-        elif save == 2:
-            handle = [slot, page, plan, handle_x, handle_y, y]
-        elif save == 1:
-            handle = [slot, page, plan, handle_x, handle_y, x]
-        else:
-            handle = [slot, page, plan, handle_x, handle_y]
-            handle += [value for bit, value in enumerate((x, y, out)) if save >> bit & 1]
-        result._handle = handle
-        result._slot = slot
-        pack_binary(MEMORY, slot, plan.address, id(handle), slot_x, slot_y)
-        return result
+        return plans.call(input, other)
 
     return _publish(call, row, _doc(row, doc, derivative))
 
@@ -351,19 +220,53 @@ def elementwise(
         prepare_forward=forward_for(forward, None, to_float, promoted),
     )
 
+    plans = _connected(row, promoted)
+
     def call(*values: Any) -> Tensor:
-        tensors = [
-            as_operand(value, name, operand, place)
-            for place, (operand, value) in enumerate(zip(operands, values, strict=True), 1)
-        ]
-        floating = any(tensor._layout.floating for tensor in tensors)
-        for tensor in tensors:
-            if floating and tensor._layout.weak and tensor.dtype.kind in "iu":
-                tensor._data, tensor._layout = float(tensor._data), FLOAT
-        check_broadcast(name, tensors)
-        return apply(row, tensors, {})
+        return plans.call(*values)
 
     return _publish(call, row, "")
+
+
+_PUBLIC_NAMES = {"x": "input", "y": "other"}
+
+
+def _connected(row: Row, promoted: tuple[int, ...] | None = None) -> Plans:
+    """Return the plans of a row, connected to compiled code that records it; here is what that does not know."""
+    plans = row.plans
+    names = [_PUBLIC_NAMES.get(name, name) for name in row.operands]
+    promoted = promoted or tuple(range(len(names)))
+
+    def record_new(*values: Any) -> Tensor:
+        tensors = [
+            as_operand(value, row.name, name, place)
+            for place, (name, value) in enumerate(zip(names, values, strict=True), 1)
+        ]
+        if modes.is_grad_enabled():
+            seen = [tensor._layout for tensor in tensors]
+        else:
+            seen = [tensor._layout.plain for tensor in tensors]
+        layouts = list(seen)
+        if any(layout.floating for layout in layouts):
+            for number in promoted:
+                if layouts[number].weak and not layouts[number].floating:  # residuals cannot be read from an integer
+                    tensors[number] = constant(float(tensors[number]._data), FLOAT)
+                    layouts[number] = FLOAT
+        key = tuple(layouts)
+        data = [tensor._data for tensor in tensors]
+        plan = plans.get(key)
+        if plan is None:
+            check_broadcast(row.name, tensors)
+            plan, out = new_plan(row, key, data, {})
+            plans.remember(key, plan)
+        else:
+            out = plan.forward(*data)
+        if all(value.__class__ in (Tensor, float, int) for value in values):
+            plans.offer(tuple(seen), plan)
+        return compiled.finish(plan, out, *tensors)
+
+    plans.connect(len(names), record_new)
+    return plans
 
 
 def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:

@@ -54,7 +54,7 @@ def _copy(value: Any, target: np.ndarray) -> Any:
     data = value._data.copy()
     copy = constant(data, layout_of(data))
     if value._handle is not None:
-        copy._layout, copy._handle, copy._slot = copy._layout.tracked, value._handle, value._slot
+        copy._layout, copy._handle = copy._layout.tracked, value._handle
     return copy
 
 
@@ -75,7 +75,7 @@ def _rebase(call: str, target: Tensor, function: Callable[..., Tensor], args: tu
     array[...] = result._data
     layout = layout_of(array)
     target._layout = layout.tracked if result._handle is not None else layout
-    target._handle, target._slot = result._handle, result._slot
+    target._handle = result._handle
     if retained and isinstance(before, list):  # it moves to the newest entry, as in PyTorch
         hooks_of(before).retained = None
         target.retain_grad()
@@ -272,7 +272,7 @@ def detach_(self: Tensor) -> Tensor:
     """
     if isinstance(self._handle, list) and is_view(self):
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-    self._layout, self._handle, self._slot = self._layout.plain, None, 0
+    self._layout, self._handle = self._layout.plain, None
     return self
 
 

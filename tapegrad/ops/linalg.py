@@ -12,14 +12,12 @@ from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import as_operand, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, xp
 from tapegrad.ops.stretching import unsqueeze
-from tapegrad.plan import Plan
+from tapegrad.recording import compiled
 from tapegrad.structural_kernels import product_step
-from tapegrad.tape import MEMORY, pack_binary, recorder
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
 
-_new = Tensor.__new__
 
 # PyTorch's names of dtypes in messages.
 _NAMES = {"float32": "float", "float64": "double", "int64": "long", "int32": "int", "int16": "short"}
@@ -97,9 +95,6 @@ _matmul = Row(
     ),
 )  # fmt: skip
 
-_plans: dict[Any, Plan] = {}
-_MAX_PLANS = 16384
-
 
 def matmul(input: Any, other: Any) -> Tensor:
     r"""Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast.
@@ -134,41 +129,26 @@ def matmul(input: Any, other: Any) -> Tensor:
     >>> a.grad.tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    x = input if input.__class__ is Tensor else as_operand(input, "matmul", "input", 1)
-    y = other if other.__class__ is Tensor else as_operand(other, "matmul", "other", 2)
-    if modes.is_grad_enabled():
-        key = x._layout, y._layout
+    return _matmul.plans.call(input, other)
+
+
+def _record_new(input: Any, other: Any) -> Tensor:
+    x, y = as_operand(input, "matmul", "input", 1), as_operand(other, "matmul", "other", 2)
+    enabled = modes.is_grad_enabled()
+    key = (x._layout, y._layout) if enabled else (x._layout.plain, y._layout.plain)
+    plan = _matmul.plans.get(key)
+    if plan is None:
+        _check(x, y)
+        plan, out = new_plan(_matmul, key, [x._data, y._data], {})
+        _matmul.plans.remember(key, plan)
     else:
-        key = x._layout.plain, y._layout.plain
-    plan = _plans.get(key)
-    if plan is not None:
-        return _record(plan, x, y, plan.forward(x._data, y._data))
-    _check(x, y)
-    plan, out = new_plan(_matmul, key, [x._data, y._data], {})
-    if len(_plans) >= _MAX_PLANS:
-        _plans.clear()
-    _plans[key] = plan
-    return _record(plan, x, y, out)
+        out = plan.forward(x._data, y._data)
+    if input.__class__ is other.__class__ is Tensor:
+        _matmul.plans.offer(key, plan)
+    return compiled.finish(plan, out, x, y)
 
 
-def _record(plan: Plan, x: Tensor, y: Tensor, out: Any) -> Tensor:
-    """Return the result as a tensor, recorded where its plan says so: `record.finish`, written out."""
-    result = _new(Tensor)
-    result._data, result._layout, result._grad = out, plan.result, None
-    if not plan.records:
-        result._handle, result._slot = None, 0
-        return result
-    page, slot = recorder.take_slot()
-    handle = [slot, page, plan, x._handle, y._handle]
-    if plan.save & 1:
-        handle.append(x._data)
-    if plan.save & 2:
-        handle.append(y._data)
-    result._handle, result._slot = handle, slot
-    pack_binary(MEMORY, slot, plan.address, id(handle), x._slot, y._slot)
-    return result
-
-
+_matmul.plans.connect(2, _record_new)
 _publish(matmul, _matmul, matmul.__doc__ or "")
 
 

@@ -12,26 +12,16 @@ from tapegrad.dtypes import check_dtype
 from tapegrad.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.ops.row import NotYet, Row
 from tapegrad.plan import Plan
-from tapegrad.pool import pooled
-from tapegrad.tape import (
-    INLINE_OPERANDS,
-    MEMORY,
-    pack_binary,
-    pack_ternary,
-    pack_unary,
-    recorder,
-)
+from tapegrad.recording import compiled
 from tapegrad.tensor import Tensor
 
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
-_packers = {1: pack_unary, 2: pack_binary, 3: pack_ternary}
-_MAX_PLANS = 16384  # of one row; a program with more layouts than that starts over
 
 
 def constant(data: Any, layout: Layout) -> Tensor:
     """Return a tensor that no gradient is wanted for."""
     result = _new(Tensor)
-    result._data, result._layout, result._handle, result._slot, result._grad = data, layout, None, 0, None
+    result._data, result._layout, result._handle, result._grad = data, layout, None, None
     return result
 
 
@@ -79,12 +69,10 @@ def apply(row: Row, operands: Sequence[Tensor], attrs: dict[str, Any], extras: t
     data = [t._data for t in operands]
     if plan is None:
         plan, out = new_plan(row, key[0], data, attrs, extras)
-        if len(row.plans) >= _MAX_PLANS:
-            row.plans.clear()
-        row.plans[key] = plan
+        row.plans.remember(key, plan)
     else:
         out = plan.forward(*data, *extras, **attrs)
-    return finish(plan, out, operands, extras)
+    return compiled.finish(plan, out, *operands, *extras)
 
 
 def new_plan(
@@ -102,33 +90,4 @@ def new_plan(
     forward = row.forward_for(layouts)
     out = forward(*data, *extras, **attrs)
     names = tuple(f"extra{number}" for number in range(len(extras)))
-    result = layout_of(out)
-    return Plan(row, layouts, attrs, pooled(forward, result), result, names), out
-
-
-def finish(plan: Plan, out: Any, operands: Sequence[Tensor], extras: tuple[np.ndarray, ...] = ()) -> Tensor:
-    """Return the result as a tensor, recorded where its plan says so."""
-    result = _new(Tensor)
-    result._data, result._layout, result._grad = out, plan.result, None
-    if not plan.records:
-        result._handle, result._slot = None, 0
-        return result
-    wanted = [layout.requires_grad for layout in plan.layouts]
-    page, slot = recorder.take_slot()
-    handle = [slot, page, plan]
-    handle += [t._handle if want else None for t, want in zip(operands, wanted, strict=True)]
-    variadic = plan.row.variadic
-    if not variadic:
-        handle += [t._data for number, t in enumerate(operands) if plan.save >> number & 1]
-        if plan.save >> plan.arity & 1:
-            handle.append(out)
-    handle += extras
-    slots = [t._slot if want else 0 for t, want in zip(operands, wanted, strict=True)]
-    if plan.arity > INLINE_OPERANDS:
-        side = np.array(slots, dtype=np.int64)
-        handle.append(side)
-        pack_ternary(MEMORY, slot, plan.address, id(handle), side.ctypes.data, 0, 0)
-    else:
-        _packers[plan.arity](MEMORY, slot, plan.address, id(handle), *slots)
-    result._handle, result._slot = handle, slot
-    return result
+    return Plan(row, layouts, attrs, forward, layout_of(out), names), out

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad.dtypes import on_change
 from tapegrad.layout import Layout
+from tapegrad.recording import Plans
 
 if TYPE_CHECKING:
     from tapegrad.plan import Plan, Step
@@ -124,7 +125,7 @@ class Row:
     bilinear: bool = False
     real_only: bool = False
     prepare_forward: Callable[[tuple[Layout, ...]], Callable[..., Any]] | None = None
-    plans: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
+    plans: Plans = field(init=False, default_factory=Plans, repr=False, compare=False)
     variadic: bool = field(init=False)
 
     def __post_init__(self) -> None:

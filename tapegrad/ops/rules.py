@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.layout import Layout
 from tapegrad.ops.record import constant
 from tapegrad.ops.row import rule_parameters, xp
-from tapegrad.tape import FIRST_OPERAND, PLAN_OBJECT, Handle, Leaf, slot_of
+from tapegrad.tape import FIRST_OPERAND, PLAN_OBJECT, Handle, Leaf
 from tapegrad.tensor import Tensor
 
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
@@ -19,7 +19,7 @@ def attach(data: Any, layout: Layout, handle: Handle | Leaf | None) -> Tensor:
     """Return a value that was saved as a tensor again, in its old place in the graph."""
     result = constant(data, layout.plain)
     if handle is not None:
-        result._layout, result._handle, result._slot = layout.tracked, handle, slot_of(handle)
+        result._layout, result._handle = layout.tracked, handle
     return result
 
 

@@ -18,14 +18,13 @@ from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import as_operand, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp
 from tapegrad.plan import Plan, Step
-from tapegrad.tape import MEMORY, pack_unary, recorder
+from tapegrad.recording import compiled
 from tapegrad.tensor import Tensor
 
 P = ParamSpec("P")
 Attributes = Callable[Concatenate[Tensor, P], dict[str, Any]]
 Function = Callable[Concatenate[Any, P], Tensor]
 
-_new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 _MAX_PLANS = 16384  # of one row; a program with more layouts and arguments than that starts over
 
 REDUCTION_SAMPLES = (
@@ -185,38 +184,14 @@ def plan_for(row: Row, x: Tensor, attrs: dict[str, Any]) -> tuple[Plan, Any]:
     if plan is not None:
         return plan, plan.forward(x._data, **attrs)
     plan, out = new_plan(row, (layout,), [x._data], attrs)
-    if len(row.plans) >= _MAX_PLANS:
-        row.plans.clear()
-    row.plans[key] = plan
+    row.plans.remember(key, plan)
     return plan, out
 
 
 def record(plan: Plan, x: Tensor, out: Any) -> Tensor:
-    """Return the result of a row with one operand as a tensor, recorded where its plan says so.
-
-    What `record.finish` does, written out for one operand: half of the time goes here.
-    """
-    result = _new(Tensor)
-    result._data, result._layout, result._grad = out, plan.result, None
+    """Return the result of a row with one operand as a tensor, recorded where its plan says so."""
     x._viewed = True  # of a reduction too: then there is none alive, and nobody looks for one
-    if not plan.records:
-        result._handle, result._slot = None, 0
-        return result
-    page = recorder.page
-    try:
-        slot = page.free.pop()
-    except IndexError:
-        page, slot = recorder.take_slot()
-    save = plan.save
-    if save == 0:
-        handle = [slot, page, plan, x._handle]
-    elif save == 3:
-        handle = [slot, page, plan, x._handle, x._data, out]
-    else:
-        handle = [slot, page, plan, x._handle, x._data if save == 1 else out]
-    result._handle, result._slot = handle, slot
-    pack_unary(MEMORY, slot, plan.address, id(handle), x._slot)
-    return result
+    return compiled.finish(plan, out, x)
 
 
 # Dimensions ------------------------------------------------------------------------------------------------------
