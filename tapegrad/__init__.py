@@ -40,6 +40,7 @@ from tapegrad.ops.transcendental import *
 from tapegrad.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.printing import set_printoptions
 from tapegrad.tensor import Tensor
+from tapegrad.threads import get_num_threads, set_num_threads
 
 install()
 
@@ -47,8 +48,8 @@ __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
-    # memory
-    "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved",
+    # memory and threads
+    "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
     # namespaces
     "nn", "optim",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`

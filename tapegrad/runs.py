@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.intrinsics import call, get, put, stack
-from tapegrad.native import DATA, ITEMS, NONE, integer, release_gil, take, take_gil
+from tapegrad.native import DATA, ITEMS, integer, new_integer, release_gil, take_gil
 from tapegrad.plan import (
     ARITY,
     CT,
@@ -56,6 +56,7 @@ from tapegrad.workspace import (
     RUN_BLOCK,
     RUN_ELEMENTS,
     RUN_END,
+    RUN_GRAIN,
     RUN_RECORDS,
     RUN_SLOT,
     SLOT_PAD,
@@ -109,6 +110,7 @@ def extent(state: int, position: int) -> int:
     block = grain * max(min(get(state, BLOCK), MAX_BLOCK) // grain, 1)
     put(state, RUN_BLOCK, block)
     put(state, RUN_SLOT, 16 * block + SLOT_PAD)
+    put(state, RUN_GRAIN, grain)
     return end
 
 
@@ -298,12 +300,10 @@ def finish(state: int, position: int) -> None:
 
 
 def run_range(self: int, args: int, nargs: int) -> int:
-    """Go over a part of a run, from Python and without the GIL: ``run_range(shared, first, end, thread)``."""
+    """Go over a part of a run, from Python and without the GIL: ``run_range(first, end, thread)``, which returns 0."""
     state = get(self, DATA)
-    first, end, number = integer(get(args, 1)), integer(get(args, 2)), integer(get(args, 3))
-    none = get(get(get(args, 0), DATA), NONE)
+    first, end, number = integer(get(args, 0)), integer(get(args, 1)), integer(get(args, 2))
     thread = release_gil()
     run_blocks(state, first, end, number)
     take_gil(thread)
-    take(none)
-    return none
+    return new_integer(0)

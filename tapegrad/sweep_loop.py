@@ -34,9 +34,10 @@ from tapegrad.workspace import (
     RESUMED,
     RUN_ELEMENTS,
     RUN_END,
+    RUN_RECORDS,
     RUN_WAITS,
     SEEDS_AT,
-    SHARED_ELEMENTS,
+    SHARED_WORK,
     SLOTS_AT,
     STARTED,
     STARTS_AT,
@@ -102,7 +103,7 @@ def go_back(state: int) -> int:
         if get(plan, ELEMENTS) != 0 and first == 0 and extent(state, position) > position:
             if prepare(state, position) == 0:
                 return pause(state, position, 0, position, MEMORY)
-            if get(state, RUN_ELEMENTS) >= get(state, SHARED_ELEMENTS):
+            if get(state, RUN_ELEMENTS) * get(state, RUN_RECORDS) >= get(state, SHARED_WORK):
                 put(state, RUN_WAITS, 1)
                 return pause(state, position, 0, position, PARALLEL)
             run_blocks(state, 0, get(state, RUN_ELEMENTS), 0)

@@ -1,2 +1,199 @@
-def shared_elements(): return 1 << 62
-def get_num_threads(): return 1
+"""Threads: large work is cut into ranges, which the caller and a few Python threads take one after the other.
+
+The work itself is compiled code or a NumPy function that runs without the GIL. No threading layer of Numba's is used:
+those end the process when several threads of the user call them at once, or after a fork.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final
+
+__all__ = ["get_num_threads", "set_num_threads"]
+
+Work = Callable[[int, int, int], object]
+
+# Waking a thread and waiting for it takes 30 µs: as long as a loop over this many elements, times its operations.
+SHARED_WORK: Final = 1 << 18
+_RANGES: Final = 4  # for each thread, so that one that is held up leaves its share to the others
+
+
+class _Job:
+    """Work on some ranges, which whoever joins takes from the list."""
+
+    def __init__(self, work: Work, ranges: list[tuple[int, int]]) -> None:
+        self.work, self.ranges = work, ranges
+        self.lock = threading.Lock()
+        self.left = threading.Condition(self.lock)
+        self.joined, self.active, self.closed = 1, 0, False  # the caller has number 0
+        self.error: BaseException | None = None
+
+    def take_ranges(self, number: int) -> None:
+        """Work until no range is left."""
+        while True:
+            try:
+                first, end = self.ranges.pop()
+            except IndexError:
+                return
+            self.work(first, end, number)
+
+    def help(self) -> None:
+        """Work as another thread, if the caller has not done it all by now."""
+        with self.lock:
+            if self.closed:
+                return
+            number = self.joined
+            self.joined += 1
+            self.active += 1
+        try:
+            self.take_ranges(number)
+        except BaseException as error:
+            self.error = error
+        finally:
+            with self.lock:
+                self.active -= 1
+                self.left.notify()
+
+    def wait(self) -> None:
+        """Let nobody join any more, and wait for those who did."""
+        with self.lock:
+            self.closed = True
+            while self.active:
+                self.left.wait()
+
+
+class _Pool:
+    """Threads that wait for jobs. They are daemons: blocked in C, they do not hold up the end of the process."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[tuple[contextvars.Context, _Job]] = SimpleQueue()
+        self.size = 0
+        self.lock = threading.Lock()
+
+    def grow(self, size: int) -> None:
+        """Have at least this many threads."""
+        with self.lock:
+            while self.size < size:
+                threading.Thread(target=self._serve, name=f"tapegrad-{self.size}", daemon=True).start()
+                self.size += 1
+
+    def _serve(self) -> None:
+        while True:
+            context, job = self.jobs.get()
+            context.run(job.help)
+            del context, job  # nothing is held while waiting
+
+
+_pool = _Pool()
+
+
+def _renew() -> None:
+    global _pool
+    _pool = _Pool()
+
+
+if hasattr(os, "register_at_fork"):
+    # The threads do not exist in the child.
+    os.register_at_fork(after_in_child=_renew)
+
+
+def _at_start() -> int:
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_count = _at_start()
+
+
+def get_num_threads() -> int:
+    """Return how many threads one operation or one backward pass may use.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.get_num_threads() >= 1
+    True
+    """
+    return _count
+
+
+def set_num_threads(threads: int) -> None:
+    """Set how many threads one operation or one backward pass may use on large arrays.
+
+    At first it is what ``OMP_NUM_THREADS`` says, or the number of cores that the process may use. The number of
+    threads of BLAS is its own affair. Results do not depend on it.
+
+    Parameters
+    ----------
+    threads : int
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    RuntimeError
+        If it is not positive.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> before = tg.get_num_threads()
+    >>> tg.set_num_threads(2)
+    >>> tg.get_num_threads()
+    2
+    >>> tg.set_num_threads(before)
+    """
+    global _count
+    if not isinstance(threads, int) or isinstance(threads, bool):
+        raise TypeError(f"set_num_threads expects an int, but got {type(threads).__name__}")
+    if threads < 1:
+        raise RuntimeError(f"set_num_threads expects a positive integer, not {threads}")
+    _count = threads
+
+
+def share(work: Work, elements: int, unit: int, threads: int) -> None:
+    """Call ``work(first, end, thread)`` for ranges that make up all elements, in several threads at once.
+
+    Parameters
+    ----------
+    work : callable
+        Gets numbers of threads below `threads`; nobody else has the same while it works.
+    elements : int
+    unit : int
+        Ranges begin at multiples of it.
+    threads : int
+
+    Raises
+    ------
+    BaseException
+        What `work` raised in one of the threads, or a signal's handler in this one. No thread works any more then.
+    """
+    size = max(-(-elements // (unit * _RANGES * threads)), 1) * unit
+    ranges = [(first, min(first + size, elements)) for first in range(0, elements, size)]
+    job = _Job(work, ranges[::-1])
+    helpers = min(threads, len(ranges)) - 1
+    error: BaseException | None = None
+    if helpers > 0:
+        _pool.grow(helpers)
+    for _ in range(helpers):
+        _pool.jobs.put((contextvars.copy_context(), job))
+    while True:
+        # Whatever a Ctrl-C cuts short, the others have left before this returns.
+        try:
+            job.take_ranges(0)
+            job.wait()
+            break
+        except BaseException as raised:
+            error = error or raised
+            job.ranges.clear()
+    error = error or job.error
+    if error is not None:
+        raise error

@@ -23,12 +23,13 @@ CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
 # The arrays of the workspace, and their lengths.
 NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, INPUTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
 EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
-# Runs (`tapegrad.runs`): elements of a block as they were asked for, and from how many on a run is for several threads;
+# Runs (`tapegrad.runs`): elements of a block as they were asked for, and from how many times steps on a run is for several
+# threads;
 # then the run at hand: whether it waits for them, its elements, those of a block, where it ends, its records, and the bytes
 # of memory for one block.
-BLOCK, SHARED_ELEMENTS, RUN_WAITS, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS = range(38, 45)
-RUN_SLOT, RECORDS_AT, LOCALS_AT = range(45, 48)
-WORKSPACE_WORDS: Final = 48
+BLOCK, SHARED_WORK, RUN_WAITS, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS = range(38, 45)
+RUN_SLOT, RUN_GRAIN, RECORDS_AT, LOCALS_AT = range(45, 49)
+WORKSPACE_WORDS: Final = 49
 
 # Statuses.
 OK, GROW, FREED, MISSING, CHANGED, DISORDER = range(6)
@@ -85,8 +86,9 @@ class Workspace:
             self.state[CLASSES_AT] = self.classes.ctypes.data
         del self.chunks[:-1]
         self.state[RUN_WAITS], self.state[BLOCK] = 0, block_size()
-        self.state[SHARED_ELEMENTS] = threads.shared_elements()
-        wanted = threads.get_num_threads() * THREAD_BYTES
+        self.threads = threads.get_num_threads()
+        self.state[SHARED_WORK] = threads.SHARED_WORK if self.threads > 1 else 1 << 62
+        wanted = self.threads * THREAD_BYTES
         if len(self.locals) != wanted:
             self.locals = np.empty(wanted, dtype=np.uint8)
             self.state[LOCALS_AT] = self.locals.ctypes.data
