@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tapegrad.forwards import for_large
 from tapegrad.layout import Layout
-from tapegrad.pool import pooled
 from tapegrad.tape import FIRST_OPERAND
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ class Plan:
         extra: tuple[str, ...] = (),
     ) -> None:
         layouts = row.differentiable_in(layouts)
-        self.row, self.layouts, self.attrs, self.forward = row, layouts, attrs, pooled(forward, result)
+        self.row, self.layouts, self.attrs = row, layouts, attrs
+        self.forward = for_large(forward, layouts, result)
         self.name = row.name
         self.arity = len(layouts)
         self.records = result.floating and any(layout.requires_grad for layout in layouts)

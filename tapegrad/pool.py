@@ -14,12 +14,9 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-
-from tapegrad.layout import Layout
 
 __all__ = ["empty_cache", "memory_allocated", "memory_reserved", "set_cache_limit"]
 
@@ -85,25 +82,6 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         note.memory = memory
         _lent[id(note)] = note
     return np.ndarray(shape, dtype, holder)
-
-
-def empty_like(layout: Layout) -> np.ndarray:
-    """Return an array for a value of this layout, C-contiguous."""
-    return empty(layout.shape, layout.dtype)
-
-
-def pooled(forward: Callable[..., Any], result: Layout) -> Callable[..., Any]:
-    """Return a forward that writes to memory of the pool, if it can and its result is large; else itself."""
-    if result.nbytes < THRESHOLD or not result.contiguous or result.inline:
-        return forward
-    if not isinstance(forward, np.ufunc) or forward.nout != 1:
-        return forward
-    shape, dtype = result.shape, result.dtype
-
-    def into_pool(*values: Any) -> Any:
-        return forward(*values, out=empty(shape, dtype))
-
-    return into_pool
 
 
 def _collect() -> None:
