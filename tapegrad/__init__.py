@@ -31,6 +31,7 @@ from tapegrad.dtypes import (
 from tapegrad.dtypes import (
     int as int,
 )
+from tapegrad.large import get_num_threads, set_num_threads
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.ops import *  # all operations are public; mypy does not follow __all__ to the files of rows
 from tapegrad.ops.arithmetic import *
@@ -40,7 +41,6 @@ from tapegrad.ops.transcendental import *
 from tapegrad.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.printing import set_printoptions
 from tapegrad.tensor import Tensor
-from tapegrad.threads import get_num_threads, set_num_threads
 
 install()
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import pool, threads
+from tapegrad import large, pool, threads
 from tapegrad.layout import Layout
 
 # Elements from which on two threads gain more than it takes to wake one, 30 µs: of arithmetic (0.3 ns an element, and
@@ -36,7 +36,7 @@ def for_large(forward: Callable[..., Any], layouts: Sequence[Layout], result: La
         return into_pool
 
     def in_threads(*values: Any) -> Any:
-        count = threads.get_num_threads()
+        count = large.division.threads
         if count == 1:
             return into_pool(*values)
         out = pool.empty(shape, dtype)

@@ -68,13 +68,7 @@ class _Builder:
             return value.compiled()
         if isinstance(value, types.FunctionType):
             if id(value) not in self.done:
-                from numba.core.registry import CPUDispatcher
-
-                # Not njit(): it returns the function as it is under NUMBA_DISABLE_JIT=1.
-                options = {"nopython": True, "boundscheck": None, **_OPTIONS}
-                self.done[id(value)] = CPUDispatcher(
-                    self.function(value), targetoptions=options, pipeline_class=_pipeline()
-                )
+                self.done[id(value)] = _callee(self.function(value))
             return self.done[id(value)]
         if is_namespace(value):
             module = types.ModuleType(getattr(value, "__name__", "namespace"))
@@ -187,23 +181,65 @@ def _pipeline() -> Any:
     return Pipeline
 
 
-def _lower(function: types.FunctionType, signature: tuple[str, ...]) -> tuple[str, str]:
-    """Return unoptimised LLVM IR, callees included, and the name of the function in it.
-
-    `njit` would optimise twice and emit machine code into its own engine, to be thrown away here.
-    """
-    from numba.core import codegen, compiler
-    from numba.core import types as nb
-    from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.registry import cpu_target
+@cache
+def _library() -> Any:
+    """Return numba's library of code, which links callees and then stops."""
+    from numba.core import codegen
 
     class Library(codegen.CPUCodeLibrary):  # type: ignore[misc]
-        """Links callees, then stops; should numba rename these hooks, all still works, only slower."""
+        """Should numba rename these hooks, all still works, only slower."""
 
         def _optimize_final_module(self) -> None: ...
 
         def _finalize_final_module(self) -> None:
             self._finalized = True
+
+    return Library
+
+
+def _callee(function: types.FunctionType) -> Any:
+    """Return what numba takes for a function that compiled code calls.
+
+    Not `njit`: it would optimise each callee and emit its machine code, to be thrown away here (a third of the time of
+    a compilation), and it returns the function as it is under NUMBA_DISABLE_JIT=1.
+    """
+    from numba.core import compiler, dispatcher
+    from numba.core.registry import CPUDispatcher
+
+    class Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc]
+        def _compile_core(self, args: Any, return_type: Any) -> Any:
+            flags = compiler.Flags()
+            self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+            flags.no_compile = True
+            typing, target = self.targetdescr.typing_context, self.targetdescr.target_context
+            library = _library()(target.codegen(), function.__qualname__)
+            result = compiler.compile_extra(
+                typing, target, function, args, return_type, flags, self.locals,
+                library=library, pipeline_class=self.pipeline_class,
+            )  # fmt: skip
+            result = result._replace(entry_point=object())  # callers find the code by it
+            target.insert_user_function(result.entry_point, result.fndesc, [result.library])
+            return result
+
+    class Callee(CPUDispatcher):  # type: ignore[misc]
+        def add_overload(self, result: Any) -> None:
+            self.overloads[tuple(result.signature.args)] = result  # Python never calls it
+
+    options = {"nopython": True, "boundscheck": None, **_OPTIONS}
+    made = Callee(function, targetoptions=options, pipeline_class=_pipeline())
+    made._compiler = Compiler(function, made.targetdescr, options, made.locals, _pipeline())
+    return made
+
+
+def _lower(function: types.FunctionType, signature: tuple[str, ...]) -> tuple[str, str]:
+    """Return unoptimised LLVM IR, callees included, and the name of the function in it.
+
+    `njit` would optimise twice and emit machine code into its own engine, to be thrown away here.
+    """
+    from numba.core import compiler
+    from numba.core import types as nb
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
 
     pipeline = _pipeline()
     typing, target = cpu_target.typing_context, cpu_target.target_context
@@ -213,7 +249,7 @@ def _lower(function: types.FunctionType, signature: tuple[str, ...]) -> tuple[st
     cpu_target.options.parse_as_flags(flags, {"nopython": True, **_OPTIONS})
     flags.no_compile = True
     with global_compiler_lock:
-        library = Library(target.codegen(), function.__qualname__)
+        library = _library()(target.codegen(), function.__qualname__)
         args = tuple(getattr(nb, name) for name in signature)
         result = compiler.compile_extra(
             typing, target, function, args, nb.int64, flags, {}, library=library, pipeline_class=pipeline

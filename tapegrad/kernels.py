@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad import cache, vmath
 from tapegrad.layout import Layout, contiguous_strides
-from tapegrad.loops import STRIDED, loop
+from tapegrad.loops import STRIDED, joint_loop, loop
 from tapegrad.ops.row import rule_parameters
 from tapegrad.plan import CT, TERMS, Step
 from tapegrad.sums import finish_kernel, parts_kernel, sum_kernel
@@ -126,15 +126,7 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         return None
     result, own = plan.result, plan.layouts[operand]
     shape, dtype = result.shape, own.dtype
-    operands = []
-    casts = []
-    for name in rule_parameters(rule):
-        layout = plan.layout(name)
-        strides = layout.strides if name != "ct" else contiguous_strides(shape, layout.dtype.itemsize)
-        operands.append((plan.source(name), layout.dtype.name, broadcast_strides(layout.shape, strides, shape)))
-        # Python numbers and integers take the dtype of the operation, as in the forward; a condition stays one.
-        promoted = layout.weak or layout.dtype.kind in ("iub" if plan.row.family == "binary" else "iu")
-        casts.append((result if promoted else layout).dtype.name)
+    operands, casts = _sources(plan, rule_parameters(rule))
     extra: dict[str, Any] = {}
     if own.size != result.size:
         total = sum_step(shape, own.shape, dtype)
@@ -142,6 +134,52 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
     target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
     name = f"{plan.name}-{plan.row.operands[operand]}"
     return loop_step(name, rule, shape, operands, target, casts=casts, **extra)
+
+
+def joint_step(plan: Plan) -> Step | None:
+    """Return the step of a binary elementwise row for both operands at once; None if there is no such simple loop."""
+    result = plan.result
+    rules = plan.row.rule(0), plan.row.rule(1)
+    if not callable(rules[0]) or not callable(rules[1]) or any(own.size != result.size for own in plan.layouts):
+        return None
+    names = tuple(dict.fromkeys((*rule_parameters(rules[0]), *rule_parameters(rules[1]))))
+    operands, casts = _sources(plan, names)
+    targets = [(own.dtype.name, contiguous_strides(result.shape, own.dtype.itemsize)) for own in plan.layouts]
+    types = (*(dtype for _, dtype, _ in operands), *(dtype for dtype, _ in targets))
+    lengths, steps = coalesce(result.shape, [*(own for _, _, own in operands), *(own for _, own in targets)])
+    inner = tuple(own[-1] for own in steps)
+    if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else np.dtype(dtype).itemsize for dtype in types):
+        return None
+    picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
+    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts))
+    return Step(address, np.array([0, lengths[0], *inner]), [source for source, _, _ in operands])
+
+
+@functools.cache
+def _joint_address(
+    name: str,
+    rules: Any,
+    picks: tuple[tuple[int, ...], tuple[int, ...]],
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+) -> int:
+    sizes = tuple(np.dtype(dtype).itemsize for dtype in types)
+    return cache.address_of(f"{name}-{'-'.join(types)}", joint_loop(rules, picks, types, casts, sizes), bind=BIND)
+
+
+def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, int], str, Sequence[int]]], list[str]]:
+    """Return where an elementwise rule's arguments are found, their dtypes and strides; and what they are cast to."""
+    result = plan.result
+    operands: list[tuple[tuple[int, int], str, Sequence[int]]] = []
+    casts = []
+    for name in names:
+        layout = plan.layout(name)
+        strides = layout.strides if name != "ct" else contiguous_strides(result.shape, layout.dtype.itemsize)
+        operands.append((plan.source(name), layout.dtype.name, broadcast_strides(layout.shape, strides, result.shape)))
+        # Python numbers and integers take the dtype of the operation, as in the forward; a condition stays one.
+        promoted = layout.weak or layout.dtype.kind in ("iub" if plan.row.family == "binary" else "iu")
+        casts.append((result if promoted else layout).dtype.name)
+    return operands, casts
 
 
 @functools.cache

@@ -56,7 +56,7 @@ def loop(rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...
 
     @intrinsic
     def values(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
-        return elements(types[:count], casts, addresses, strides)
+        return elements(types[:count], casts, addresses, strides, tuple(range(count)))
 
     def kernel(args: int, dims: int, accumulate: int) -> int:
         sources, step = addresses(args), strides(dims)
@@ -68,6 +68,73 @@ def loop(rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...
         else:
             for i in range(n):
                 store_at(out, i * skip, rule(*values(sources, step, i)), target)
+        return 0
+
+    return kernel
+
+
+def joint_loop(
+    rules: tuple[Callable[..., Any], Callable[..., Any]],
+    picks: tuple[tuple[int, ...], tuple[int, ...]],
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+    steps: tuple[int, ...],
+) -> Any:
+    """Return the kernel that runs the rules of two operands at once, so that their cotangent is read once.
+
+    Parameters
+    ----------
+    rules : pair of callable
+    picks : pair of tuple of int
+        Numbers of the sources that each rule takes.
+    types, casts, steps
+        As for `loop`, of all sources and of both targets. Bits 0 and 1 of `accumulate` stand for the targets, which
+        may be the same memory: then the second adds to what the first wrote.
+    """
+    first, second = rules
+    count = len(casts)
+
+    @intrinsic
+    def addresses(typingctx: Any, args: Any) -> Any:
+        return words(0, (STRIDED,) * (count + 2))
+
+    @intrinsic
+    def strides(typingctx: Any, dims: Any) -> Any:
+        return words(2, steps)
+
+    @intrinsic
+    def of_first(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
+        return elements(types[:count], casts, addresses, strides, picks[0])
+
+    @intrinsic
+    def of_second(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
+        return elements(types[:count], casts, addresses, strides, picks[1])
+
+    one_type, two_type = types[count:]
+
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        places, step = addresses(args), strides(dims)
+        one, two, n, skip, jump = places[count], places[count + 1], get(dims, 1), step[count], step[count + 1]
+        if accumulate == 0:
+            for i in range(n):
+                a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
+                store_at(one, i * skip, a, one_type)
+                store_at(two, i * jump, b, two_type)
+        elif accumulate == 1:
+            for i in range(n):
+                a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
+                store_at(one, i * skip, load_at(one, i * skip, one_type) + a, one_type)
+                store_at(two, i * jump, b, two_type)
+        elif accumulate == 2:
+            for i in range(n):
+                a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
+                store_at(one, i * skip, a, one_type)
+                store_at(two, i * jump, load_at(two, i * jump, two_type) + b, two_type)
+        else:
+            for i in range(n):
+                a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
+                store_at(one, i * skip, load_at(one, i * skip, one_type) + a, one_type)
+                store_at(two, i * jump, load_at(two, i * jump, two_type) + b, two_type)
         return 0
 
     return kernel
@@ -94,17 +161,20 @@ def words(first: int, known: tuple[int, ...]) -> Any:
     return result(nb.int64), codegen
 
 
-def elements(types: tuple[str, ...], casts: tuple[str, ...], addresses: Any, strides: Any) -> Any:
-    """Define an intrinsic that returns the elements with number i of the sources, converted."""
+def elements(
+    types: tuple[str, ...], casts: tuple[str, ...], addresses: Any, strides: Any, picks: tuple[int, ...]
+) -> Any:
+    """Define an intrinsic that returns the elements with number i of some sources, converted."""
     from numba.core import types as nb
 
     own = [numba_dtype(name) for name in types]
     wanted = [numba_dtype(name) for name in casts]
-    result = nb.Tuple(wanted)
+    result = nb.Tuple([wanted[place] for place in picks])
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         found = []
-        for place, (dtype, to) in enumerate(zip(own, wanted, strict=True)):
+        for place in picks:
+            dtype, to = own[place], wanted[place]
             offset = builder.mul(args[2], builder.extract_value(args[1], place))
             at = byte_address(context, builder, dtype, builder.extract_value(args[0], place), offset)
             found.append(context.cast(builder, read(context, builder, dtype, at), dtype, to))

@@ -58,20 +58,30 @@ class _MethodDef(ctypes.Structure):
 
 
 _METH_FASTCALL: Final = 0x80
+_kept: Final[list[Any]] = []  # addresses of these are in use; of two threads that come at once, both make their own
 
 
 @functools.cache
-def _method(function: Callable[[int, int, int], int]) -> _MethodDef:
-    name = function.__name__
-    return _MethodDef(name.encode(), address_of(name, function), _METH_FASTCALL, None)
+def _method(function: Callable[[int, int, int], int], name: str, doc: str) -> _MethodDef:
+    method = _MethodDef(name.encode(), address_of(function.__name__, function), _METH_FASTCALL, doc.encode())
+    _kept.append(method)
+    return method
 
 
-def load(function: Callable[[int, int, int], int], own: Any) -> Callable[..., Any]:
+def load(function: Callable[[int, int, int], int], own: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
     """Return a compiled function as Python calls it, with ``own`` as its first argument."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object
-    made: Callable[..., Any] = make(ctypes.addressof(_method(function)), own, None)
+    method = _method(function, name or function.__name__, doc)
+    made: Callable[..., Any] = make(ctypes.addressof(method), own, None)
     return made
+
+
+def as_method(function: Callable[..., Any]) -> Any:
+    """Return a compiled function as a class needs it to take the instance as its first operand."""
+    make = ctypes.pythonapi.PyInstanceMethod_New
+    make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
+    return make(function)
 
 
 def _word_of(kind: type, name: str) -> int:
@@ -111,6 +121,7 @@ def shared() -> np.ndarray:
     for word, (kind, name) in _slots.items():
         words[word] = _word_of(kind, name)
     words[DISABLED_AT] = ctypes.addressof(modes.disabled_anywhere)
+    _kept.append(words)
     probe = object.__new__(Tensor)
     probe._layout = FLOAT
     if ctypes.c_int64.from_address(id(probe) + 8 * int(words[LAYOUT_OF])).value != id(FLOAT):

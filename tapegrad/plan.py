@@ -7,9 +7,11 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
     plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON, PENDING
                  4 the function that computes the forward   5 layout of the result   6 residuals: a bit for each operand
                  and one for the result   7 a bit for each operand that wants a gradient
-                 8 the elements that every step goes over, 0 if they differ or the plan is none for runs (`tapegrad.runs`)
-                 9 of how many elements a block must be a multiple   10... address of each step
-    step words   0 kernel   1 its dims   2 size class of the operand's cotangent   3 whether one of 5 to 9 is not 0
+                 8 address of the step for both operands at once, or 0
+                 9 the elements that every step goes over, 0 if they differ or the plan is none for runs (`tapegrad.runs`)
+                 10 of how many elements a block must be a multiple   11... address of each step
+    step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
+                 3 whether there are outer dimensions or one of 5 to 9 is not 0
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
                  10 number of sources   11 kernels that sum a block as parts, 12 and the parts; 13 size class of the parts
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tapegrad import large
 from tapegrad.forwards import for_large
 from tapegrad.layout import Layout
 from tapegrad.tape import FIRST_OPERAND
@@ -34,7 +38,8 @@ from tapegrad.tape import FIRST_OPERAND
 if TYPE_CHECKING:
     from tapegrad.ops.row import Row
 
-ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, ELEMENTS, GRAIN, STEPS = range(11)
+ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT = range(9)
+ELEMENTS, GRAIN, STEPS = range(9, 12)
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 KERNEL, DIMS, TARGET_CLASS, SPECIAL, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
 SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES = 7, 8, 9, 10
@@ -46,7 +51,19 @@ CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
 Source = tuple[int, int]
 
 TERMS: Final = 128  # of a part of a sum, which sums in blocks never cut
-MAX_BLOCK: Final = 8192  # elements
+
+
+_preparing = threading.RLock()
+
+
+def _renew_lock() -> None:
+    global _preparing
+    _preparing = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # The thread that held the lock does not exist in the child.
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @dataclass(frozen=True)
@@ -147,10 +164,10 @@ class Plan:
         wanted = sum(1 << number for number in range(min(self.arity, 62)) if self.records and self.wants(number))
         self._words[:STEPS] = (
             self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
-            0 if row.variadic else self.save, wanted or self.records, 0, 0,
+            0 if row.variadic else self.save, wanted or self.records, 0, 0, 0,
         )  # fmt: skip
         self.address = self._words.ctypes.data
-        self._steps: list[Any] = []
+        self._steps: list[tuple[Step, np.ndarray]] = []
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
         if self.records:
             plans_by_address[self.address] = self
@@ -177,38 +194,55 @@ class Plan:
 
     def prepare(self) -> None:
         """Make the steps and compile their kernels, so that a sweep can run."""
-        kept: list[Any] = []
-        addresses, python_operands = [], []
-        for operand in range(self.arity):
-            step = self.row.step(self, operand) if self.wants(operand) else None
-            if step is None:
-                addresses.append(0)
-                if self.wants(operand):
-                    python_operands.append(operand)
-                continue
-            words = np.zeros(SOURCES + len(step.sources), dtype=np.int64)
-            layout = self.layouts[operand]
-            words[KERNEL], words[DIMS] = step.kernel(), step.dims.ctypes.data
-            words[TARGET_CLASS], words[TARGET_BYTES] = buffer_class(layout.nbytes), layout.nbytes
-            words[PARTIAL], words[OFFSET] = step.partial, step.offset
-            if step.total is not None:
-                kernel, dims = step.total
-                words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
-                words[BETWEEN_CLASS] = buffer_class(step.between)
-            words[SPECIAL] = words[PARTIAL:BETWEEN_CLASS].any()
-            words[N_SOURCES] = len(step.sources)
-            words[SOURCES:] = [value << 2 | place for place, value in step.sources]
-            addresses.append(words.ctypes.data)
-            kept.append((step, words))
+        with _preparing:
+            if not self._words[STATE]:  # another thread may have done it, and reads the words of its steps
+                self._prepare()
+
+    def _prepare(self) -> None:
+        steps = [self.row.step(self, operand) if self.wants(operand) else None for operand in range(self.arity)]
+        joint = self.row.joint(self) if self.row.joint and self.wants(0) and self.wants(1) else None
+        kept: list[tuple[Step, np.ndarray]] = []
+        for operand, step in enumerate(steps):
+            if step is not None:
+                words = self._words_of(step, self.layouts[operand])
+                if joint is None:
+                    words[KERNEL] = step.kernel()
+                self._words[STEPS + operand] = words.ctypes.data
+                kept.append((step, words))
+        if joint is not None:
+            words = self._words_of(joint, self.layouts[0])
+            words[KERNEL] = joint.kernel()
+            self._words[JOINT] = words.ctypes.data
+            kept.append((joint, words))
+        elements, self._words[GRAIN] = _for_runs([step for step in steps if step is not None])
+        if elements:
+            for step, words in kept:
+                if step.parts is not None:
+                    parts, finish, nbytes = step.parts
+                    words[PARTS_KERNEL:SOURCES] = parts(), finish(), buffer_class(nbytes)
+        self._words[ELEMENTS] = elements
         self._steps = kept
-        self._words[ELEMENTS], self._words[GRAIN] = elements, _ = _for_runs([step for step, _ in kept])
-        for step, words in kept:
-            if elements and step.parts is not None:
-                parts, finish, nbytes = step.parts
-                words[PARTS_KERNEL : SOURCES] = parts(), finish(), buffer_class(nbytes)
-        self._words[STEPS:] = addresses
-        self.python_operands = tuple(python_operands)
-        self._words[STATE] = READY | PYTHON if python_operands else READY
+        self.python_operands = tuple(n for n, step in enumerate(steps) if step is None and self.wants(n))
+        self._words[STATE] = READY | PYTHON if self.python_operands else READY
+
+    def complete(self) -> None:
+        """Compile the kernels of single operands, which are needed where a joint step cannot run."""
+        for step, words in self._steps:
+            words[KERNEL] = step.kernel()
+
+    def _words_of(self, step: Step, layout: Layout) -> np.ndarray:
+        words = np.zeros(SOURCES + len(step.sources), dtype=np.int64)
+        words[DIMS] = step.dims.ctypes.data
+        words[TARGET_CLASS], words[TARGET_BYTES] = buffer_class(layout.nbytes), layout.nbytes
+        words[PARTIAL], words[OFFSET] = step.partial, step.offset
+        if step.total is not None:
+            kernel, dims = step.total
+            words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
+            words[BETWEEN_CLASS] = buffer_class(step.between)
+        words[SPECIAL] = bool(words[PARTIAL:BETWEEN_CLASS].any() or step.dims[0])
+        words[N_SOURCES] = len(step.sources)
+        words[SOURCES:] = [value << 2 | place for place, value in step.sources]
+        return words
 
     def forget_steps(self) -> None:
         """Have them made again when a sweep next meets the plan."""
@@ -221,34 +255,21 @@ def _for_runs(steps: Sequence[Step]) -> tuple[int, int]:
     grain = math.lcm(*(step.grain for step in steps))
     divided = all(step.elements == elements and (step.total is None or step.parts is not None) for step in steps)
     # A row that is longer than a block would be cut.
-    if not divided or not _runs.block or elements < 2 * _runs.block or grain > MAX_BLOCK:
+    if not divided or not large.division.block or elements < 2 * large.division.block or grain > large.MAX_BLOCK:
         return 0, 0
     return elements, grain
 
 
-class _Runs:
-    """Elements of a block; 4096 of them, of 4 or 5 arrays, fit into the second level of the cache."""
-
-    block = int(os.environ.get("TAPEGRAD_BLOCK") or 4096)
+# Every entry's handle holds its plan, so a plan that a sweep meets is here.
+plans_by_address: Final[weakref.WeakValueDictionary[int, Plan]] = weakref.WeakValueDictionary()
 
 
-_runs = _Runs()
-
-
-def block_size() -> int:
-    """Return how many elements of large arrays a sweep goes over at a time; 0: all."""
-    return _runs.block
-
-
-def set_block_size(elements: int) -> None:
-    """Set how many elements of large arrays a sweep goes over at a time, 0 for all; no sweep may be under way."""
-    _runs.block = min(elements, MAX_BLOCK)
+def _forget_steps() -> None:
     for plan in list(plans_by_address.values()):
         plan.forget_steps()
 
 
-# Every entry's handle holds its plan, so a plan that a sweep meets is here.
-plans_by_address: Final[weakref.WeakValueDictionary[int, Plan]] = weakref.WeakValueDictionary()
+large.on_new_block.append(_forget_steps)
 
 # From the bytes of a buffer to its class: the number of the free list that it goes to in a sweep's arena.
 size_classes: Final[dict[int, int]] = {}

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.intrinsics import call, get, put, stack
+from tapegrad.large import MAX_BLOCK
 from tapegrad.native import DATA, ITEMS, integer, new_integer, release_gil, take_gil
 from tapegrad.plan import (
     ARITY,
@@ -21,8 +22,8 @@ from tapegrad.plan import (
     ELEMENTS,
     FINISH_KERNEL,
     GRAIN,
+    JOINT,
     KERNEL,
-    MAX_BLOCK,
     N_SOURCES,
     PARTS_CLASS,
     PARTS_KERNEL,
@@ -33,23 +34,26 @@ from tapegrad.plan import (
     STEPS,
     SUM_DIMS,
     SUM_KERNEL,
-    TARGET_CLASS,
     TERMS,
 )
-from tapegrad.steps import allocate, find_sources, give_back
+from tapegrad.steps import allocate, buffer_at, find_sources, give_back
 from tapegrad.tape import HANDLE, PLAN, STOP
 from tapegrad.workspace import (
     BLOCK,
     BORROWED,
     CAPTURED,
     CTS_AT,
+    DONE,
     EDGES_AT,
     FLAG_BITS,
     GRADS_AT,
+    INCOMPLETE,
     LOCALS,
     LOCALS_AT,
+    MEMORY,
     N_ORDER,
     ORDER_AT,
+    PROBLEM,
     RECORD_WORDS,
     RECORDS,
     RECORDS_AT,
@@ -114,12 +118,20 @@ def extent(state: int, position: int) -> int:
     return end
 
 
-def allocate_targets(state: int, position: int) -> int:
-    """Make memory for what outlives the run: cotangents of other entries, and parts of sums; 0 if there is none.
+def is_joint(plan: int, edge: int, cts: int) -> int:
+    """Whether the step for both operands at once can run."""
+    if get(plan, JOINT) == 0 or get(edge, 0) < 0 or get(edge, 1) < 0:
+        return 0
+    return 1 if get(cts, get(edge, 0)) != UNWANTED and get(cts, get(edge, 1)) != UNWANTED else 0
 
-    Called again, it goes on. Parts stand where the gradients of leaves stood, which the sweep took over long ago.
+
+def allocate_targets(state: int, position: int) -> int:
+    """Make memory for what outlives the run: cotangents of other entries, and parts of sums. Called again, it goes on.
+
+    Parts stand where the gradients of leaves stood, which the sweep took over long ago.
     """
     order, slots, cts, uses = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT), get(state, USES_AT)
+    parts_at = get(state, GRADS_AT)
     for turn in range(2):
         sums = 0
         for place in range(position, get(state, RUN_END)):
@@ -127,56 +139,87 @@ def allocate_targets(state: int, position: int) -> int:
                 continue
             plan = get(get(slots, get(order, place)), PLAN)
             edge = get(state, EDGES_AT) + 8 * get(get(state, STARTS_AT), place)
+            joint = is_joint(plan, edge, cts)
             for operand in range(get(plan, ARITY)):
                 touched, step = get(edge, operand), get(plan, STEPS + operand)
                 if touched < 0 or step == 0 or get(cts, touched) == UNWANTED:
                     continue
                 if turn == 0:
-                    if get(cts, touched) & ~FLAG_BITS == 0 and get(uses, touched) != -1 - position:
-                        fresh = allocate(state, get(step, TARGET_CLASS))
-                        if fresh == 0:
-                            return 0
-                        put(cts, touched, get(cts, touched) | fresh)
+                    if joint == 0 and get(step, KERNEL) == 0:
+                        put(state, PROBLEM, plan)
+                        return INCOMPLETE
+                    if get(uses, touched) != -1 - position and buffer_at(state, step, cts + 8 * touched) == 0:
+                        return MEMORY
                 elif get(step, SUM_KERNEL) != 0:
                     parts = allocate(state, get(step, PARTS_CLASS))
                     if parts == 0:
-                        while sums > 0:
-                            sums -= 1
-                            give_back(state, get(get(state, GRADS_AT), 2 * sums), get(get(state, GRADS_AT), 2 * sums + 1))
-                        return 0
-                    put(get(state, GRADS_AT), 2 * sums, get(step, PARTS_CLASS))
-                    put(get(state, GRADS_AT), 2 * sums + 1, parts)
+                        for back in range(sums):
+                            give_back(state, get(parts_at, 2 * back), get(parts_at, 2 * back + 1))
+                        return MEMORY
+                    put(parts_at, 2 * sums, get(step, PARTS_CLASS))
+                    put(parts_at, 2 * sums + 1, parts)
                     sums += 1
-    return 1
+    return DONE
 
 
-def write_record(state: int, record: int, step: int, args: int, ct: int, target: int) -> int:
-    """Write the record of a step's kernel; return 1."""
-    count = get(step, N_SOURCES) + 1
-    dims = get(step, DIMS)
+def write_argument(argument: int, address: int, step: int, row_step: int, local: int) -> None:
+    """Write an argument of a record."""
+    put(argument, A_ADDRESS, address)
+    put(argument, A_STEP, step)
+    put(argument, A_ROW_STEP, row_step)
+    put(argument, A_LOCAL, local)
+
+
+def write_record(record: int, step: int, args: int, ct: int, target: int, second: int) -> None:
+    """Write the record of a step's kernel, whose sources stand in `args`; `second` is a joint step's other target."""
+    sources, dims = get(step, N_SOURCES), get(step, DIMS)
+    count = sources + (2 if second != 0 else 1)
     row = get(dims, 1) if get(dims, 0) == 1 else 0
-    put(args, count - 1, target & ~FLAG_BITS)
     put(record, R_KERNEL, get(step, KERNEL))
     put(record, R_COUNT, count)
     put(record, R_ROW, row)
     put(record, R_SUM, 0)
     for place in range(count):
-        argument = record + 8 * (R_ARGS + A_WORDS * place)
-        flags = target if place == count - 1 else (ct if get(step, SOURCES + place) & 3 == CT else 0)
-        put(argument, A_ADDRESS, get(args, place))
-        put(argument, A_STEP, get(dims, 2 + place))
-        put(argument, A_ROW_STEP, get(dims, 3 + count + place) if row != 0 else 0)
-        put(argument, A_LOCAL, flags & LOCAL)
-    return 1
+        address, local = get(args, place), 0
+        if place >= sources:
+            own = target if place == sources else second
+            address, local = own & ~FLAG_BITS, own & LOCAL
+        elif get(step, SOURCES + place) & 3 == CT:
+            local = ct & LOCAL
+        row_step = get(dims, 3 + count + place) if row != 0 else 0
+        write_argument(record + 8 * (R_ARGS + A_WORDS * place), address, get(dims, 2 + place), row_step, local)
+
+
+def write_sum(state: int, record: int, step: int, target: int, number: int) -> None:
+    """Write the record that adds up a block as parts; `number` counts the sums of the run."""
+    sum_dims, parts_at = get(step, SUM_DIMS), get(state, GRADS_AT)
+    put(record, R_KERNEL, get(step, PARTS_KERNEL))
+    put(record, R_FINISH, get(step, FINISH_KERNEL))
+    put(record, R_SUM, get(sum_dims, 3))
+    put(record, R_GROUPS, (get(sum_dims, 2) + TERMS - 1) // TERMS)
+    put(record, R_CLASS, get(parts_at, 2 * number))
+    put(record, R_PARTS, get(parts_at, 2 * number + 1))
+    put(record, R_TARGET, target & ~FLAG_BITS)
+    put(record, R_ADDS, target & WRITTEN)
+
+
+def target_at(state: int, position: int, touched: int, free: int, n_free: int) -> int:
+    """Return an operand's cotangent with its flags; of an entry of the run itself, memory for one block."""
+    target = get(get(state, CTS_AT), touched)
+    if target & ~FLAG_BITS == 0 and get(get(state, USES_AT), touched) == -1 - position:
+        target = get(state, RUN_SLOT) * get(free, n_free - 1) | LOCAL
+        put(get(state, CTS_AT), touched, target)
+    return target
 
 
 def prepare(state: int, position: int) -> int:
-    """Write the records of a run; 0 if memory is needed first."""
-    if allocate_targets(state, position) == 0:
-        return 0
-    order, slots, cts, uses = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT), get(state, USES_AT)
+    """Write the records of a run; returns DONE, or MEMORY or INCOMPLETE if that is needed first."""
+    status = allocate_targets(state, position)
+    if status != DONE:
+        return status
+    order, slots, cts = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT)
     args = stack(256)
-    # Numbers of free memories for one block; those that come first are used again first.
+    # Numbers of free memories for one block, the next one last; 0 is for what is summed at once.
     free = stack(512)
     for place in range(LOCALS):
         put(free, place, LOCALS - place)
@@ -191,40 +234,42 @@ def prepare(state: int, position: int) -> int:
         slot = get(slots, number)
         plan, items = get(slot, PLAN), get(get(slot, HANDLE), ITEMS)
         edge = get(state, EDGES_AT) + 8 * get(get(state, STARTS_AT), place)
+        joint = is_joint(plan, edge, cts)
+        first = 0
         for operand in range(get(plan, ARITY)):
             touched, step = get(edge, operand), get(plan, STEPS + operand)
             if touched < 0 or step == 0 or get(cts, touched) == UNWANTED:
                 continue
-            target = get(cts, touched)
-            if target & ~FLAG_BITS == 0 and get(uses, touched) == -1 - position:
+            is_new = get(cts, touched) & ~FLAG_BITS == 0
+            target = target_at(state, position, touched, free, n_free)
+            if is_new:
                 n_free -= 1
-                target = get(state, RUN_SLOT) * get(free, n_free) | LOCAL
+            put(cts, touched, target | WRITTEN)
+            if joint != 0 and operand == 0:
+                first = target
+                continue
             record = get(state, RECORDS_AT) + 8 * RECORD_WORDS * count
+            count += 1
+            if joint != 0:
+                find_sources(get(plan, JOINT), args, ct & ~FLAG_BITS, items)
+                write_record(record, get(plan, JOINT), args, ct, first, target)
+                put(record, R_ADDS, (first & WRITTEN) + 2 * (target & WRITTEN))
+                continue
             find_sources(step, args, ct & ~FLAG_BITS, items)
             if get(step, SUM_KERNEL) == 0:
-                count += write_record(state, record, step, args, ct, target)
+                write_record(record, step, args, ct, target, 0)
                 put(record, R_ADDS, target & WRITTEN)
             else:
-                count += write_record(state, record, step, args, ct, LOCAL)  # memory 0 is for what is summed at once
+                write_record(record, step, args, ct, LOCAL, 0)
                 put(record, R_ADDS, 0)
-                record += 8 * RECORD_WORDS
-                sum_dims, grads = get(step, SUM_DIMS), get(state, GRADS_AT)
-                put(record, R_KERNEL, get(step, PARTS_KERNEL))
-                put(record, R_FINISH, get(step, FINISH_KERNEL))
-                put(record, R_SUM, get(sum_dims, 3))
-                put(record, R_GROUPS, (get(sum_dims, 2) + TERMS - 1) // TERMS)
-                put(record, R_CLASS, get(grads, 2 * sums))
-                put(record, R_PARTS, get(grads, 2 * sums + 1))
-                put(record, R_TARGET, target & ~FLAG_BITS)
-                put(record, R_ADDS, target & WRITTEN)
+                write_sum(state, record + 8 * RECORD_WORDS, step, target, sums)
                 sums += 1
                 count += 1
-            put(cts, touched, target | WRITTEN)
         if ct & LOCAL:
             put(free, n_free, (ct & ~FLAG_BITS) // get(state, RUN_SLOT))
             n_free += 1
     put(state, RUN_RECORDS, count)
-    return 1
+    return DONE
 
 
 def run_block(state: int, first: int, n: int, local: int, args: int, dims: int) -> None:

@@ -11,18 +11,20 @@ from tapegrad.plan import (
     CT,
     DIMS,
     INLINE,
+    JOINT,
     KERNEL,
     N_SOURCES,
     OFFSET,
     PARTIAL,
     SOURCES,
     SPECIAL,
+    STEPS,
     SUM_DIMS,
     SUM_KERNEL,
     TARGET_BYTES,
     TARGET_CLASS,
 )
-from tapegrad.workspace import CLASSES_AT, END_FREE, FLAG_BITS, NEED, NEXT_FREE, WRITTEN
+from tapegrad.workspace import CLASSES_AT, END_FREE, FLAG_BITS, NEED, NEXT_FREE, UNWANTED, WRITTEN
 
 
 def allocate(state: int, size_class: int) -> int:
@@ -94,7 +96,10 @@ def find_sources(step: int, args: int, ct: int, items: int) -> int:
 
 
 def run_special(state: int, step: int, args: int, count: int, buffer: int, accumulate: int) -> int:
-    """Run a step that sums over what was broadcast, or writes to a part; 0 if memory is needed first."""
+    """Run a step with outer dimensions, or that sums over what was broadcast, or that writes to a part.
+
+    Returns 0 if memory is needed first.
+    """
     summing = get(step, SUM_KERNEL)
     between = 0
     if summing != 0:
@@ -121,8 +126,8 @@ def run_special(state: int, step: int, args: int, count: int, buffer: int, accum
     return 1
 
 
-def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: int) -> int:
-    """Bring a cotangent to the one operand whose own stands at `target_at`; 0 if memory is needed first."""
+def buffer_at(state: int, step: int, target_at: int) -> int:
+    """Return an operand's cotangent with its flags, after giving it a buffer; 0 if memory is needed first."""
     target = get(target_at, 0)
     if target & ~FLAG_BITS == 0:
         fresh = allocate(state, get(step, TARGET_CLASS))
@@ -130,6 +135,14 @@ def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: i
             return 0
         target |= fresh
         put(target_at, 0, target)
+    return target
+
+
+def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: int) -> int:
+    """Bring a cotangent to the one operand whose own stands at `target_at`; 0 if memory is needed first."""
+    target = buffer_at(state, step, target_at)
+    if target == 0:
+        return 0
     buffer, accumulate = target & ~FLAG_BITS, target & WRITTEN
     count = find_sources(step, args, ct, items)
     if get(step, SPECIAL) != 0:
@@ -137,6 +150,29 @@ def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: i
             return 0
     else:
         put(args, count, buffer)
-        iterate(get(step, KERNEL), args, count + 1, get(step, DIMS), accumulate)
+        call(get(step, KERNEL), args, get(step, DIMS), accumulate)
     put(target_at, 0, target | WRITTEN)
+    return 1
+
+
+def run_joint(state: int, items: int, plan: int, ct: int, cts: int, edge: int, args: int) -> int:
+    """Bring a cotangent to both operands at once; 0 if that cannot be, -1 if memory is needed first."""
+    first, second = get(edge, 0), get(edge, 1)
+    if first < 0 or second < 0:
+        return 0
+    one_at, two_at = cts + 8 * first, cts + 8 * second
+    if get(one_at, 0) == UNWANTED or get(two_at, 0) == UNWANTED:
+        return 0
+    one = buffer_at(state, get(plan, STEPS), one_at)
+    two = buffer_at(state, get(plan, STEPS + 1), two_at)
+    if one == 0 or two == 0:
+        return -1
+    joint = get(plan, JOINT)
+    count = find_sources(joint, args, ct, items)
+    put(args, count, one & ~FLAG_BITS)
+    put(args, count + 1, two & ~FLAG_BITS)
+    adds = 1 if first == second else two & WRITTEN
+    call(get(joint, KERNEL), args, get(joint, DIMS), (one & WRITTEN) + 2 * adds)
+    put(one_at, 0, one | WRITTEN)
+    put(two_at, 0, two | WRITTEN)
     return 1

@@ -50,7 +50,7 @@ class _Compiled(Workspace):
         super().__init__()
         self.find: Callable[[], int] = load(walk.find, self.words)
         self.sweep: Callable[[], int] = load(sweep_loop.sweep, self.words)
-        self.run_range: Callable[[int, int, int], None] = load(runs.run_range, self.words)
+        self.run_range: Callable[[int, int, int], int] = load(runs.run_range, self.words)
 
 
 def _take_workspace() -> _Compiled:
@@ -202,7 +202,10 @@ class Sweep:
             elif status == ws.PARALLEL:
                 # A part of a sum is of so many rows, and no two threads may add to it.
                 unit = TERMS * state[ws.RUN_GRAIN]
-                share(workspace.run_range, state[ws.RUN_ELEMENTS], unit, workspace.threads)
+                assert workspace.division is not None
+                share(workspace.run_range, state[ws.RUN_ELEMENTS], unit, workspace.division.threads)
+            elif status == ws.INCOMPLETE:
+                plans_by_address[state[ws.PROBLEM]].complete()
             else:
                 self._stop(state[ws.POSITION])
 

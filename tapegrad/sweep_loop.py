@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from tapegrad.intrinsics import get, put, stack
 from tapegrad.native import DATA, ITEMS, new_integer, release_gil, take_gil
-from tapegrad.plan import ARITY, ELEMENTS, PYTHON, RESULT_CLASS, STATE, STEPS
+from tapegrad.plan import ARITY, ELEMENTS, JOINT, KERNEL, PYTHON, RESULT_CLASS, STATE, STEPS
 from tapegrad.runs import extent, finish, prepare, run_blocks
-from tapegrad.steps import give_back, run_step
+from tapegrad.steps import give_back, run_joint, run_step
 from tapegrad.tape import HANDLE, PLAN, STOP
 from tapegrad.workspace import (
     BORROWED,
@@ -21,6 +21,7 @@ from tapegrad.workspace import (
     EDGES_AT,
     FLAG_BITS,
     GRADS_AT,
+    INCOMPLETE,
     LEAVES_AT,
     MEMORY,
     N_CLASSES,
@@ -31,13 +32,14 @@ from tapegrad.workspace import (
     ORDER_AT,
     PARALLEL,
     POSITION,
+    PROBLEM,
     RESUMED,
     RUN_ELEMENTS,
     RUN_END,
     RUN_RECORDS,
     RUN_WAITS,
     SEEDS_AT,
-    SHARED_WORK,
+    SHARED_FROM,
     SLOTS_AT,
     STARTED,
     STARTS_AT,
@@ -62,22 +64,23 @@ def start(state: int) -> None:
         if array != 0:
             value = get(array & ~FLAG_BITS, DATA) | (array & FLAG_BITS)
         put(cts, get(leaves, 2 * leaf), value)
+    put(state, RUN_WAITS, 0)
     put(state, STARTED, 1)
 
 
-def pause(state: int, position: int, operand: int, resumed: int, status: int) -> int:
-    """Note where to go on, and return the status."""
+def pause(state: int, status: int, position: int, operand: int) -> int:
+    """Remember where to go on, at an entry whose hooks have run."""
     put(state, POSITION, position)
     put(state, OPERAND, operand)
-    put(state, RESUMED, resumed)
+    put(state, RESUMED, position)
     return status
 
 
 def go_back(state: int) -> int:
     """Go over the found entries and bring each cotangent to the operands'.
 
-    Returns DONE, or STOPPED at an entry that needs Python, or MEMORY, or PARALLEL when a run is ready for several
-    threads; called again, it goes on where it was.
+    Returns DONE, or STOPPED at an entry that needs Python, or MEMORY, or INCOMPLETE at a plan that lacks kernels, or
+    PARALLEL when a run is ready for several threads. Called again, it goes on where it was.
     """
     if get(state, STARTED) == 0:
         start(state)
@@ -99,13 +102,16 @@ def go_back(state: int) -> int:
         plan = get(slot, PLAN)
         ct = get(cts, number)
         if (get(slot, STOP) or get(plan, STATE) & PYTHON or ct & CAPTURED) and get(state, RESUMED) != position:
-            return pause(state, position, 0, get(state, RESUMED), STOPPED)
+            put(state, POSITION, position)
+            put(state, OPERAND, 0)
+            return STOPPED
         if get(plan, ELEMENTS) != 0 and first == 0 and extent(state, position) > position:
-            if prepare(state, position) == 0:
-                return pause(state, position, 0, position, MEMORY)
-            if get(state, RUN_ELEMENTS) * get(state, RUN_RECORDS) >= get(state, SHARED_WORK):
+            status = prepare(state, position)
+            if status != DONE:
+                return pause(state, status, position, 0)
+            if get(state, RUN_ELEMENTS) * get(state, RUN_RECORDS) >= get(state, SHARED_FROM):
                 put(state, RUN_WAITS, 1)
-                return pause(state, position, 0, position, PARALLEL)
+                return pause(state, PARALLEL, position, 0)
             run_blocks(state, 0, get(state, RUN_ELEMENTS), 0)
             finish(state, position)
             position = get(state, RUN_END)
@@ -113,7 +119,13 @@ def go_back(state: int) -> int:
         if ct & WRITTEN:
             edge = edges + 8 * get(starts, position)
             items = get(get(slot, HANDLE), ITEMS)
-            for operand in range(first, get(plan, ARITY)):
+            joint = get(plan, JOINT)
+            done = 0
+            if joint != 0 and first == 0:
+                done = run_joint(state, items, plan, ct & ~FLAG_BITS, cts, edge, args)
+            if done < 0:
+                return pause(state, MEMORY, position, 0)
+            for operand in range(first, get(plan, ARITY) if done == 0 else 0):
                 touched = get(edge, operand)
                 step = get(plan, STEPS + operand)
                 if touched < 0 or step == 0:
@@ -121,8 +133,11 @@ def go_back(state: int) -> int:
                 target_at = cts + 8 * touched
                 if get(target_at, 0) == UNWANTED:
                     continue
+                if get(step, KERNEL) == 0:
+                    put(state, PROBLEM, plan)
+                    return pause(state, INCOMPLETE, position, operand)
                 if run_step(state, items, step, ct & ~FLAG_BITS, target_at, args) == 0:
-                    return pause(state, position, operand, position, MEMORY)
+                    return pause(state, MEMORY, position, operand)
             if ct & (BORROWED | CAPTURED) == 0:
                 give_back(state, get(plan, RESULT_CLASS), ct & ~FLAG_BITS)
         first = 0

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Final
 
-__all__ = ["get_num_threads", "set_num_threads"]
-
 Work = Callable[[int, int, int], object]
 
 # Elements times steps of a run from which on two threads gain: waking one and waiting for it takes 30 µs, a step 0.4 ns
@@ -100,64 +98,6 @@ def _renew() -> None:
 if hasattr(os, "register_at_fork"):
     # The threads do not exist in the child.
     os.register_at_fork(after_in_child=_renew)
-
-
-def _at_start() -> int:
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-_count = _at_start()
-
-
-def get_num_threads() -> int:
-    """Return how many threads one operation or one backward pass may use.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.get_num_threads() >= 1
-    True
-    """
-    return _count
-
-
-def set_num_threads(threads: int) -> None:
-    """Set how many threads one operation or one backward pass may use on large arrays.
-
-    At first it is what ``OMP_NUM_THREADS`` says, or the number of cores that the process may use. The number of
-    threads of BLAS is its own affair. Results do not depend on it.
-
-    Parameters
-    ----------
-    threads : int
-
-    Raises
-    ------
-    TypeError
-        If it is no integer.
-    RuntimeError
-        If it is not positive.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> before = tg.get_num_threads()
-    >>> tg.set_num_threads(2)
-    >>> tg.get_num_threads()
-    2
-    >>> tg.set_num_threads(before)
-    """
-    global _count
-    if not isinstance(threads, int) or isinstance(threads, bool):
-        raise TypeError(f"set_num_threads expects an int, but got {type(threads).__name__}")
-    if threads < 1:
-        raise RuntimeError(f"set_num_threads expects a positive integer, not {threads}")
-    _count = threads
 
 
 def share(work: Work, elements: int, unit: int, threads: int) -> None:

@@ -11,8 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad import threads
-from tapegrad.plan import MAX_BLOCK, block_size, size_classes
+from tapegrad import large
+from tapegrad.plan import size_classes
+from tapegrad.threads import SHARED_WORK
 
 # Words of a workspace. First what Python sets for `find` and for `sweep`, in one go each.
 N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE = range(5)
@@ -24,28 +25,27 @@ CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
 NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, INPUTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
 EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
 # Runs (`tapegrad.runs`): elements of a block as they were asked for, and from how many times steps on a run is for several
-# threads;
-# then the run at hand: whether it waits for them, its elements, those of a block, where it ends, its records, and the bytes
-# of memory for one block.
-BLOCK, SHARED_WORK, RUN_WAITS, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS = range(38, 45)
-RUN_SLOT, RUN_GRAIN, RECORDS_AT, LOCALS_AT = range(45, 49)
+# threads; then the run at hand: whether it waits for them, its elements, those of a block, where it ends, its records, the
+# bytes of memory for one block, and of how many elements a part must be a multiple.
+BLOCK, SHARED_FROM, RUN_WAITS, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS, RUN_SLOT, RUN_GRAIN = range(38, 47)
+RECORDS_AT, LOCALS_AT = range(47, 49)
 WORKSPACE_WORDS: Final = 49
 
 # Statuses.
 OK, GROW, FREED, MISSING, CHANGED, DISORDER = range(6)
-DONE, STOPPED, MEMORY, PARALLEL = range(4)
+DONE, STOPPED, MEMORY, INCOMPLETE, PARALLEL = range(5)
 
 # Flags of a cotangent's address.  Borrowed memory is a leaf's gradient or a seed: it is not given back to the arena.
 WRITTEN, BORROWED, CAPTURED, FLAG_BITS = 1, 2, 4, 7
 UNWANTED: Final = -8
 
-# Of a run: the most entries, each of which has memory for one block, of so many elements of 16 bytes at most; the most
-# records, and their words.
+# Of a run: the most entries, each of which has memory for one block, of elements of 16 bytes; the most records, and their
+# words.
 LOCALS: Final = 16
 SLOT_PAD: Final = 192  # so that blocks do not all fall on the same places in the cache
-THREAD_BYTES: Final = (LOCALS + 1) * (16 * MAX_BLOCK + SLOT_PAD)
+THREAD_BYTES: Final = (LOCALS + 1) * (16 * large.MAX_BLOCK + SLOT_PAD)
 RECORDS: Final = 64
-RECORD_WORDS: Final = 40
+RECORD_WORDS: Final = 48
 
 _FIRST_CAPACITY: Final = 1024
 _FIRST_CHUNK: Final = 1 << 20
@@ -63,8 +63,8 @@ class Workspace:
         self.fresh = (0, 0)  # where the newest chunk begins and ends
         self.classes = np.zeros(0, dtype=np.int64)
         self.records = np.zeros(RECORDS * RECORD_WORDS, dtype=np.int64)
-        self.locals = np.zeros(0, dtype=np.uint8)
         self.state[RECORDS_AT] = self.records.ctypes.data
+        self.division: large.Division | None = None
         self.resize(_FIRST_CAPACITY)
 
     def resize(self, capacity: int) -> None:
@@ -84,16 +84,18 @@ class Workspace:
             sizes = list(size_classes)  # other threads may add to it
             self.classes = np.array([word for size in sizes for word in (0, size)], dtype=np.int64)
             self.state[CLASSES_AT] = self.classes.ctypes.data
+        if self.division is not large.division:
+            self.divide(large.division)
         del self.chunks[:-1]
-        self.state[RUN_WAITS], self.state[BLOCK] = 0, block_size()
-        self.threads = threads.get_num_threads()
-        self.state[SHARED_WORK] = threads.SHARED_WORK if self.threads > 1 else 1 << 62
-        wanted = self.threads * THREAD_BYTES
-        if len(self.locals) != wanted:
-            self.locals = np.empty(wanted, dtype=np.uint8)
-            self.state[LOCALS_AT] = self.locals.ctypes.data
         # STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES
         _pack_sweep(self.state, 8 * STARTED, 0, 0, 0, -1, *self.fresh, len(self.classes) // 2)
+
+    def divide(self, division: large.Division) -> None:
+        """Make memory for the blocks of each thread."""
+        self.locals = np.empty(division.threads * THREAD_BYTES, dtype=np.uint8)
+        self.state[LOCALS_AT], self.state[BLOCK] = self.locals.ctypes.data, division.block
+        self.state[SHARED_FROM] = SHARED_WORK if division.threads > 1 else 1 << 62
+        self.division = division
 
     def add_chunk(self) -> None:
         """Give the arena more memory: twice what it has."""

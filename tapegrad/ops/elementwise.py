@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors, modes
-from tapegrad.kernels import elementwise_step
+from tapegrad.kernels import elementwise_step, joint_step
 from tapegrad.layout import FLOAT
 from tapegrad.ops.promotion import forward_for
 from tapegrad.ops.record import as_operand, constant, new_plan
@@ -154,6 +154,7 @@ def binary(
         vjp=vjp,
         family="binary",
         step=elementwise_step,
+        joint=joint_step,
         node=node,
         real_only=real_only,
         oracle=oracle,
@@ -265,7 +266,7 @@ def _connected(row: Row, promoted: tuple[int, ...] | None = None) -> Plans:
             plans.offer(tuple(seen), plan)
         return compiled.finish(plan, out, *tensors)
 
-    plans.connect(len(names), record_new)
+    plans.connect(row.name, len(names), record_new)
     return plans
 
 

@@ -148,7 +148,7 @@ def _record_new(input: Any, other: Any) -> Tensor:
     return compiled.finish(plan, out, x, y)
 
 
-_matmul.plans.connect(2, _record_new)
+_matmul.plans.connect("matmul", 2, _record_new)
 _publish(matmul, _matmul, matmul.__doc__ or "")
 
 

@@ -12,6 +12,7 @@ from tapegrad.ops import casts, filled, inplace, logic, protocol
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.row import rows, xp
+from tapegrad.recording import Plans
 from tapegrad.tensor import Tensor
 
 Binary = Callable[[Any, Any], Tensor]
@@ -94,6 +95,9 @@ def install() -> None:
     """Give Tensor its operators and methods."""
     for name, function in OPERATORS.items():
         setattr(Tensor, name, function)
+        plans = getattr(getattr(function, "row", None), "plans", None)
+        if isinstance(plans, Plans) and hasattr(plans, "call"):
+            plans.operators.append(name)
     for name, row in rows.items():
         if row.family in ("unary", "binary"):
             setattr(Tensor, name, getattr(xp, name))

@@ -105,6 +105,8 @@ class Row:
         Whether the row is linear in each of its two operands.
     real_only : bool
         Whether the function has no meaning for complex numbers.
+    joint : callable, optional
+        ``plan -> Step`` that serves both operands at once, or None where there is none.
     prepare_forward : callable, optional
         From the operands' layouts to the function that computes the forward for them; default `forward` itself.
     """
@@ -124,6 +126,7 @@ class Row:
     errors: Sequence[ErrorSample] = ()
     bilinear: bool = False
     real_only: bool = False
+    joint: Callable[[Plan], Step | None] | None = None
     prepare_forward: Callable[[tuple[Layout, ...]], Callable[..., Any]] | None = None
     plans: Plans = field(init=False, default_factory=Plans, repr=False, compare=False)
     variadic: bool = field(init=False)
