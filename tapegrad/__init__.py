@@ -31,12 +31,14 @@ from tapegrad.dtypes import (
 from tapegrad.dtypes import (
     int as int,
 )
+from tapegrad.large import get_num_threads, set_num_threads
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.ops import *  # all operations are public; mypy does not follow __all__ to the files of rows
 from tapegrad.ops.arithmetic import *
 from tapegrad.ops.complex import *
 from tapegrad.ops.methods import install
 from tapegrad.ops.transcendental import *
+from tapegrad.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.printing import set_printoptions
 from tapegrad.tensor import Tensor
 
@@ -46,6 +48,8 @@ __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
+    # memory and threads
+    "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
     # namespaces
     "nn", "optim",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`

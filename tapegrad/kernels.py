@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,16 @@ import numpy as np
 
 from tapegrad import cache, vmath
 from tapegrad.layout import Layout, contiguous_strides
-from tapegrad.loops import STRIDED, joint_loop, loop, sum_kernel
+from tapegrad.loops import STRIDED, joint_loop, loop
 from tapegrad.ops.row import rule_parameters
-from tapegrad.plan import CT, Step
+from tapegrad.plan import CT, TERMS, Step
+from tapegrad.sums import finish_kernel, parts_kernel, sum_kernel
 
 if TYPE_CHECKING:
     from tapegrad.plan import Plan
 
 BIND = {"xp": vmath}
+MAX_SOURCES = 6  # of a step in a run
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -96,7 +99,16 @@ def loop_step(
         dims.extend(own[dim] for own in steps)
 
     address = functools.partial(_loop_address, name, rule, types, casts, pattern)
-    return Step(address, np.array(dims, dtype=np.int64), [source for source, _, _ in operands], **kwargs)
+    sources = [source for source, _, _ in operands]
+    # In a run (`tapegrad.runs`) the target and a cotangent may be memory for a part of the elements, one after the other.
+    # A cotangent that is spread has fewer, and is in other memory.
+    in_order = [own[-1] == size and (outer == 0 or own[0] == size * lengths[-1])
+                for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
+    divides = outer <= 1 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
+    for (kind, _), right, own in zip(sources, in_order, steps, strict=False):
+        divides &= kind != CT or right or 0 in own
+    elements = math.prod(lengths) if divides else 0
+    return Step(address, np.array(dims, dtype=np.int64), sources, elements=elements, **kwargs)
 
 
 @functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
@@ -117,7 +129,8 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
     operands, casts = _sources(plan, rule_parameters(rule))
     extra: dict[str, Any] = {}
     if own.size != result.size:
-        extra = {"total": sum_step(shape, own.shape, dtype), "between": result.size * dtype.itemsize}
+        total = sum_step(shape, own.shape, dtype)
+        extra = {"total": total, "between": result.size * dtype.itemsize, "parts": _parts(total[1], dtype)}
     target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
     name = f"{plan.name}-{plan.row.operands[operand]}"
     return loop_step(name, rule, shape, operands, target, casts=casts, **extra)
@@ -139,7 +152,7 @@ def joint_step(plan: Plan) -> Step | None:
         return None
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
     address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts))
-    return Step(address, np.array([0, lengths[0]]), [source for source, _, _ in operands])
+    return Step(address, np.array([0, lengths[0], *inner]), [source for source, _, _ in operands])
 
 
 @functools.cache
@@ -202,9 +215,31 @@ def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tu
     dims = [len(lengths), outer, n, inner, *lengths]
     for pair in reversed(steps):
         dims.extend(pair)
-    wide = "complex128" if dtype.kind == "c" else "float64"
+    return functools.partial(_sum_address, dtype.name, _wide(dtype)), np.array(dims, dtype=np.int64)
 
-    return functools.partial(_sum_address, dtype.name, wide), np.array(dims, dtype=np.int64)
+
+def _wide(dtype: np.dtype) -> str:
+    """Return the dtype that elements of a dtype are added up in."""
+    return "complex128" if dtype.kind == "c" else "float64"
+
+
+@functools.cache
+def _parts_address(dtype: str, wide: str) -> int:
+    return cache.address_of(f"parts-{dtype}", parts_kernel(dtype, wide))
+
+
+@functools.cache
+def _finish_address(dtype: str, wide: str) -> int:
+    return cache.address_of(f"finish-{dtype}", finish_kernel(dtype, wide))
+
+
+def _parts(dims: np.ndarray, dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
+    """Return what `Step.parts` is for a sum of these dims; None unless it sums the first of two dimensions."""
+    if dims[0] != 0 or dims[1] != 1:
+        return None
+    n, inner, wide = int(dims[2]), int(dims[3]), _wide(dtype)
+    getters = [functools.partial(address, dtype.name, wide) for address in (_parts_address, _finish_address)]
+    return getters[0], getters[1], -(-n // TERMS) * inner * np.dtype(wide).itemsize
 
 
 def identity_step(

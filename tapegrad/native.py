@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import modes
+from tapegrad import modes, pool
 from tapegrad.cache import address_of
 from tapegrad.intrinsics import external
 from tapegrad.layout import FLOAT, INTEGER, OBJECT_HEADER, Layout
@@ -29,7 +29,7 @@ NEXT_PAGE, IS_GRAD_ENABLED, EMPTY, DISABLED_AT = range(11, 15)
 # ... and the words at which objects keep what.
 DATA_OF, LAYOUT_OF, HANDLE_OF, GRAD_OF, PAGE_OF, FREE_OF, ADDRESS_OF_PLAN = range(15, 22)
 SLOT_OF_LEAF, TENSOR_OF_LEAF, HOOKS_OF_LEAF, POST_HOOKS_OF_LEAF = range(22, 26)
-PLAIN_OF, SHAPE_OF, DTYPE_OF, CONTIGUOUS_OF, INLINE_OF, SHARED_WORDS = range(26, 32)
+PLAIN_OF, SHAPE_OF, DTYPE_OF, CONTIGUOUS_OF, INLINE_OF, NBYTES_OF, EMPTY_LARGE, SHARED_WORDS = range(26, 34)
 
 # Words of any object, and of arrays, lists and bytes.
 REFERENCES, TYPE = 0, 1
@@ -94,7 +94,7 @@ def _word_of(kind: type, name: str) -> int:
 _objects: Final = {
     TENSOR: Tensor, FLOAT_TYPE: float, INT_TYPE: int, LIST_TYPE: list, ARRAY_TYPE: np.ndarray, NONE: None,
     FALSE: False, TRUE: True, FLOAT_LAYOUT: FLOAT, INT_LAYOUT: INTEGER, RECORDER: recorder, NEXT_PAGE: recorder.turn,
-    IS_GRAD_ENABLED: modes.is_grad_enabled, EMPTY: np.empty,
+    IS_GRAD_ENABLED: modes.is_grad_enabled, EMPTY: np.empty, EMPTY_LARGE: pool.empty,
 }  # fmt: skip
 _slots: Final[dict[int, tuple[type, str]]] = {
     DATA_OF: (Tensor, "_data"), LAYOUT_OF: (Tensor, "_layout"), HANDLE_OF: (Tensor, "_handle"),
@@ -102,7 +102,7 @@ _slots: Final[dict[int, tuple[type, str]]] = {
     ADDRESS_OF_PLAN: (Plan, "address"), SLOT_OF_LEAF: (Leaf, "slot"), TENSOR_OF_LEAF: (Leaf, "tensor"),
     HOOKS_OF_LEAF: (Leaf, "hooks"), POST_HOOKS_OF_LEAF: (Leaf, "post_hooks"), PLAIN_OF: (Layout, "plain"),
     SHAPE_OF: (Layout, "shape"), DTYPE_OF: (Layout, "dtype"), CONTIGUOUS_OF: (Layout, "contiguous"),
-    INLINE_OF: (Layout, "inline"),
+    INLINE_OF: (Layout, "inline"), NBYTES_OF: (Layout, "nbytes"),
 }  # fmt: skip
 
 

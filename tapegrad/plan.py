@@ -7,16 +7,20 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
     plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON, PENDING
                  4 the function that computes the forward   5 layout of the result   6 residuals: a bit for each operand
                  and one for the result   7 a bit for each operand that wants a gradient
-                 8 address of the step for both operands at once, or 0   9... address of each step
+                 8 address of the step for both operands at once, or 0
+                 9 the elements that every step goes over, 0 if they differ or the plan is none for runs (`tapegrad.runs`)
+                 10 of how many elements a block must be a multiple   11... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
                  3 whether there are outer dimensions or one of 5 to 9 is not 0
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
-                 10 number of sources   11... each source: where it is found (2 bits), and there
+                 10 number of sources   11 kernels that sum a block as parts, 12 and the parts; 13 size class of the parts
+                 14... each source: where it is found (2 bits), and there
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import weakref
@@ -26,21 +30,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tapegrad import large
+from tapegrad.forwards import for_large
 from tapegrad.layout import Layout
 from tapegrad.tape import FIRST_OPERAND
 
 if TYPE_CHECKING:
     from tapegrad.ops.row import Row
 
-ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT, STEPS = range(10)
+ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT = range(9)
+ELEMENTS, GRAIN, STEPS = range(9, 12)
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 KERNEL, DIMS, TARGET_CLASS, SPECIAL, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
-SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES, SOURCES = 7, 8, 9, 10, 11
+SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES = 7, 8, 9, 10
+PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES = 11, 12, 13, 14
 
 # Where a source of a kernel is found: the cotangent (plus bytes), a residual (position in the handle) that is an array
 # or a scalar object, or a constant's address.
 CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
 Source = tuple[int, int]
+
+TERMS: Final = 128  # of a part of a sum, which sums in blocks never cut
 
 
 _preparing = threading.RLock()
@@ -76,8 +86,13 @@ class Step:
         The kernel that undoes broadcasting, and its dims.
     between : int
         Bytes of the buffer between the two.
+    parts : tuple of callable, callable and int, optional
+        In place of `total`, where that can be done: kernels that sum a block as parts, and the parts; their bytes.
     keep : tuple
         Objects whose addresses stand in the sources.
+    elements : int
+        How many the kernel goes over, if it may do so in parts: a loop over one or two dimensions, with a contiguous
+        target and, for a cotangent of so many elements, a contiguous cotangent; else 0.
     """
 
     kernel: Callable[[], int]
@@ -88,6 +103,15 @@ class Step:
     total: tuple[Callable[[], int], np.ndarray] | None = None
     between: int = 0
     keep: tuple[Any, ...] = ()
+    elements: int = 0
+    parts: tuple[Callable[[], int], Callable[[], int], int] | None = None
+
+    @property
+    def grain(self) -> int:
+        """Of how many elements a part of them must be a multiple: of rows, and of the terms of a sum's parts."""
+        row = int(self.dims[1]) if self.dims[0] == 1 else 1
+        inner = int(self.total[1][3]) if self.total is not None else 1
+        return math.lcm(row, inner if inner > 1 else TERMS if self.total is not None else 1)
 
 
 class Plan:
@@ -128,7 +152,8 @@ class Plan:
         extra: tuple[str, ...] = (),
     ) -> None:
         layouts = row.differentiable_in(layouts)
-        self.row, self.layouts, self.attrs, self.forward = row, layouts, attrs, forward
+        self.row, self.layouts, self.attrs = row, layouts, attrs
+        self.forward = for_large(forward, layouts, result)
         self.name = row.name
         self.arity = len(layouts)
         self.records = result.floating and any(layout.requires_grad for layout in layouts)
@@ -138,8 +163,8 @@ class Plan:
         self._words = np.zeros(STEPS + self.arity, dtype=np.int64)
         wanted = sum(1 << number for number in range(min(self.arity, 62)) if self.records and self.wants(number))
         self._words[:STEPS] = (
-            self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(forward), id(self.result),
-            0 if row.variadic else self.save, wanted or self.records, 0,
+            self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
+            0 if row.variadic else self.save, wanted or self.records, 0, 0, 0,
         )  # fmt: skip
         self.address = self._words.ctypes.data
         self._steps: list[tuple[Step, np.ndarray]] = []
@@ -189,6 +214,13 @@ class Plan:
             words[KERNEL] = joint.kernel()
             self._words[JOINT] = words.ctypes.data
             kept.append((joint, words))
+        elements, self._words[GRAIN] = _for_runs([step for step in steps if step is not None])
+        if elements:
+            for step, words in kept:
+                if step.parts is not None:
+                    parts, finish, nbytes = step.parts
+                    words[PARTS_KERNEL:SOURCES] = parts(), finish(), buffer_class(nbytes)
+        self._words[ELEMENTS] = elements
         self._steps = kept
         self.python_operands = tuple(n for n, step in enumerate(steps) if step is None and self.wants(n))
         self._words[STATE] = READY | PYTHON if self.python_operands else READY
@@ -212,9 +244,32 @@ class Plan:
         words[SOURCES:] = [value << 2 | place for place, value in step.sources]
         return words
 
+    def forget_steps(self) -> None:
+        """Have them made again when a sweep next meets the plan."""
+        self._words[STATE] = 0
+
+
+def _for_runs(steps: Sequence[Step]) -> tuple[int, int]:
+    """Return of how many elements all steps are, and of how many a block must be a multiple; 0 if it is not for runs."""
+    elements = steps[0].elements if steps else 0
+    grain = math.lcm(*(step.grain for step in steps))
+    divided = all(step.elements == elements and (step.total is None or step.parts is not None) for step in steps)
+    # A row that is longer than a block would be cut.
+    if not divided or not large.division.block or elements < 2 * large.division.block or grain > large.MAX_BLOCK:
+        return 0, 0
+    return elements, grain
+
 
 # Every entry's handle holds its plan, so a plan that a sweep meets is here.
 plans_by_address: Final[weakref.WeakValueDictionary[int, Plan]] = weakref.WeakValueDictionary()
+
+
+def _forget_steps() -> None:
+    for plan in list(plans_by_address.values()):
+        plan.forget_steps()
+
+
+large.on_new_block.append(_forget_steps)
 
 # From the bytes of a buffer to its class: the number of the free list that it goes to in a sweep's arena.
 size_classes: Final[dict[int, int]] = {}

@@ -14,14 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors, sweep_loop, walk, writes
+from tapegrad import errors, runs, sweep_loop, walk, writes
 from tapegrad import workspace as ws
 from tapegrad.hooks import empty, handle_hooks
 from tapegrad.layout import Layout
 from tapegrad.modes import no_grad
 from tapegrad.native import load
 from tapegrad.ops.rules import cotangent_of_operand
-from tapegrad.plan import plans_by_address
+from tapegrad.plan import TERMS, plans_by_address
 from tapegrad.tape import (
     FLAGS,
     HANDLE,
@@ -37,6 +37,7 @@ from tapegrad.tape import (
     write_word,
 )
 from tapegrad.tensor import Tensor, from_array
+from tapegrad.threads import share
 from tapegrad.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
 
 _pack_find: Final = struct.Struct("5q").pack_into
@@ -49,6 +50,7 @@ class _Compiled(Workspace):
         super().__init__()
         self.find: Callable[[], int] = load(walk.find, self.words)
         self.sweep: Callable[[], int] = load(sweep_loop.sweep, self.words)
+        self.run_range: Callable[[int, int, int], int] = load(runs.run_range, self.words)
 
 
 def _take_workspace() -> _Compiled:
@@ -197,6 +199,11 @@ class Sweep:
                 break
             if status == ws.MEMORY:
                 workspace.add_chunk()
+            elif status == ws.PARALLEL:
+                # A part of a sum is of so many rows, and no two threads may add to it.
+                unit = TERMS * state[ws.RUN_GRAIN]
+                assert workspace.division is not None
+                share(workspace.run_range, state[ws.RUN_ELEMENTS], unit, workspace.division.threads)
             elif status == ws.INCOMPLETE:
                 plans_by_address[state[ws.PROBLEM]].complete()
             else:

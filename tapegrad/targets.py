@@ -17,10 +17,12 @@ from tapegrad.native import (
     DATA_OF,
     DTYPE_OF,
     EMPTY,
+    EMPTY_LARGE,
     GRAD_OF,
     HANDLE_OF,
     HOOKS_OF_LEAF,
     LAYOUT_OF,
+    NBYTES_OF,
     NONE,
     PLAIN_OF,
     POST_HOOKS_OF_LEAF,
@@ -32,11 +34,13 @@ from tapegrad.native import (
     TYPE,
     append,
     drop,
+    integer,
     new_integer,
     new_object,
     take,
     vectorcall,
 )
+from tapegrad.pool import THRESHOLD
 from tapegrad.tape import HANDLE
 from tapegrad.workspace import BORROWED, FLAG_BITS, GRADS_AT, LEAVES_AT, N_LEAVES, WRITTEN
 
@@ -70,7 +74,8 @@ def new_gradient(known: int, layout: int) -> int:
     arguments = stack(16)
     put(arguments, 0, get(layout, get(known, SHAPE_OF)))
     put(arguments, 1, get(layout, get(known, DTYPE_OF)))
-    array = vectorcall(get(known, EMPTY), arguments, 2, 0)
+    large = integer(get(layout, get(known, NBYTES_OF))) >= THRESHOLD
+    array = vectorcall(get(known, EMPTY_LARGE if large else EMPTY), arguments, 2, 0)
     if array == 0:
         return 0
     value = new_object(get(known, TENSOR), 0)

@@ -11,7 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from tapegrad import large
 from tapegrad.plan import size_classes
+from tapegrad.threads import SHARED_WORK
 
 # Words of a workspace. First what Python sets for `find` and for `sweep`, in one go each.
 N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE = range(5)
@@ -22,15 +24,28 @@ CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
 # The arrays of the workspace, and their lengths.
 NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, INPUTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
 EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
-WORKSPACE_WORDS: Final = 40
+# Runs (`tapegrad.runs`): elements of a block as they were asked for, and from how many times steps on a run is for several
+# threads; then the run at hand: whether it waits for them, its elements, those of a block, where it ends, its records, the
+# bytes of memory for one block, and of how many elements a part must be a multiple.
+BLOCK, SHARED_FROM, RUN_WAITS, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS, RUN_SLOT, RUN_GRAIN = range(38, 47)
+RECORDS_AT, LOCALS_AT = range(47, 49)
+WORKSPACE_WORDS: Final = 49
 
 # Statuses.
 OK, GROW, FREED, MISSING, CHANGED, DISORDER = range(6)
-DONE, STOPPED, MEMORY, INCOMPLETE = range(4)
+DONE, STOPPED, MEMORY, INCOMPLETE, PARALLEL = range(5)
 
 # Flags of a cotangent's address.  Borrowed memory is a leaf's gradient or a seed: it is not given back to the arena.
 WRITTEN, BORROWED, CAPTURED, FLAG_BITS = 1, 2, 4, 7
 UNWANTED: Final = -8
+
+# Of a run: the most entries, each of which has memory for one block, of elements of 16 bytes; the most records, and their
+# words.
+LOCALS: Final = 16
+SLOT_PAD: Final = 192  # so that blocks do not all fall on the same places in the cache
+THREAD_BYTES: Final = (LOCALS + 1) * (16 * large.MAX_BLOCK + SLOT_PAD)
+RECORDS: Final = 64
+RECORD_WORDS: Final = 48
 
 _FIRST_CAPACITY: Final = 1024
 _FIRST_CHUNK: Final = 1 << 20
@@ -47,6 +62,9 @@ class Workspace:
         self.chunks: list[np.ndarray] = []
         self.fresh = (0, 0)  # where the newest chunk begins and ends
         self.classes = np.zeros(0, dtype=np.int64)
+        self.records = np.zeros(RECORDS * RECORD_WORDS, dtype=np.int64)
+        self.state[RECORDS_AT] = self.records.ctypes.data
+        self.division: large.Division | None = None
         self.resize(_FIRST_CAPACITY)
 
     def resize(self, capacity: int) -> None:
@@ -66,9 +84,18 @@ class Workspace:
             sizes = list(size_classes)  # other threads may add to it
             self.classes = np.array([word for size in sizes for word in (0, size)], dtype=np.int64)
             self.state[CLASSES_AT] = self.classes.ctypes.data
+        if self.division is not large.division:
+            self.divide(large.division)
         del self.chunks[:-1]
         # STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES
         _pack_sweep(self.state, 8 * STARTED, 0, 0, 0, -1, *self.fresh, len(self.classes) // 2)
+
+    def divide(self, division: large.Division) -> None:
+        """Make memory for the blocks of each thread."""
+        self.locals = np.empty(division.threads * THREAD_BYTES, dtype=np.uint8)
+        self.state[LOCALS_AT], self.state[BLOCK] = self.locals.ctypes.data, division.block
+        self.state[SHARED_FROM] = SHARED_WORK if division.threads > 1 else 1 << 62
+        self.division = division
 
     def add_chunk(self) -> None:
         """Give the arena more memory: twice what it has."""
@@ -90,4 +117,6 @@ class Workspace:
 
 def is_aligned(array: np.ndarray) -> bool:
     """Whether the low bits of an array's address are 0: the walk keeps flags there."""
-    return array.base is None or (array.dtype.alignment >= 8 and array.flags.aligned)
+    if array.base is None or (array.dtype.alignment >= 8 and array.flags.aligned):
+        return True
+    return array.ctypes.data % 8 == 0  # of float32 in the pool's memory

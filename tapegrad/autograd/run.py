@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad import targets, writes
+from tapegrad import pool, targets, writes
 from tapegrad.autograd.roots import seed_array
 from tapegrad.hooks import run_table
 from tapegrad.modes import set_grad_enabled
@@ -130,7 +130,7 @@ class Run:
             wanted = tensor is not None and slot_of(tensor._handle) == slots[number] and self._wants(tensor)
             array = None
             if tensor is not None and wanted:
-                array = np.empty(tensor._layout.shape, tensor._layout.dtype)
+                array = pool.empty(tensor._layout.shape, tensor._layout.dtype)
                 fresh.append((tensor, array))
             sweep.set_target(number, array)
 

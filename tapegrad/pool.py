@@ -1,0 +1,178 @@
+"""The memory pool: large buffers of results and gradients, used again instead of given back to the system.
+
+New memory costs more than arithmetic: a page fault takes longer than computing the 512 numbers of the page, so 8
+results of 256 KB in fresh memory take 20 times as long as in memory that was used before. A buffer comes back
+exactly when the last array over it dies, views included. The pool never holds more than its limit, nor more than
+the program itself once had in use; beyond that, arrays own their memory as usual.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["empty_cache", "memory_allocated", "memory_reserved", "set_cache_limit"]
+
+# The allocator gives smaller buffers again without the system: lending one would cost (1.5 µs) and gain nothing.
+THRESHOLD: Final = 1 << 17
+_ALIGNMENT: Final = 64
+_PAGE: Final = 4096
+_DEFAULT_LIMIT: Final = 1 << 29
+
+
+class _Return(weakref.ref[Any]):
+    """Notes the death of what holds a buffer in C. In a ``__del__`` Python handles signals, and a Ctrl-C is lost."""
+
+    __slots__ = ("memory",)
+    memory: np.ndarray
+
+
+# Of arrays over a buffer, NumPy keeps the base alive: an object of ctypes, which is no array, so that the base of a
+# view of a view is followed up to it and no further. Callbacks append to `_dead`; nothing else happens in them.
+_lent: dict[int, _Return] = {}
+_dead: list[_Return] = []
+_idle: OrderedDict[int, list[np.ndarray]] = OrderedDict()  # by size; the size that was used last stands last
+_sizes = {"lent": 0, "idle": 0, "peak": 0, "limit": _DEFAULT_LIMIT}
+_lock = threading.RLock()  # a collection in the middle may run a finalizer that computes
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # The thread that held the lock does not exist in the child.
+    os.register_at_fork(after_in_child=_renew_lock)
+if os.environ.get("TAPEGRAD_POOL") == "0":
+    _sizes["limit"] = 0
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return a C-contiguous array of any content; its memory begins at a cache line if it is large."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < THRESHOLD or nbytes > _sizes["limit"]:
+        return np.empty(shape, dtype)
+    size = -(-nbytes // _PAGE) * _PAGE
+    with _lock:
+        _collect()
+        known = _idle.get(size)
+        if known:
+            memory = known.pop()
+            _sizes["idle"] -= size
+            _idle.move_to_end(size)
+        else:
+            wanted = _sizes["lent"] + size
+            if wanted > _sizes["limit"]:
+                return np.empty(shape, dtype)
+            _sizes["peak"] = max(_sizes["peak"], wanted)
+            _shrink(min(_sizes["limit"], _sizes["peak"]) - wanted)
+            memory = np.empty(size + _ALIGNMENT, np.uint8)
+        _sizes["lent"] += size
+        first = memory.ctypes.data
+        holder: Any = (ctypes.c_char * size).from_address(-(-first // _ALIGNMENT) * _ALIGNMENT)
+        note = _Return(holder, _dead.append)
+        note.memory = memory
+        _lent[id(note)] = note
+    return np.ndarray(shape, dtype, holder)
+
+
+def _collect() -> None:
+    """Take back the buffers whose arrays have died."""
+    while _dead:
+        note = _dead.pop()
+        del _lent[id(note)]
+        size = note.memory.nbytes - _ALIGNMENT
+        _sizes["lent"] -= size
+        _sizes["idle"] += size
+        _idle.setdefault(size, []).append(note.memory)
+        _idle.move_to_end(size)
+
+
+def _shrink(room: int) -> None:
+    """Free idle buffers until no more than this many bytes are idle, the sizes first that were not used for long."""
+    while _sizes["idle"] > max(room, 0):
+        size = next(iter(_idle))
+        if _idle[size]:
+            _idle[size].pop()
+            _sizes["idle"] -= size
+        else:
+            del _idle[size]
+
+
+def empty_cache() -> None:
+    """Give the memory that no array uses back to the system.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.empty_cache()
+    >>> tg.memory_reserved() == tg.memory_allocated()
+    True
+    """
+    with _lock:
+        _collect()
+        _idle.clear()
+        _sizes["lent"] = _sizes["peak"] = sum(note.memory.nbytes - _ALIGNMENT for note in _lent.values())
+        _sizes["idle"] = 0
+
+
+def set_cache_limit(limit: int) -> None:
+    """Set how many bytes the pool of large buffers may hold, those in use included; 0 turns it off.
+
+    Parameters
+    ----------
+    limit : int
+        At first 512 MB, or 0 where the environment has ``TAPEGRAD_POOL=0``. Arrays beyond the limit own their memory.
+
+    Raises
+    ------
+    ValueError
+        If it is negative.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.set_cache_limit(2**29)
+    """
+    if limit < 0:
+        raise ValueError(f"set_cache_limit() takes a number of bytes that is not negative, not {limit}; 0 is no pool")
+    with _lock:
+        _sizes["limit"] = int(limit)
+        _collect()
+        _shrink(limit - _sizes["lent"])
+
+
+def memory_allocated() -> int:
+    """Return the bytes of the pool's memory that arrays use now.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.memory_allocated() <= tg.memory_reserved()
+    True
+    """
+    with _lock:
+        _collect()
+        return _sizes["lent"]
+
+
+def memory_reserved() -> int:
+    """Return the bytes that the pool of large buffers holds: those that arrays use, and those kept for later.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.memory_reserved() >= 0
+    True
+    """
+    with _lock:
+        _collect()
+        return _sizes["lent"] + _sizes["idle"]

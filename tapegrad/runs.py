@@ -1,0 +1,354 @@
+"""Compiled: runs of elementwise entries on large arrays, gone through block by block.
+
+A run is a row of entries in the order of the sweep whose steps all go over the same number of elements. Entry after
+entry, each cotangent would travel to memory and back. Block after block, those that begin and end within the run need
+memory for one block only, which stays in the cache. Every element is computed as it would be otherwise, and sums are
+made of the same parts in the same order, so the results are the same bits, whoever computes which block.
+
+`prepare` writes what is to be done for any block as records; `run_blocks` does it for some, in any thread.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tapegrad.intrinsics import call, get, put, stack
+from tapegrad.large import MAX_BLOCK
+from tapegrad.native import DATA, ITEMS, integer, new_integer, release_gil, take_gil
+from tapegrad.plan import (
+    ARITY,
+    CT,
+    DIMS,
+    ELEMENTS,
+    FINISH_KERNEL,
+    GRAIN,
+    JOINT,
+    KERNEL,
+    N_SOURCES,
+    PARTS_CLASS,
+    PARTS_KERNEL,
+    PYTHON,
+    RESULT_CLASS,
+    SOURCES,
+    STATE,
+    STEPS,
+    SUM_DIMS,
+    SUM_KERNEL,
+    TERMS,
+)
+from tapegrad.steps import allocate, buffer_at, find_sources, give_back
+from tapegrad.tape import HANDLE, PLAN, STOP
+from tapegrad.workspace import (
+    BLOCK,
+    BORROWED,
+    CAPTURED,
+    CTS_AT,
+    DONE,
+    EDGES_AT,
+    FLAG_BITS,
+    GRADS_AT,
+    INCOMPLETE,
+    LOCALS,
+    LOCALS_AT,
+    MEMORY,
+    N_ORDER,
+    ORDER_AT,
+    PROBLEM,
+    RECORD_WORDS,
+    RECORDS,
+    RECORDS_AT,
+    RUN_BLOCK,
+    RUN_ELEMENTS,
+    RUN_END,
+    RUN_GRAIN,
+    RUN_RECORDS,
+    RUN_SLOT,
+    SLOT_PAD,
+    SLOTS_AT,
+    STARTS_AT,
+    THREAD_BYTES,
+    UNWANTED,
+    USES_AT,
+    WRITTEN,
+)
+
+# Words of a record: what to call, and on what.  A record of a loop over rows says how long a row is; 0: a loop over all
+# elements.  A record of a sum adds up a block as parts; at the end they are added to the target.
+R_KERNEL, R_COUNT, R_ADDS, R_ROW, R_SUM, R_FINISH, R_PARTS, R_TARGET, R_GROUPS, R_CLASS, R_ARGS = range(11)
+# Words of an argument: address, bytes to the next element and to the next row, whether it is memory for one block.
+A_ADDRESS, A_STEP, A_ROW_STEP, A_LOCAL, A_WORDS = range(5)
+# Where a cotangent is memory for one block, in place of the flag that has no meaning within a run.
+LOCAL: Final = CAPTURED
+
+
+def common_multiple(a: int, b: int) -> int:
+    """Return the least common multiple of two positive numbers."""
+    x, y = a, b
+    while y != 0:
+        x, y = y, x % y
+    return a // x * b
+
+
+def extent(state: int, position: int) -> int:
+    """Return where the run ends that begins at this place in the order; its entries bear its mark in their uses."""
+    order, slots, cts, uses = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT), get(state, USES_AT)
+    n = get(get(get(slots, get(order, position)), PLAN), ELEMENTS)
+    end, grain, entries, records = position, 1, 0, 0
+    while end < get(state, N_ORDER):
+        number = get(order, end)
+        if number >= 0:
+            slot = get(slots, number)
+            plan = get(slot, PLAN)
+            if get(slot, STOP) or get(plan, STATE) & PYTHON or get(cts, number) & CAPTURED:
+                break
+            both = common_multiple(grain, max(get(plan, GRAIN), 1))
+            entries += 1
+            records += 2 * get(plan, ARITY)
+            if get(plan, ELEMENTS) != n or both > MAX_BLOCK or entries > LOCALS or records > RECORDS:
+                break
+            grain = both
+            put(uses, number, -1 - position)
+        end += 1
+    put(state, RUN_ELEMENTS, n)
+    put(state, RUN_END, end)
+    block = grain * max(min(get(state, BLOCK), MAX_BLOCK) // grain, 1)
+    put(state, RUN_BLOCK, block)
+    put(state, RUN_SLOT, 16 * block + SLOT_PAD)
+    put(state, RUN_GRAIN, grain)
+    return end
+
+
+def is_joint(plan: int, edge: int, cts: int) -> int:
+    """Whether the step for both operands at once can run."""
+    if get(plan, JOINT) == 0 or get(edge, 0) < 0 or get(edge, 1) < 0:
+        return 0
+    return 1 if get(cts, get(edge, 0)) != UNWANTED and get(cts, get(edge, 1)) != UNWANTED else 0
+
+
+def allocate_targets(state: int, position: int) -> int:
+    """Make memory for what outlives the run: cotangents of other entries, and parts of sums. Called again, it goes on.
+
+    Parts stand where the gradients of leaves stood, which the sweep took over long ago.
+    """
+    order, slots, cts, uses = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT), get(state, USES_AT)
+    parts_at = get(state, GRADS_AT)
+    for turn in range(2):
+        sums = 0
+        for place in range(position, get(state, RUN_END)):
+            if get(order, place) < 0:
+                continue
+            plan = get(get(slots, get(order, place)), PLAN)
+            edge = get(state, EDGES_AT) + 8 * get(get(state, STARTS_AT), place)
+            joint = is_joint(plan, edge, cts)
+            for operand in range(get(plan, ARITY)):
+                touched, step = get(edge, operand), get(plan, STEPS + operand)
+                if touched < 0 or step == 0 or get(cts, touched) == UNWANTED:
+                    continue
+                if turn == 0:
+                    if joint == 0 and get(step, KERNEL) == 0:
+                        put(state, PROBLEM, plan)
+                        return INCOMPLETE
+                    if get(uses, touched) != -1 - position and buffer_at(state, step, cts + 8 * touched) == 0:
+                        return MEMORY
+                elif get(step, SUM_KERNEL) != 0:
+                    parts = allocate(state, get(step, PARTS_CLASS))
+                    if parts == 0:
+                        for back in range(sums):
+                            give_back(state, get(parts_at, 2 * back), get(parts_at, 2 * back + 1))
+                        return MEMORY
+                    put(parts_at, 2 * sums, get(step, PARTS_CLASS))
+                    put(parts_at, 2 * sums + 1, parts)
+                    sums += 1
+    return DONE
+
+
+def write_argument(argument: int, address: int, step: int, row_step: int, local: int) -> None:
+    """Write an argument of a record."""
+    put(argument, A_ADDRESS, address)
+    put(argument, A_STEP, step)
+    put(argument, A_ROW_STEP, row_step)
+    put(argument, A_LOCAL, local)
+
+
+def write_record(record: int, step: int, args: int, ct: int, target: int, second: int) -> None:
+    """Write the record of a step's kernel, whose sources stand in `args`; `second` is a joint step's other target."""
+    sources, dims = get(step, N_SOURCES), get(step, DIMS)
+    count = sources + (2 if second != 0 else 1)
+    row = get(dims, 1) if get(dims, 0) == 1 else 0
+    put(record, R_KERNEL, get(step, KERNEL))
+    put(record, R_COUNT, count)
+    put(record, R_ROW, row)
+    put(record, R_SUM, 0)
+    for place in range(count):
+        address, local = get(args, place), 0
+        if place >= sources:
+            own = target if place == sources else second
+            address, local = own & ~FLAG_BITS, own & LOCAL
+        elif get(step, SOURCES + place) & 3 == CT:
+            local = ct & LOCAL
+        row_step = get(dims, 3 + count + place) if row != 0 else 0
+        write_argument(record + 8 * (R_ARGS + A_WORDS * place), address, get(dims, 2 + place), row_step, local)
+
+
+def write_sum(state: int, record: int, step: int, target: int, number: int) -> None:
+    """Write the record that adds up a block as parts; `number` counts the sums of the run."""
+    sum_dims, parts_at = get(step, SUM_DIMS), get(state, GRADS_AT)
+    put(record, R_KERNEL, get(step, PARTS_KERNEL))
+    put(record, R_FINISH, get(step, FINISH_KERNEL))
+    put(record, R_SUM, get(sum_dims, 3))
+    put(record, R_GROUPS, (get(sum_dims, 2) + TERMS - 1) // TERMS)
+    put(record, R_CLASS, get(parts_at, 2 * number))
+    put(record, R_PARTS, get(parts_at, 2 * number + 1))
+    put(record, R_TARGET, target & ~FLAG_BITS)
+    put(record, R_ADDS, target & WRITTEN)
+
+
+def target_at(state: int, position: int, touched: int, free: int, n_free: int) -> int:
+    """Return an operand's cotangent with its flags; of an entry of the run itself, memory for one block."""
+    target = get(get(state, CTS_AT), touched)
+    if target & ~FLAG_BITS == 0 and get(get(state, USES_AT), touched) == -1 - position:
+        target = get(state, RUN_SLOT) * get(free, n_free - 1) | LOCAL
+        put(get(state, CTS_AT), touched, target)
+    return target
+
+
+def prepare(state: int, position: int) -> int:
+    """Write the records of a run; returns DONE, or MEMORY or INCOMPLETE if that is needed first."""
+    status = allocate_targets(state, position)
+    if status != DONE:
+        return status
+    order, slots, cts = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT)
+    args = stack(256)
+    # Numbers of free memories for one block, the next one last; 0 is for what is summed at once.
+    free = stack(512)
+    for place in range(LOCALS):
+        put(free, place, LOCALS - place)
+    n_free, sums, count = LOCALS, 0, 0
+    for place in range(position, get(state, RUN_END)):
+        number = get(order, place)
+        if number < 0:
+            continue
+        ct = get(cts, number)
+        if ct & WRITTEN == 0:
+            continue
+        slot = get(slots, number)
+        plan, items = get(slot, PLAN), get(get(slot, HANDLE), ITEMS)
+        edge = get(state, EDGES_AT) + 8 * get(get(state, STARTS_AT), place)
+        joint = is_joint(plan, edge, cts)
+        first = 0
+        for operand in range(get(plan, ARITY)):
+            touched, step = get(edge, operand), get(plan, STEPS + operand)
+            if touched < 0 or step == 0 or get(cts, touched) == UNWANTED:
+                continue
+            is_new = get(cts, touched) & ~FLAG_BITS == 0
+            target = target_at(state, position, touched, free, n_free)
+            if is_new:
+                n_free -= 1
+            put(cts, touched, target | WRITTEN)
+            if joint != 0 and operand == 0:
+                first = target
+                continue
+            record = get(state, RECORDS_AT) + 8 * RECORD_WORDS * count
+            count += 1
+            if joint != 0:
+                find_sources(get(plan, JOINT), args, ct & ~FLAG_BITS, items)
+                write_record(record, get(plan, JOINT), args, ct, first, target)
+                put(record, R_ADDS, (first & WRITTEN) + 2 * (target & WRITTEN))
+                continue
+            find_sources(step, args, ct & ~FLAG_BITS, items)
+            if get(step, SUM_KERNEL) == 0:
+                write_record(record, step, args, ct, target, 0)
+                put(record, R_ADDS, target & WRITTEN)
+            else:
+                write_record(record, step, args, ct, LOCAL, 0)
+                put(record, R_ADDS, 0)
+                write_sum(state, record + 8 * RECORD_WORDS, step, target, sums)
+                sums += 1
+                count += 1
+        if ct & LOCAL:
+            put(free, n_free, (ct & ~FLAG_BITS) // get(state, RUN_SLOT))
+            n_free += 1
+    put(state, RUN_RECORDS, count)
+    return DONE
+
+
+def run_block(state: int, first: int, n: int, local: int, args: int, dims: int) -> None:
+    """Do what the records say for the elements from `first` on; `local` is this thread's memory for blocks."""
+    record = get(state, RECORDS_AT)
+    for _ in range(get(state, RUN_RECORDS)):
+        kernel, adds = get(record, R_KERNEL), get(record, R_ADDS)
+        inner = get(record, R_SUM)
+        if inner != 0:
+            put(args, 0, local)
+            put(args, 1, get(record, R_PARTS))
+            put(dims, 1, first // inner)
+            put(dims, 2, n // inner)
+            put(dims, 3, inner)
+            call(kernel, args, dims, 0)
+        else:
+            count, row = get(record, R_COUNT), get(record, R_ROW)
+            rows, length = 1, n
+            if row != 0:
+                rows, length = n // row, row
+            put(dims, 1, length)
+            for place in range(count):
+                argument = record + 8 * (R_ARGS + A_WORDS * place)
+                step = get(argument, A_STEP)
+                put(dims, 2 + place, step)
+                start = local
+                if get(argument, A_LOCAL) == 0:
+                    start = first // row * get(argument, A_ROW_STEP) if row != 0 else first * step
+                put(args, place, get(argument, A_ADDRESS) + start)
+            for _ in range(rows):
+                call(kernel, args, dims, adds)
+                if rows > 1:
+                    for place in range(count):
+                        argument = record + 8 * (R_ARGS + A_WORDS * place)
+                        put(args, place, get(args, place) + get(argument, A_ROW_STEP))
+        record += 8 * RECORD_WORDS
+
+
+def run_blocks(state: int, first: int, end: int, thread: int) -> None:
+    """Go over the blocks of a range of elements, in memory of the thread with this number."""
+    local = get(state, LOCALS_AT) + thread * THREAD_BYTES
+    args, dims = stack(256), stack(256)
+    put(dims, 0, 0)
+    block = get(state, RUN_BLOCK)
+    while first < end:
+        run_block(state, first, min(block, end - first), local, args, dims)
+        first += block
+
+
+def finish(state: int, position: int) -> None:
+    """Add up the parts of sums, and give back the cotangents that have been used."""
+    args, dims = stack(256), stack(256)
+    record = get(state, RECORDS_AT)
+    for _ in range(get(state, RUN_RECORDS)):
+        if get(record, R_SUM) != 0:
+            put(args, 0, get(record, R_PARTS))
+            put(args, 1, get(record, R_TARGET))
+            put(dims, 1, get(record, R_GROUPS))
+            put(dims, 2, get(record, R_SUM))
+            call(get(record, R_FINISH), args, dims, get(record, R_ADDS))
+            give_back(state, get(record, R_CLASS), get(record, R_PARTS))
+        record += 8 * RECORD_WORDS
+    order, slots, cts = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT)
+    for place in range(position, get(state, RUN_END)):
+        number = get(order, place)
+        if number < 0:
+            continue
+        ct = get(cts, number)
+        if ct & WRITTEN and ct & (BORROWED | LOCAL) == 0:
+            give_back(state, get(get(get(slots, number), PLAN), RESULT_CLASS), ct & ~FLAG_BITS)
+        if ct & LOCAL:
+            put(cts, number, 0)
+
+
+def run_range(self: int, args: int, nargs: int) -> int:
+    """Go over a part of a run, from Python and without the GIL: ``run_range(first, end, thread)``, which returns 0."""
+    state = get(self, DATA)
+    first, end, number = integer(get(args, 0)), integer(get(args, 1)), integer(get(args, 2))
+    thread = release_gil()
+    run_blocks(state, first, end, number)
+    take_gil(thread)
+    return new_integer(0)
