@@ -13,7 +13,7 @@ from tapegrad import cache, vmath
 from tapegrad.layout import Layout, contiguous_strides
 from tapegrad.loops import STRIDED, joint_loop, loop
 from tapegrad.ops.row import rule_parameters
-from tapegrad.plan import CT, TERMS, Step
+from tapegrad.plan import CT, NOTHING, TERMS, Step
 from tapegrad.sums import finish_kernel, parts_kernel, sum_kernel
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
     if own.size != result.size:
         total = sum_step(shape, own.shape, dtype)
         extra = {"total": total, "between": result.size * dtype.itemsize, "parts": _parts(total[1], dtype)}
+        if _is_identity(rule) and dtype == result.dtype:
+            extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
     name = f"{plan.name}-{plan.row.operands[operand]}"
     return loop_step(name, rule, shape, operands, target, casts=casts, **extra)
@@ -180,6 +182,12 @@ def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, in
         promoted = layout.weak or layout.dtype.kind in ("iub" if plan.row.family == "binary" else "iu")
         casts.append((result if promoted else layout).dtype.name)
     return operands, casts
+
+
+def _is_identity(rule: Callable[..., Any]) -> bool:
+    """Whether a rule is ``lambda ct: ct``."""
+    code: Any = getattr(rule, "__code__", None)
+    return rule_parameters(rule) == ("ct",) and code is not None and code.co_code == _identity.__code__.co_code
 
 
 @functools.cache

@@ -50,6 +50,7 @@ PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES = 11, 12, 13, 14
 CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
 Source = tuple[int, int]
 
+NOTHING: Final = -1  # in place of the bytes, and of the size class, of the buffer between a kernel and a sum
 TERMS: Final = 128  # of a part of a sum, which sums in blocks never cut
 
 
@@ -85,7 +86,7 @@ class Step:
     total : tuple of callable and numpy.ndarray, optional
         The kernel that undoes broadcasting, and its dims.
     between : int
-        Bytes of the buffer between the two.
+        Bytes of the buffer between the two, or NOTHING where the cotangent itself is summed.
     parts : tuple of callable, callable and int, optional
         In place of `total`, where that can be done: kernels that sum a block as parts, and the parts; their bytes.
     keep : tuple
@@ -238,7 +239,7 @@ class Plan:
         if step.total is not None:
             kernel, dims = step.total
             words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
-            words[BETWEEN_CLASS] = buffer_class(step.between)
+            words[BETWEEN_CLASS] = NOTHING if step.between == NOTHING else buffer_class(step.between)
         words[SPECIAL] = bool(words[PARTIAL:BETWEEN_CLASS].any() or step.dims[0])
         words[N_SOURCES] = len(step.sources)
         words[SOURCES:] = [value << 2 | place for place, value in step.sources]

@@ -17,6 +17,7 @@ from tapegrad.large import MAX_BLOCK
 from tapegrad.native import DATA, ITEMS, integer, new_integer, release_gil, take_gil
 from tapegrad.plan import (
     ARITY,
+    BETWEEN_CLASS,
     CT,
     DIMS,
     ELEMENTS,
@@ -25,6 +26,7 @@ from tapegrad.plan import (
     JOINT,
     KERNEL,
     N_SOURCES,
+    NOTHING,
     PARTS_CLASS,
     PARTS_KERNEL,
     PYTHON,
@@ -79,8 +81,9 @@ from tapegrad.workspace import (
 R_KERNEL, R_COUNT, R_ADDS, R_ROW, R_SUM, R_FINISH, R_PARTS, R_TARGET, R_GROUPS, R_CLASS, R_ARGS = range(11)
 # Words of an argument: address, bytes to the next element and to the next row, whether it is memory for one block.
 A_ADDRESS, A_STEP, A_ROW_STEP, A_LOCAL, A_WORDS = range(5)
-# Where a cotangent is memory for one block, in place of the flag that has no meaning within a run.
-LOCAL: Final = CAPTURED
+# Of a cotangent's address: it is an offset in the memory for blocks that each thread has.
+LOCAL: Final = 1 << 62
+ADDRESS: Final = ~(FLAG_BITS | LOCAL)
 
 
 def common_multiple(a: int, b: int) -> int:
@@ -185,15 +188,15 @@ def write_record(record: int, step: int, args: int, ct: int, target: int, second
         address, local = get(args, place), 0
         if place >= sources:
             own = target if place == sources else second
-            address, local = own & ~FLAG_BITS, own & LOCAL
+            address, local = own & ADDRESS, own & LOCAL
         elif get(step, SOURCES + place) & 3 == CT:
             local = ct & LOCAL
         row_step = get(dims, 3 + count + place) if row != 0 else 0
         write_argument(record + 8 * (R_ARGS + A_WORDS * place), address, get(dims, 2 + place), row_step, local)
 
 
-def write_sum(state: int, record: int, step: int, target: int, number: int) -> None:
-    """Write the record that adds up a block as parts; `number` counts the sums of the run."""
+def write_sum(state: int, record: int, step: int, ct: int, target: int, number: int) -> None:
+    """Write the record that adds up a block of a cotangent as parts; `number` counts the sums of the run."""
     sum_dims, parts_at = get(step, SUM_DIMS), get(state, GRADS_AT)
     put(record, R_KERNEL, get(step, PARTS_KERNEL))
     put(record, R_FINISH, get(step, FINISH_KERNEL))
@@ -201,14 +204,15 @@ def write_sum(state: int, record: int, step: int, target: int, number: int) -> N
     put(record, R_GROUPS, (get(sum_dims, 2) + TERMS - 1) // TERMS)
     put(record, R_CLASS, get(parts_at, 2 * number))
     put(record, R_PARTS, get(parts_at, 2 * number + 1))
-    put(record, R_TARGET, target & ~FLAG_BITS)
+    put(record, R_TARGET, target & ADDRESS)
     put(record, R_ADDS, target & WRITTEN)
+    write_argument(record + 8 * R_ARGS, ct & ADDRESS, get(get(step, DIMS), 2), 0, ct & LOCAL)
 
 
 def target_at(state: int, position: int, touched: int, free: int, n_free: int) -> int:
     """Return an operand's cotangent with its flags; of an entry of the run itself, memory for one block."""
     target = get(get(state, CTS_AT), touched)
-    if target & ~FLAG_BITS == 0 and get(get(state, USES_AT), touched) == -1 - position:
+    if target & ADDRESS == 0 and get(get(state, USES_AT), touched) == -1 - position:
         target = get(state, RUN_SLOT) * get(free, n_free - 1) | LOCAL
         put(get(state, CTS_AT), touched, target)
     return target
@@ -242,7 +246,7 @@ def prepare(state: int, position: int) -> int:
             touched, step = get(edge, operand), get(plan, STEPS + operand)
             if touched < 0 or step == 0 or get(cts, touched) == UNWANTED:
                 continue
-            is_new = get(cts, touched) & ~FLAG_BITS == 0
+            is_new = get(cts, touched) & ADDRESS == 0
             target = target_at(state, position, touched, free, n_free)
             if is_new:
                 n_free -= 1
@@ -253,22 +257,26 @@ def prepare(state: int, position: int) -> int:
             record = get(state, RECORDS_AT) + 8 * RECORD_WORDS * count
             count += 1
             if joint != 0:
-                find_sources(get(plan, JOINT), args, ct & ~FLAG_BITS, items)
+                find_sources(get(plan, JOINT), args, ct & ADDRESS, items)
                 write_record(record, get(plan, JOINT), args, ct, first, target)
                 put(record, R_ADDS, (first & WRITTEN) + 2 * (target & WRITTEN))
                 continue
-            find_sources(step, args, ct & ~FLAG_BITS, items)
+            find_sources(step, args, ct & ADDRESS, items)
             if get(step, SUM_KERNEL) == 0:
                 write_record(record, step, args, ct, target, 0)
                 put(record, R_ADDS, target & WRITTEN)
             else:
-                write_record(record, step, args, ct, LOCAL, 0)
-                put(record, R_ADDS, 0)
-                write_sum(state, record + 8 * RECORD_WORDS, step, target, sums)
+                summed = ct
+                if get(step, BETWEEN_CLASS) != NOTHING:
+                    summed = LOCAL
+                    write_record(record, step, args, ct, summed, 0)
+                    put(record, R_ADDS, 0)
+                    record += 8 * RECORD_WORDS
+                    count += 1
+                write_sum(state, record, step, summed, target, sums)
                 sums += 1
-                count += 1
         if ct & LOCAL:
-            put(free, n_free, (ct & ~FLAG_BITS) // get(state, RUN_SLOT))
+            put(free, n_free, (ct & ADDRESS) // get(state, RUN_SLOT))
             n_free += 1
     put(state, RUN_RECORDS, count)
     return DONE
@@ -281,7 +289,9 @@ def run_block(state: int, first: int, n: int, local: int, args: int, dims: int) 
         kernel, adds = get(record, R_KERNEL), get(record, R_ADDS)
         inner = get(record, R_SUM)
         if inner != 0:
-            put(args, 0, local)
+            argument = record + 8 * R_ARGS
+            start = local if get(argument, A_LOCAL) != 0 else first * get(argument, A_STEP)
+            put(args, 0, get(argument, A_ADDRESS) + start)
             put(args, 1, get(record, R_PARTS))
             put(dims, 1, first // inner)
             put(dims, 2, n // inner)
@@ -340,9 +350,9 @@ def finish(state: int, position: int) -> None:
         if number < 0:
             continue
         ct = get(cts, number)
-        if ct & WRITTEN and ct & (BORROWED | LOCAL) == 0:
-            give_back(state, get(get(get(slots, number), PLAN), RESULT_CLASS), ct & ~FLAG_BITS)
-        if ct & LOCAL:
+        if ct & WRITTEN and ct & (BORROWED | CAPTURED | LOCAL) == 0:
+            give_back(state, get(get(get(slots, number), PLAN), RESULT_CLASS), ct & ADDRESS)
+        if ct & WRITTEN and ct & LOCAL:
             put(cts, number, 0)
 
 

@@ -14,6 +14,7 @@ from tapegrad.plan import (
     JOINT,
     KERNEL,
     N_SOURCES,
+    NOTHING,
     OFFSET,
     PARTIAL,
     SOURCES,
@@ -100,29 +101,29 @@ def run_special(state: int, step: int, args: int, count: int, buffer: int, accum
 
     Returns 0 if memory is needed first.
     """
-    summing = get(step, SUM_KERNEL)
+    summing, between_class = get(step, SUM_KERNEL), get(step, BETWEEN_CLASS)
     between = 0
-    if summing != 0:
-        between = allocate(state, get(step, BETWEEN_CLASS))
+    if summing != 0 and between_class != NOTHING:
+        between = allocate(state, between_class)
         if between == 0:
             return 0
     zero_first = get(step, PARTIAL) if summing == 0 else get(get(step, SUM_DIMS), 0)
     if accumulate == 0 and zero_first != 0:
         memset(buffer, get(step, TARGET_BYTES))
         accumulate = 1
-    destination = buffer + get(step, OFFSET)
-    adds = accumulate
-    if summing != 0:
-        destination = between
-        adds = 0
-    put(args, count, destination)
-    iterate(get(step, KERNEL), args, count + 1, get(step, DIMS), adds)
-    if summing != 0:
+    if summing == 0:
+        put(args, count, buffer + get(step, OFFSET))
+        iterate(get(step, KERNEL), args, count + 1, get(step, DIMS), accumulate)
+        return 1
+    if between != 0:
+        put(args, count, between)
+        iterate(get(step, KERNEL), args, count + 1, get(step, DIMS), 0)
         put(args, 0, between)
-        put(args, 1, buffer)
-        count = 1
-        iterate(summing, args, count + 1, get(step, SUM_DIMS), accumulate)
-        give_back(state, get(step, BETWEEN_CLASS), between)
+    put(args, 1, buffer)
+    count = 1
+    iterate(summing, args, count + 1, get(step, SUM_DIMS), accumulate)
+    if between != 0:
+        give_back(state, between_class, between)
     return 1
 
 

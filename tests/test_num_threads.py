@@ -1,0 +1,184 @@
+"""The library's own threads: every range once, the same bits for any number, errors, forks, and threads of the user."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import large, threads, workspace
+
+SIZE = 150_000
+
+
+@pytest.fixture(autouse=True)
+def _division():
+    before = large.division
+    yield
+    large.division = before
+
+
+@pytest.fixture
+def _eager(monkeypatch):
+    """Share out whatever is cut into blocks at all."""
+    monkeypatch.setattr(workspace, "SHARED_WORK", 1)
+
+
+def gradients(count):
+    tg.set_num_threads(count)
+    rng = np.random.default_rng(5)
+    x, y = (tg.tensor(rng.random(SIZE) + 0.5, requires_grad=True) for _ in range(2))
+    m = tg.tensor(rng.random((500, 300)), requires_grad=True)
+    s, b = tg.tensor(1.5, requires_grad=True), tg.tensor(rng.random(300), requires_grad=True)
+    z = ((x * y).tanh() * s - x / y).exp() + s * x
+    w = ((m * b + s).sin() * b + m) ** 2
+    (z.sum() + w.mean()).backward()
+    return [leaf.grad.numpy() for leaf in (x, y, m, s, b)] + [z.detach().numpy(), w.detach().numpy()]
+
+
+@pytest.mark.usefixtures("_eager")
+def test_results_do_not_depend_on_the_number_of_threads():
+    one = gradients(1)
+    for count in (2, 3):
+        for own, other in zip(one, gradients(count), strict=True):
+            np.testing.assert_array_equal(own, other)
+
+
+def test_runs_are_shared_out(monkeypatch):
+    monkeypatch.setattr(workspace, "SHARED_WORK", 1)
+    seen = []
+    original = threads.share
+    monkeypatch.setattr("tapegrad.sweep.share", lambda *args: (seen.append(args[1:]), original(*args)))
+    gradients(2)
+    assert seen
+    assert all(elements >= SIZE and count == 2 for elements, _, count in seen)
+    seen.clear()
+    gradients(1)
+    assert not seen
+
+
+def test_every_range_is_worked_on_once():
+    for elements, unit, count in ((1, 1, 1), (1000, 1, 3), (1000, 128, 2), (130, 64, 5), (0, 1, 2)):
+        done, numbers = np.zeros(elements, int), set()
+
+        def work(first, end, number, unit=unit, done=done, numbers=numbers):
+            assert first % unit == 0
+            done[first:end] += 1
+            numbers.add(number)
+
+        threads.share(work, elements, unit, count)
+        assert (done == 1).all()
+        assert numbers <= set(range(count))
+
+
+def test_errors_come_from_whichever_thread():
+    for place in (0, 700):
+
+        def work(first, end, number, place=place):
+            if first <= place < end:
+                raise KeyError(place)
+
+        with pytest.raises(KeyError, match=str(place)):
+            threads.share(work, 1000, 1, 3)
+    done = []
+    threads.share(lambda *given: done.append(given), 100, 1, 3)
+    assert sum(end - first for first, end, _ in done) == 100
+
+
+def test_nobody_works_after_an_error():
+    started, finished, go = [], [], threading.Event()
+
+    def work(first, end, number):
+        if number == 0:
+            go.wait(10)  # until another thread is at work
+            raise KeyboardInterrupt
+        started.append(first)
+        go.set()
+        threading.Event().wait(0.05)
+        finished.append(first)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.share(work, 1000, 1, 2)
+    assert started
+    assert started == finished
+
+
+def test_work_may_share_out_work():
+    total, lock = [], threading.Lock()
+
+    def inner(first, end, number):
+        with lock:
+            total.append(end - first)
+
+    threads.share(lambda first, end, number: threads.share(inner, end - first, 1, 3), 300, 1, 3)
+    assert sum(total) == 300
+
+
+@pytest.mark.usefixtures("_eager")
+def test_many_threads_of_the_user():
+    expected = gradients(1)
+    wrong = []
+
+    def work():
+        for own, other in zip(expected, gradients(2), strict=True):
+            if not np.array_equal(own, other):
+                wrong.append(own)
+
+    users = [threading.Thread(target=work) for _ in range(5)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert not wrong
+
+
+def test_settings_of_the_caller_hold_in_threads():
+    tg.set_num_threads(2)
+    x = tg.zeros(300_000)
+    one = tg.ones(300_000)
+    with np.errstate(divide="ignore"):
+        tg.log(x)
+        assert np.isinf(tg.log(x).numpy()).all()
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        tg.log(x * one)
+
+
+@pytest.mark.usefixtures("_eager")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_process_has_threads_of_its_own():
+    expected = gradients(2)
+    child = os.fork()
+    if child == 0:
+        try:
+            same = all(np.array_equal(*pair) for pair in zip(expected, gradients(2), strict=True))
+            os._exit(0 if same else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_get_and_set():
+    tg.set_num_threads(3)
+    assert tg.get_num_threads() == 3
+    with pytest.raises(RuntimeError, match="positive"):
+        tg.set_num_threads(0)
+    with pytest.raises(TypeError, match="str"):
+        tg.set_num_threads("2")
+    assert tg.get_num_threads() == 3
+
+
+def test_the_environment_says_how_many_at_first():
+    code = (
+        "import numpy as np, tapegrad as tg; print(tg.get_num_threads());"
+        "x = tg.ones(300_000, requires_grad=True); (x.exp() * x).sum().backward(); (x.exp() * x).sum().backward()"
+    )
+    for asked, expected in (("3", 3), ("2,1", 2), ("", len(os.sched_getaffinity(0))), ("x", None)):
+        env = os.environ | {"OMP_NUM_THREADS": asked}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == "", "the process ends without a word while threads wait"
+        assert expected is None or int(done.stdout) == expected

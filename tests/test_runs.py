@@ -1,0 +1,176 @@
+"""Runs on large arrays, block by block: the same bits as one entry after the other, and less memory."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import autograd, large, sweep, workspace
+from tests.checks import by_kernel
+from tests.strategies import Program
+from tests.test_programs import each_program
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _division():
+    before = large.division
+    yield
+    large.set_block_size(before.block)
+    large.division = before
+
+
+def in_blocks(size, work, threads=1):
+    """Return what `work` returns with blocks of this size; without blocks for 0."""
+    large.set_block_size(size)
+    tg.set_num_threads(threads)
+    return work()
+
+
+def assert_same_bits(work, sizes=(4, 8), threads=(1, 2)):
+    expected = in_blocks(0, work)
+    for size in sizes:
+        for count in threads:
+            found = in_blocks(size, work, count)
+            for own, other in zip(expected, found, strict=True):
+                np.testing.assert_array_equal(own, other, err_msg=f"blocks of {size}, {count} threads")
+
+
+@each_program(150)
+def test_programs(program: Program):
+    problem = program.problem()
+    ct = problem.cotangent()
+    before, workspace.SHARED_WORK = workspace.SHARED_WORK, 1
+    try:
+        assert_same_bits(lambda: by_kernel(problem, ct))
+    finally:
+        workspace.SHARED_WORK = before
+
+
+def leaves_of(rng, *shapes, dtype=np.float64):
+    return [tg.tensor(np.asarray(rng.random(shape) + 0.5, dtype=dtype), requires_grad=True) for shape in shapes]
+
+
+def gradients(make, *shapes, dtype=np.float64, passes=1):
+    """Return the gradients of `make` by leaves of these shapes, which several passes add to."""
+    leaves = leaves_of(np.random.default_rng(0), *shapes, dtype=dtype)
+    for _ in range(passes):
+        make(*leaves).backward()
+    return [leaf.grad.numpy() for leaf in leaves]
+
+
+N = 50_001  # the last block is a part of one
+CASES = {
+    "chain": (lambda x, y: ((x * y).tanh() * x - y / x).sum(), (N,), (N,)),
+    "same operand twice": (lambda x: ((x * x) * (x * x) + x).sum(), (N,)),
+    "used by many": (lambda x: (lambda y: (y * x + y.sin() + y * y * x).sum())(x.exp()), (N,)),
+    "number": (lambda x, s: ((x * s - s) / s + x**2).sum(), (N,), ()),
+    "one element": (lambda x, s: (x * s).sum(), (N,), (1, 1)),
+    "rows": (lambda x, s, b: ((x * s + b).sin() * b).mean(), (300, 100), (100,), (1, 100)),
+    "rows of different lengths": (lambda x, s, b: (x * s * b).sum(), (20, 15, 40), (40,), (15, 40)),
+    "columns": (lambda x, s: (x * s).sum(), (300, 100), (300, 1)),
+    "transposed": (lambda x, y: ((x.T * y).exp() * y).sum(), (100, 300), (300, 100)),
+    "sums on the way": (lambda x: ((x * x).sum(dim=1) ** 2).sum() + (x.exp().sum(dim=0) ** 2).sum(), (300, 100)),
+    "views on the way": (lambda x: ((x * x).reshape(100, 300) * 2.0)[1:].sin().sum(), (300, 100)),
+    "long": (lambda x: _many(x).sum(), (N,)),
+    "add": (lambda x, y, s: (x + y + s - y).mean(), (N,), (N,), ()),
+}
+
+
+def _many(x):
+    y = x
+    for _ in range(25):  # more entries than a run has
+        y = (y + x).sin() * x
+    return y
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name, dtype, monkeypatch):
+    monkeypatch.setattr(workspace, "SHARED_WORK", 1)
+    make, *shapes = CASES[name]
+
+    def work():
+        value = make if dtype != np.complex128 else lambda *own: tg.real(make(*own))
+        return gradients(value, *shapes, dtype=dtype, passes=2)
+
+    assert_same_bits(work, (512, 4096, large.MAX_BLOCK))
+
+
+def test_mixed_precision():
+    def work():
+        rng = np.random.default_rng(0)
+        (x,), (y,) = leaves_of(rng, (N,), dtype=np.float32), leaves_of(rng, (N,))
+        ((x * y).exp() + x).sum().backward()
+        return [x.grad.numpy(), y.grad.numpy()]
+
+    assert_same_bits(work, (1024,))
+
+
+def test_special_values_survive():
+    def work():
+        x = np.linspace(-2, 2, N)
+        x[::1000], x[1::1000], x[2::1000] = np.nan, np.inf, 0.0
+        leaf, s = tg.tensor(x, requires_grad=True), tg.tensor(2.0, requires_grad=True)
+        with np.errstate(all="ignore"):
+            ((leaf * s) / leaf + leaf * leaf).sum().backward()
+        return [leaf.grad.numpy(), s.grad.numpy()]
+
+    assert_same_bits(work, (4096,))
+
+
+def test_captured_results_are_no_memory_for_blocks():
+    (x,) = leaves_of(np.random.default_rng(0), (N,))
+    large.set_block_size(4096)
+    middle = x * 2.0
+    (found,) = autograd.grad((middle.sin() * 3.0).sum(), middle)
+    np.testing.assert_allclose(found.numpy(), 3 * np.cos(2 * x.detach().numpy()), rtol=1e-12)
+
+
+def test_hooks_and_results_as_inputs():
+    def work():
+        x, y = leaves_of(np.random.default_rng(0), (N,), (N,))
+        a = x * y
+        b = a.sin()
+        b.register_hook(lambda ct: ct * 2.0)
+        c = b * x
+        c.retain_grad()
+        (c + a).sum().backward(retain_graph=True)
+        first = [own.grad.numpy().copy() for own in (x, y, c)]
+        found = autograd.grad((c + a).sum(), [a, x])
+        return [*first, *(own.numpy() for own in found)]
+
+    assert_same_bits(work, (4096,))
+
+
+def chain(x):
+    y = x
+    for _ in range(6):
+        y = (y * x).tanh()
+    return y.sum()
+
+
+def memory_of_a_sweep(size):
+    """Return the bytes of the arena that one pass leaves behind."""
+    large.set_block_size(size)
+    (x,) = leaves_of(np.random.default_rng(0), (200_000,))
+    sweep._idle.clear()
+    chain(x).backward()
+    (own,) = sweep._idle
+    return sum(chunk.nbytes for chunk in own.chunks), own.state[workspace.RUN_RECORDS]
+
+
+def test_cotangents_within_a_run_need_no_memory():
+    tg.set_num_threads(1)
+    without, no_records = memory_of_a_sweep(0)
+    blocked, records = memory_of_a_sweep(4096)
+    assert no_records == 0
+    assert records == 13  # six times a product for both factors at once and tanh, and the sum
+    assert blocked < without / 2
+    assert blocked < 2 * 200_000 * 8
+
+
+def test_small_arrays_are_no_runs():
+    large.set_block_size(4096)
+    (x,) = leaves_of(np.random.default_rng(0), (8000,))
+    sweep._idle.clear()
+    chain(x).backward()
+    assert sweep._idle[0].state[workspace.RUN_RECORDS] == 0
