@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 __all__ = [
+    "VECTORISABLE",
     "Intrinsic",
     "as_pointer",
     "call",
@@ -27,6 +28,10 @@ __all__ = [
     "store",
     "store_at",
 ]
+
+
+#: How the names of functions in object code begin that LLVM replaces by others, of vectors (`tapegrad.vmath.lanes`).
+VECTORISABLE = "tapegrad_v_"
 
 
 class Intrinsic:

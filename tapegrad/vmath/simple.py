@@ -1,7 +1,4 @@
-"""The functions that rules call through ``xp``, on scalars, as the kernel compiler reads them.
-
-Real and complex alike; `tapegrad.ops` has a function of each name, and a test holds the two together.
-"""
+"""sqrt, pow, and what needs no mathematics: plain functions that numba compiles."""
 
 from __future__ import annotations
 
@@ -12,28 +9,8 @@ import numpy as np
 Scalar = Any  # float or complex: numba compiles each function for the types it is called with
 
 
-def exp(x: Scalar) -> Scalar:
-    return np.exp(x)
-
-
-def log(x: Scalar) -> Scalar:
-    return np.log(x)
-
-
 def sqrt(x: Scalar) -> Scalar:
     return np.sqrt(x)
-
-
-def sin(x: Scalar) -> Scalar:
-    return np.sin(x)
-
-
-def cos(x: Scalar) -> Scalar:
-    return np.cos(x)
-
-
-def tanh(x: Scalar) -> Scalar:
-    return np.tanh(x)
 
 
 def sgn(x: Scalar) -> Scalar:

@@ -1,0 +1,16 @@
+"""The functions that rules call through ``xp``, on scalars, as the kernel compiler reads them.
+
+Real and complex alike; `tapegrad.ops` has a function of each name, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from tapegrad.vmath.exponential import exp, expm1, sigmoid, tanh
+from tapegrad.vmath.logarithm import log, log1p, softplus
+from tapegrad.vmath.simple import conj, pow, real, sgn, sqrt, where
+from tapegrad.vmath.trigonometric import cos, sin, tan
+
+__all__ = [
+    "conj", "cos", "exp", "expm1", "log", "log1p", "pow", "real", "sgn", "sigmoid", "sin", "softplus", "sqrt", "tan",
+    "tanh", "where",
+]  # fmt: skip
