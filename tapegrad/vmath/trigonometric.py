@@ -11,12 +11,18 @@ from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, function, number, p
 
 __all__ = ["cos", "sin", "tan"]
 
-# (sin r - r) / r**3 in r**2, |r| <= pi/2; relative error of the sine 2**-61.7, 2**-27.2 (tools/minimax.py).
+# (sin r - r) / r**3 and (cos r - 1 + r**2 / 2) / r**4 in r**2, |r| <= pi/4: 2**-58.0, 2**-64.2 (tools/minimax.py).
 SIN = (
-    -0.16666666666666666, 0.008333333333333194, -0.0001984126984120916, 2.7557319211126878e-06, -2.5052106871799376e-08,
-    1.6058939653120872e-10, -7.642990059280969e-13, 2.7211593553246766e-15,
+    -0.16666666666666632, 0.008333333333322415, -0.00019841269829808615, 2.7557313692224642e-06, -2.505075816701555e-08,
+    1.5896798855349555e-10,
 )  # fmt: skip
-SIN_SINGLE = (-0.16666658222675323, 0.008333049714565277, -0.0001980830857064575, 2.60278375208145e-06)
+COS = (
+    0.0416666666666666, -0.0013888888888874127, 2.4801587289483807e-05, -2.755731435272299e-07, 2.0875723317096945e-09,
+    -1.1359649685756123e-11,
+)  # fmt: skip
+# For float32: 2**-27.8, 2**-33.0.
+SIN_SINGLE = (-0.16666653752326965, 0.008332083001732826, -0.00019504313240759075)
+COS_SINGLE = (0.04166664555668831, -0.0013887243112549186, 2.442391632939689e-05)
 # (tan r - r) / r**3 in r**2; for float64 |r| <= pi/8, 2**-58.7; for float32 |r| <= pi/4, 2**-29.0.
 TAN = (
     0.33333333333333504, 0.1333333333328911, 0.05396825400770928, 0.021869486813179153, 0.008863277992474551,
@@ -31,37 +37,41 @@ TAN_SINGLE = (
 def _minus(x: Lanes, n: Lanes, parts: tuple[float, float, float]) -> tuple[Lanes, Lanes]:
     """Return the high and low part of x - n times a number given in three parts."""
     first = fma(-n, parts[0], x)  # exact
-    high = fma(-n, parts[1], first)
-    return high, fma(-n, parts[2], fma(-n, parts[1], first - high))
+    product = n * parts[1]
+    high = first - product  # where it cancels, exact
+    rest = ((first - high) - product) - fma(n, parts[1], -product)
+    return high, fma(-n, parts[2], rest)
 
 
-def _sine(r: Lanes, low: Lanes, odd: Lanes, form: Format) -> Lanes:
-    """Return the sine of r + low, |r| <= pi/2, with another sign where the lowest bit of `odd` is 1."""
+def _sine(x: Lanes, quarters: int, form: Format) -> tuple[Lanes, Lanes]:
+    """Return the sine of x + quarters * pi/2, and where it is to be had from libm."""
+    top = form.shift + (11 if form == DOUBLE else 8)  # the bit of the sign
+    shifted = fma(x, 0.6366197723675814, form.magic)
+    r, low = _minus(x, shifted - form.magic, form.half_pi)
+    n = bits(shifted) + quarters
     square = r * r
-    # cos(r) for what the low part adds: a few bits of it are enough.
-    slope = fma(square, fma(square, 1 / 24, -0.5), 1.0)
-    part = fma(r * square, polynomial(square, SIN if form == DOUBLE else SIN_SINGLE), low * slope)
-    return number(bits(r + part) ^ (odd << (63 if form == DOUBLE else 31)))
+    sine = r + fma(r * square, polynomial(square, SIN if form == DOUBLE else SIN_SINGLE), low)
+    half = 0.5 * square
+    near = 1.0 - half
+    part = fma(square * square, polynomial(square, COS if form == DOUBLE else COS_SINGLE), (1.0 - near) - half)
+    cosine = near + fma(-r, low, part)
+    result = where(n << top < 0, cosine, sine)
+    return number(bits(result) ^ ((n >> 1) << top)), absolute(x) > form.far
 
 
 def _sin(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    shifted = fma(x, 0.3183098861837907, form.magic)
-    r, low = _minus(x, shifted - form.magic, form.pi)
-    return keep_zero(x, _sine(r, low, bits(shifted), form)), absolute(x) > form.far
+    result, far = _sine(x, 0, form)
+    return keep_zero(x, result), far
 
 
 def _cos(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    """Return the cosine: it is the sine of x - (2 n + 1) pi/2, with a sign."""
-    shifted = fma(absolute(x), 0.3183098861837907, form.magic - 0.5)
-    n = shifted - form.magic
-    r, low = _minus(absolute(x), fma(n, 2.0, 1.0), form.half_pi)
-    return _sine(r, low, bits(shifted) + 1, form), absolute(x) > form.far
+    return _sine(x, 1, form)
 
 
 def _tan(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
     shifted = fma(x, 0.6366197723675814, form.magic)
     r, low = _minus(x, shifted - form.magic, form.half_pi)
-    odd = bits(shifted) << (63 if form == DOUBLE else 31)
+    odd = bits(shifted) << (form.shift + (11 if form == DOUBLE else 8))
     if form == DOUBLE:
         # By half the angle, where the polynomial is short: tan 2h = 2 t / (1 - t**2).
         h, low = 0.5 * r, 0.5 * low
