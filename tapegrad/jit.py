@@ -302,9 +302,9 @@ def _names(plain: str, both: str) -> frozenset[str]:
     return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
 
 
-# Memory functions of libc, and libm in double and float: `tapegrad.cache` resolves them by name.
+# Memory functions of libc, floating flags, and libm in double and float: `tapegrad.cache` resolves them by name.
 ALLOWED = _names(
-    "memset memcpy memmove memcmp bcmp bzero",
+    "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept",
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
     "fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint "
     "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tapegrad.vmath.lanes import Lanes, bits, fma, number, where
+from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, number, where
 
 
 class Format(NamedTuple):
@@ -14,7 +14,7 @@ class Format(NamedTuple):
     bias: int  # of the exponent
     magic: float  # 1.5 * 2**shift: added to a number it leaves the nearest integer in the lowest bits
     lowest: float  # exp of less is 0
-    highest: float  # exp of more is inf
+    highest: float  # half of exp of more is inf, and 2**1025 or 2**129 is more
     ln2: tuple[float, float]  # high and low part
     pi: tuple[float, float, float]
     half_pi: tuple[float, float, float]
@@ -24,14 +24,14 @@ class Format(NamedTuple):
 
 
 DOUBLE = Format(
-    52, 1023, 1.5 * 2.0**52, -746.0, 710.0,
+    52, 1023, 1.5 * 2.0**52, -746.0, 710.6,
     (0.6931471805599453, 2.3190468138462996e-17),
     (3.141592653589793, 1.2246467991473532e-16, -2.9947698097183397e-33),
     (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
     0x3FE6A09E667F3BCD, 2.0**-1022, 2.0**27,
 )  # fmt: skip
 SINGLE = Format(
-    23, 127, 1.5 * 2.0**23, -104.0, 89.0,
+    23, 127, 1.5 * 2.0**23, -104.0, 89.6,
     (0.6931471824645996, -1.904654323148236e-09),
     (3.1415927410125732, -8.742277657347586e-08, -3.4302490200117637e-15),
     (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
@@ -51,7 +51,7 @@ def times_power_of_two(x: Lanes, n: Lanes, form: Format) -> Lanes:
 
 
 def split(x: Lanes, form: Format) -> tuple[Lanes, Lanes, Lanes]:
-    """Return k and m in [sqrt(1/2), sqrt(2)) so that x = 2**k m, for normal x; and the biased exponent as an integer."""
+    """Return k and m in [sqrt(1/2), sqrt(2)) so that a normal x is 2**k m; and the biased exponent of x."""
     shifted = bits(x) + ((form.bias << form.shift) - form.half_root)
     exponent = shifted >> form.shift
     # The exponent becomes a number as the lowest bits of 2**shift.
@@ -67,6 +67,6 @@ def quotient(high: Lanes, low: Lanes | float, under: Lanes, under_low: Lanes) ->
     return fma(rest, inverse, q)
 
 
-def keep_zero(x: Lanes, result: Lanes) -> Lanes:
-    """Return x itself where it is 0, so that -0.0 keeps its sign."""
-    return where(x == 0.0, x, result)
+def keep_tiny(x: Lanes, result: Lanes, form: Format) -> Lanes:
+    """Return x itself where it is so near to 0 that f(x) = x: -0.0 keeps its sign, subnormal numbers their bits."""
+    return where(absolute(x) < 2.0 ** -(form.shift + 2), x, result)

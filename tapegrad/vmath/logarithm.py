@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_of
-from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_zero, number, split
-from tapegrad.vmath.lanes import Lanes, absolute, fma, function, polynomial, where
+from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, split
+from tapegrad.vmath.lanes import Lanes, absolute, fma, function, number, polynomial, where
 
 __all__ = ["log", "log1p", "softplus"]
 
@@ -17,8 +17,8 @@ LOG = (
 )  # fmt: skip
 # (log(1 + f) - f + f**2 / 2) / f**3; error of the logarithm 2**-27.3.
 LOG_SINGLE = (
-    0.33333316445350647, -0.25000813603401184, 0.20002371072769165, -0.1662442982196808, 0.14179067313671112,
-    -0.13128642737865448, 0.12897607684135437, -0.0787891298532486,
+    0.33333316445350647, -0.25000813603401184, 0.20002371072769165, -0.1662442982196808, 0.14179068803787231,
+    -0.13128645718097687, 0.128975972533226, -0.07878890633583069,
 )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def _log1p(x: Lanes, form: Format) -> Lanes:
     near = k == 0.0
     f = where(near, x, m - 1.0)
     rest = where(near, 0.0, error * scale * fma(f, f - 1.0, 1.0))
-    return keep_zero(x, _edges(x, u, _log_of(k, f, rest, form)))
+    return keep_tiny(x, _edges(x, u, _log_of(k, f, rest, form)), form)
 
 
 def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
@@ -72,6 +72,4 @@ def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
 
 log = function("log", lambda x: _log(x, DOUBLE), lambda x: _log(x, SINGLE), otherwise="log")
 log1p = function("log1p", lambda x: _log1p(x, DOUBLE), lambda x: _log1p(x, SINGLE))
-softplus = function(
-    "softplus", lambda x: _softplus(x, DOUBLE, EXP), lambda x: _softplus(x, SINGLE, EXP_SINGLE)
-)
+softplus = function("softplus", lambda x: _softplus(x, DOUBLE, EXP), lambda x: _softplus(x, SINGLE, EXP_SINGLE))

@@ -12,6 +12,11 @@ Scalar = Any  # float or complex: numba compiles each function for the types it 
 
 
 def sqrt(x: Scalar) -> Scalar:
+    if isinstance(x, (complex, np.complex64)):
+        # numba's raises. W. Kahan, "Branch cuts for complex elementary functions" (1987), without his scaling.
+        size = np.sqrt(0.5 * np.hypot(x.real, x.imag) + abs(0.5 * x.real))
+        other = x.imag * 0.5 / size if size != 0 else x.imag
+        return complex(size, other) if x.real >= 0 else complex(abs(other), np.copysign(size, x.imag))
     return np.sqrt(x)
 
 
