@@ -20,7 +20,7 @@ class Format(NamedTuple):
     half_pi: tuple[float, float, float]
     half_root: int  # the bits of sqrt(1/2)
     normal: float  # the smallest normal number
-    far: float  # arguments of sin, cos and tan up to here are reduced here, others by libm
+    far: float  # larger angles go another way, number by number
 
 
 DOUBLE = Format(

@@ -232,7 +232,7 @@ def function(
     single: Formula,
     *,
     otherwise: str = "",
-    rare: str = "",
+    rare: str | Formula = "",
 ) -> Intrinsic:
     """Return the function of kernels that computes a formula.
 
@@ -245,7 +245,8 @@ def function(
     otherwise : str
         NumPy's function for complex numbers, which numba knows.
     rare : str
-        The function of libm that computes lanes where the mask is true. While there are none, it costs one branch.
+        A function of libm, or a formula on one float64, for lanes where the mask is true. While there are none, it
+        costs one branch.
     """
 
     def elsewhere(typingctx: Any, kinds: Any) -> Any:
@@ -302,7 +303,7 @@ def register_bits() -> int:
     return 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
 
 
-def _call_formula(builder: Any, name: str, formula: Formula, rare: str, values: list[Any]) -> Any:
+def _call_formula(builder: Any, name: str, formula: Formula, rare: str | Formula, values: list[Any]) -> Any:
     """Call the function of one number, and tell LLVM which functions of vectors stand for it."""
     (kind,) = {str(value.type) for value in values}
     widths = [register_bits() // 64] + ([register_bits() // 32] if kind == "float" else [])
@@ -318,7 +319,7 @@ def _call_formula(builder: Any, name: str, formula: Formula, rare: str, values: 
     return result
 
 
-def _define(module: Any, name: str, formula: Formula, rare: str, kind: Any, count: int, width: int) -> Any:
+def _define(module: Any, name: str, formula: Formula, rare: str | Formula, kind: Any, count: int, width: int) -> Any:
     """Return the LLVM function of a formula in a module, defined if need be."""
     from llvmlite import ir
 
@@ -352,19 +353,22 @@ def _define(module: Any, name: str, formula: Formula, rare: str, kind: Any, coun
     return made
 
 
-def _lanewise(builder: Any, name: str, args: list[Lanes]) -> Lanes:
-    """Call a function of libm in double precision for every lane."""
+def _lanewise(builder: Any, rare: str | Formula, args: list[Lanes]) -> Lanes:
+    """Call a function of float64 for every lane."""
     from llvmlite import ir
 
     double, index = ir.DoubleType(), ir.IntType(32)
-    libm = builder.module.globals.get(name)
-    if libm is None:
-        libm = ir.Function(builder.module, ir.FunctionType(double, [double] * len(args)), name)
+    if isinstance(rare, str):
+        function = builder.module.globals.get(rare)
+        if function is None:
+            function = ir.Function(builder.module, ir.FunctionType(double, [double] * len(args)), rare)
+    else:
+        function = _define(builder.module, f"{VECTORISABLE}{rare.__name__}", rare, "", double, len(args), 0)
 
     def one(values: list[Any]) -> Any:
         if values[0].type == double:
-            return builder.call(libm, values)
-        out = builder.call(libm, [builder.fpext(value, double) for value in values])
+            return builder.call(function, values)
+        out = builder.call(function, [builder.fpext(value, double) for value in values])
         return builder.fptrunc(out, values[0].type)
 
     if not args[0].width:

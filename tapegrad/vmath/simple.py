@@ -1,4 +1,4 @@
-"""sqrt, pow, and what needs no mathematics: plain functions that numba compiles."""
+"""sqrt, pow, complex tan, and what needs no mathematics: plain functions that numba compiles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.vmath.exponential import tanh
 from tapegrad.vmath.powers import power
+from tapegrad.vmath.trigonometric import tan as real_tan
 
 Scalar = Any  # float or complex: numba compiles each function for the types it is called with
 
@@ -18,6 +20,14 @@ def sqrt(x: Scalar) -> Scalar:
         other = x.imag * 0.5 / size if size != 0 else x.imag
         return complex(size, other) if x.real >= 0 else complex(abs(other), np.copysign(size, x.imag))
     return np.sqrt(x)
+
+
+def tan(x: Scalar) -> Scalar:
+    if isinstance(x, (complex, np.complex64)):
+        # numba's raises.
+        t, h = real_tan(x.real), tanh(x.imag)
+        return complex(t, h) / complex(1.0, -t * h)
+    return real_tan(x)
 
 
 def sgn(x: Scalar) -> Scalar:

@@ -1,11 +1,12 @@
 """sin, cos, tan: multiples of pi are taken off in three parts by fma, then a polynomial.
 
 The reduction is that of Cody & Waite (1980) with fma (Boldo, Daumas & Li, "Formally verified argument reduction with
-a fused multiply-add", IEEE Trans. Comp. 58, 2009): the first step is exact. Beyond `Format.far` libm computes.
+a fused multiply-add", IEEE Trans. Comp. 58, 2009): the first step is exact. Beyond `Format.far`, see far.py.
 """
 
 from __future__ import annotations
 
+from tapegrad.vmath.far import far
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, quotient
 from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, function, number, polynomial, where
 
@@ -43,12 +44,15 @@ def _minus(x: Lanes, n: Lanes, parts: tuple[float, float, float]) -> tuple[Lanes
     return high, fma(-n, parts[2], rest)
 
 
-def _sine(x: Lanes, quarters: int, form: Format) -> tuple[Lanes, Lanes]:
-    """Return the sine of x + quarters * pi/2, and where it is to be had from libm."""
-    top = form.shift + (11 if form == DOUBLE else 8)  # the bit of the sign
+def _near(x: Lanes, form: Format) -> tuple[Lanes, Lanes, Lanes]:
+    """Return r, what is to be added to it, and integers whose lowest bits hold n, so that x = n pi/2 + r."""
     shifted = fma(x, 0.6366197723675814, form.magic)
-    r, low = _minus(x, shifted - form.magic, form.half_pi)
-    n = bits(shifted) + quarters
+    return (*_minus(x, shifted - form.magic, form.half_pi), bits(shifted))
+
+
+def _sine(r: Lanes, low: Lanes, n: Lanes, form: Format) -> Lanes:
+    """Return the sine of n pi/2 + r + low."""
+    top = form.shift + (11 if form == DOUBLE else 8)  # the bit of the sign
     square = r * r
     sine = r + fma(r * square, polynomial(square, SIN if form == DOUBLE else SIN_SINGLE), low)
     half = 0.5 * square
@@ -56,22 +60,12 @@ def _sine(x: Lanes, quarters: int, form: Format) -> tuple[Lanes, Lanes]:
     part = fma(square * square, polynomial(square, COS if form == DOUBLE else COS_SINGLE), (1.0 - near) - half)
     cosine = near + fma(-r, low, part)
     result = where(n << top < 0, cosine, sine)
-    return number(bits(result) ^ ((n >> 1) << top)), absolute(x) > form.far
+    return number(bits(result) ^ ((n >> 1) << top))
 
 
-def _sin(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    result, far = _sine(x, 0, form)
-    return keep_tiny(x, result, form), far
-
-
-def _cos(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    return _sine(x, 1, form)
-
-
-def _tan(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    shifted = fma(x, 0.6366197723675814, form.magic)
-    r, low = _minus(x, shifted - form.magic, form.half_pi)
-    odd = bits(shifted) << (form.shift + (11 if form == DOUBLE else 8))
+def _tangent(r: Lanes, low: Lanes, n: Lanes, form: Format) -> Lanes:
+    """Return the tangent of n pi/2 + r + low."""
+    odd = n << (form.shift + (11 if form == DOUBLE else 8))
     if form == DOUBLE:
         # By half the angle, where the polynomial is short: tan 2h = 2 t / (1 - t**2).
         h, low = 0.5 * r, 0.5 * low
@@ -91,9 +85,38 @@ def _tan(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
     swap = odd == 0
     result = quotient(where(swap, top, under), where(swap, top_low, under_low),
                       where(swap, under, top), where(swap, under_low, top_low))  # fmt: skip
-    return keep_tiny(x, number(bits(result) ^ odd), form), absolute(x) > form.far
+    return number(bits(result) ^ odd)
 
 
-sin = function("sin", lambda x: _sin(x, DOUBLE), lambda x: _sin(x, SINGLE), otherwise="sin", rare="sin")
-cos = function("cos", lambda x: _cos(x, DOUBLE), lambda x: _cos(x, SINGLE), otherwise="cos", rare="cos")
-tan = function("tan", lambda x: _tan(x, DOUBLE), lambda x: _tan(x, SINGLE), otherwise="tan", rare="tan")
+def _sin(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
+    return keep_tiny(x, _sine(*_near(x, form), form), form), absolute(x) > form.far
+
+
+def _cos(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
+    r, low, n = _near(x, form)
+    return _sine(r, low, n + 1, form), absolute(x) > form.far
+
+
+def _tan(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
+    return keep_tiny(x, _tangent(*_near(x, form), form), form), absolute(x) > form.far
+
+
+def far_sin(x: Lanes) -> Lanes:
+    """Return the sine of one float64 of any size."""
+    return _sine(*far(x), DOUBLE)
+
+
+def far_cos(x: Lanes) -> Lanes:
+    """Return the cosine of one float64 of any size."""
+    r, low, n = far(x)
+    return _sine(r, low, n + 1, DOUBLE)
+
+
+def far_tan(x: Lanes) -> Lanes:
+    """Return the tangent of one float64 of any size."""
+    return _tangent(*far(x), DOUBLE)
+
+
+sin = function("sin", lambda x: _sin(x, DOUBLE), lambda x: _sin(x, SINGLE), otherwise="sin", rare=far_sin)
+cos = function("cos", lambda x: _cos(x, DOUBLE), lambda x: _cos(x, SINGLE), otherwise="cos", rare=far_cos)
+tan = function("tan", lambda x: _tan(x, DOUBLE), lambda x: _tan(x, SINGLE), rare=far_tan)
