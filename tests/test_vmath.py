@@ -281,6 +281,18 @@ def test_loops_are_vectorised(name: str, dtype: str) -> None:
     assert called, "the loop takes one number at a time"
 
 
+@pytest.mark.parametrize("name", ["exp", "cosh", "softplus"])
+@in_both
+def test_same_bits_without_scaling(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no instruction multiplies by powers of 2, two products do."""
+    x = points(name, dtype)
+    expected = compute(name, x)
+    monkeypatch.setattr(lanes, "can_scale", lambda: False)
+    address, text = compiled(name, dtype)
+    assert "llvm.ldexp" not in text
+    np.testing.assert_array_equal(run(address, [x], dtype), expected)
+
+
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize("name", ["exp", "sin", "log1p"])
 @in_both

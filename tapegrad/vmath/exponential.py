@@ -33,16 +33,25 @@ def reduced(x: Lanes, form: Format) -> tuple[Lanes, Lanes, Lanes]:
     return bits(shifted), high, fma(-n, form.ln2[1], first - high)
 
 
-def exp_of(x: Lanes, form: Format, coefficients: tuple[float, ...], low: Lanes | float = 0.0, times: int = 0) -> Lanes:
-    """Return 2**times exp(x + low) for a low part that is small beside 1."""
+def exp_parts(
+    x: Lanes, form: Format, coefficients: tuple[float, ...], low: Lanes | float = 0.0
+) -> tuple[Lanes, Lanes, Lanes]:
+    """Return n as `times_power_of_two` takes it, and the high and low part of exp(x + low) / 2**n, for a small low."""
     x = where(x > form.highest, form.highest, where(x < form.lowest, form.lowest, x))
     shifted = fma(x, LOG2_E, form.magic)
     n = shifted - form.magic
     r = fma(-n, form.ln2[1], fma(-n, form.ln2[0], x))
     if isinstance(low, Lanes):
         r = r + low
-    result = fma(r * r, polynomial(r, coefficients), r) + 1.0
-    return times_power_of_two(result, bits(shifted) + times, form)
+    part = fma(r * r, polynomial(r, coefficients), r)
+    high = part + 1.0
+    return bits(shifted), high, part - (high - 1.0)
+
+
+def exp_of(x: Lanes, form: Format, coefficients: tuple[float, ...], low: Lanes | float = 0.0, times: int = 0) -> Lanes:
+    """Return 2**times exp(x + low) for a low part that is small beside 1."""
+    n, high, _ = exp_parts(x, form, coefficients, low)
+    return times_power_of_two(high, n + times, form)
 
 
 def expm1_parts(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> tuple[Lanes, Lanes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tapegrad.vmath import lanes
 from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, number, where
 
 
@@ -38,6 +39,8 @@ SINGLE = Format(
     0x3F3504F3, 2.0**-126, 2.0**14,
 )  # fmt: skip
 
+SINGLE_MAGIC_BITS = 0x4B400000
+
 
 def power_of_two(n: Lanes, form: Format) -> Lanes:
     """Return 2**n for integers whose lowest bits hold n, if that is a normal number."""
@@ -45,7 +48,12 @@ def power_of_two(n: Lanes, form: Format) -> Lanes:
 
 
 def times_power_of_two(x: Lanes, n: Lanes, form: Format) -> Lanes:
-    """Return x * 2**n also where that overflows or is subnormal: in two steps, of which the second one rounds."""
+    """Return x * 2**n also where that overflows or is subnormal: in two steps, of which the second one rounds.
+
+    n is the bits of a number that `Format.magic` was added to.
+    """
+    if lanes.can_scale():
+        return lanes.scaled(x, n - SINGLE_MAGIC_BITS if form == SINGLE else n)
     half = n >> 1
     return x * power_of_two(half, form) * power_of_two(n - half, form)
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from tapegrad.intrinsics import VECTORISABLE, Intrinsic
 
-__all__ = ["Lanes", "absolute", "bits", "copysign", "fma", "function", "narrow", "number", "polynomial", "rint", "root",
-           "where", "wide"]  # fmt: skip
+__all__ = [
+    "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "function", "narrow", "number", "polynomial", "rint",
+    "root", "scaled", "where", "wide",
+]  # fmt: skip
 
 
 class Lanes:
@@ -151,6 +153,29 @@ def _call(name: str, x: Lanes, *others: Any) -> Lanes:
 def fma(x: Lanes, y: Any, z: Any) -> Lanes:
     """Return ``x * y + z``, rounded once."""
     return _call("fma", x, y, z)
+
+
+def scaled(x: Lanes, n: Lanes) -> Lanes:
+    """Return ``x * 2**n`` for integers n, rounded once, by an instruction that only AVX-512 has."""
+    from llvmlite import ir
+
+    if not x.single:
+        n = _retyped(n, ir.IntType(32), "trunc")
+    of, to = ("f32" if x.single else "f64"), "i32"
+    if x.width:
+        of, to = f"v{x.width}{of}", f"v{x.width}{to}"
+    name, module = f"llvm.ldexp.{of}.{to}", x.builder.module
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.Function(module, ir.FunctionType(x.type, [x.type, n.type]), name)
+    return Lanes(x.builder, x.builder.call(known, [x.value, n.value]))
+
+
+def can_scale() -> bool:
+    """Return whether `scaled` is one instruction."""
+    import llvmlite.binding as llvm
+
+    return bool(llvm.get_host_cpu_features().get("avx512f"))
 
 
 def absolute(x: Lanes) -> Lanes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_of
-from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, split
+from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_parts
+from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, split, times_power_of_two
 from tapegrad.vmath.lanes import Lanes, absolute, fma, function, number, polynomial, where
 
 __all__ = ["log", "log1p", "softplus"]
@@ -22,16 +22,16 @@ LOG_SINGLE = (
 )  # fmt: skip
 
 
-def _log_of(k: Lanes | float, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
+def _log_of(k: Lanes, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
     """Return k log 2 + log(1 + f) + rest, where the rest is small."""
+    small = fma(k, form.ln2[1], rest)
     if form == DOUBLE:
         s = f / (2.0 + f)
         square = s * s
-        part = fma(-s, fma(-square, polynomial(square, LOG), f), f)
+        small = fma(-s, fma(-square, polynomial(square, LOG), f), small)
     else:
-        part = fma(f * f, fma(f, polynomial(f, LOG_SINGLE), -0.5), f)
-    part = part + rest if not isinstance(k, Lanes) else fma(k, form.ln2[1], part + rest)
-    return fma(k, form.ln2[0], part) if isinstance(k, Lanes) else part
+        small = fma(f * f, fma(f, polynomial(f, LOG_SINGLE), -0.5), small)
+    return fma(k, form.ln2[0], f + small)
 
 
 def _log(x: Lanes, form: Format) -> Lanes:
@@ -63,10 +63,12 @@ def _log1p(x: Lanes, form: Format) -> Lanes:
 
 def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
     """Return max(x, 0) + log(1 + e), where e = exp(-|x|) is at most 1."""
-    e = exp_of(-absolute(x), form, coefficients)
+    n, high, low = exp_parts(-absolute(x), form, coefficients)
+    e, e_low = times_power_of_two(high, n, form), times_power_of_two(low, n, form)
     large = e > math.sqrt(2.0) - 1.0
     f = where(large, 0.5 * (e - 1.0), e)  # exact
-    result = _log_of(where(large, 1.0, e * 0.0), f, 0.0, form)
+    rest = e_low * fma(e, -0.5, 1.0)  # about e_low / (1 + e)
+    result = _log_of(where(large, 1.0, e * 0.0), f, rest, form)
     return where(x > 0.0, x, 0.0) + result
 
 
