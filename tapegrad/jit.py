@@ -304,6 +304,9 @@ def _emit(ir: str, native: str, signature: tuple[str, ...], symbol: str) -> byte
     machine = target_machine()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = True
+    if kept:
+        # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
+        options.loop_interleaving = False
     passes = llvm.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
     if any(item.name == "tapegrad_raised" for item in module.functions):

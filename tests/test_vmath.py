@@ -279,6 +279,8 @@ def test_loops_are_vectorised(name: str, dtype: str) -> None:
         return
     called = re.search(rf"call (?:\w+ )*<{width} x {kind}> @{jit.VECTORISABLE}{name}_{kind}{width}\(", text)
     assert called, "the loop takes one number at a time"
+    at = text.index(called[0])
+    assert called[0] not in text[at + 1 : text.index("br ", at)], "vectors wait on the stack for each other"
 
 
 @pytest.mark.parametrize("name", ["exp", "cosh", "softplus"])

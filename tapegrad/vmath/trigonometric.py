@@ -79,9 +79,9 @@ def _tangent(r: Lanes, low: Lanes, n: Lanes, form: Format) -> Lanes:
     else:
         square = r * r
         part = fma(r * square, polynomial(square, TAN_SINGLE), fma(low, square, low))
-        top = r + part
-        top_low = (r - top) + part
-        under, under_low = top * 0.0 + 1.0, top * 0.0
+        t = r + part
+        swap = odd == 0
+        return number(bits(where(swap, t, 1.0) / where(swap, 1.0, t)) ^ odd)
     swap = odd == 0
     result = quotient(where(swap, top, under), where(swap, top_low, under_low),
                       where(swap, under, top), where(swap, under_low, top_low))  # fmt: skip
