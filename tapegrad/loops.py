@@ -10,19 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tapegrad.intrinsics import (
-    as_pointer,
     byte_address,
     get,
     intrinsic,
-    load,
     load_at,
     numba_dtype,
     read,
-    stack,
-    store,
     store_at,
 )
 

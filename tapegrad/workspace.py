@@ -25,9 +25,9 @@ CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
 # The arrays of the workspace, and their lengths.
 NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, INPUTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
 EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
-# Runs (`tapegrad.runs`): elements of a block as they were asked for, and from how many times steps on a run is for several
-# threads; then the run at hand: whether it waits for them, its elements, those of a block, where it ends, its records, the
-# bytes of memory for one block, and of how many elements a part must be a multiple.
+# Runs (`tapegrad.runs`): elements of a block as they were asked for; from how many elements times steps on a run is for
+# several threads; then of the run at hand whether it waits for them, its elements, those of a block, where it ends, its
+# records, the bytes of memory for one block, and of how many elements a part must be a multiple.
 BLOCK, SHARED_FROM, RUN_WAITS, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS, RUN_SLOT, RUN_GRAIN = range(38, 47)
 RECORDS_AT, LOCALS_AT = range(47, 49)
 WORKSPACE_WORDS: Final = 49
@@ -40,8 +40,8 @@ DONE, STOPPED, MEMORY, INCOMPLETE, PARALLEL = range(5)
 WRITTEN, BORROWED, CAPTURED, FLAG_BITS = 1, 2, 4, 7
 UNWANTED: Final = -8
 
-# Of a run: the most entries, each of which has memory for one block, of elements of 16 bytes; the most records, and their
-# words.
+# Of a run: the most entries, each of which has memory for one block, of elements of 16 bytes; the most records, and
+# their words.
 LOCALS: Final = 16
 SLOT_PAD: Final = 192  # so that blocks do not all fall on the same places in the cache
 THREAD_BYTES: Final = (LOCALS + 1) * (16 * large.MAX_BLOCK + SLOT_PAD)
