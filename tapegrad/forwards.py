@@ -12,7 +12,8 @@ from tapegrad.layout import Layout
 
 # Elements from which on two threads gain more than it takes to wake one, 30 µs: of arithmetic (0.3 ns an element, and
 # memory is shared), and of functions (1 to 10 ns).
-_MANY: Final = dict.fromkeys((np.add, np.subtract, np.multiply, np.divide, np.negative, np.conjugate), 1 << 19)
+_ARITHMETIC: Final[tuple[np.ufunc, ...]] = np.add, np.subtract, np.multiply, np.divide, np.negative, np.conjugate
+_MANY: Final[dict[Any, int]] = dict.fromkeys(_ARITHMETIC, 1 << 19)
 _MANY_OF_OTHERS: Final = 1 << 17
 _UNIT: Final = 64  # elements, so that no two threads write to one line of the cache
 

@@ -100,8 +100,8 @@ def loop_step(
 
     address = functools.partial(_loop_address, name, rule, types, casts, pattern)
     sources = [source for source, _, _ in operands]
-    # In a run (`tapegrad.runs`) the target and a cotangent may be memory for a part of the elements, one after the other.
-    # A cotangent that is spread has fewer, and is in other memory.
+    # In a run (`tapegrad.runs`) the target and a cotangent may be memory for a part of the elements, one after the
+    # other. A cotangent that is spread has fewer, and is in other memory.
     in_order = [own[-1] == size and (outer == 0 or own[0] == size * lengths[-1])
                 for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
     divides = outer <= 1 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES

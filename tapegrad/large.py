@@ -72,7 +72,7 @@ def set_num_threads(threads: int) -> None:
     >>> tg.set_num_threads(before)
     """
     global division
-    if not isinstance(threads, int) or isinstance(threads, bool):
+    if type(threads) is not int:
         raise TypeError(f"set_num_threads expects an int, but got {type(threads).__name__}")
     if threads < 1:
         raise RuntimeError(f"set_num_threads expects a positive integer, not {threads}")

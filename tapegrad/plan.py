@@ -8,13 +8,13 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  4 the function that computes the forward   5 layout of the result   6 residuals: a bit for each operand
                  and one for the result   7 a bit for each operand that wants a gradient
                  8 address of the step for both operands at once, or 0
-                 9 the elements that every step goes over, 0 if they differ or the plan is none for runs (`tapegrad.runs`)
+                 9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.runs`)
                  10 of how many elements a block must be a multiple   11... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
                  3 whether there are outer dimensions or one of 5 to 9 is not 0
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
-                 10 number of sources   11 kernels that sum a block as parts, 12 and the parts; 13 size class of the parts
+                 10 number of sources   11 kernels that sum a block as parts, 12 and the parts; 13 the parts' size class
                  14... each source: where it is found (2 bits), and there
 """
 
@@ -251,7 +251,7 @@ class Plan:
 
 
 def _for_runs(steps: Sequence[Step]) -> tuple[int, int]:
-    """Return of how many elements all steps are, and of how many a block must be a multiple; 0 if it is not for runs."""
+    """Return how many elements all steps go over, 0 if not the same, and of how many a block must be a multiple."""
     elements = steps[0].elements if steps else 0
     grain = math.lcm(*(step.grain for step in steps))
     divided = all(step.elements == elements and (step.total is None or step.parts is not None) for step in steps)

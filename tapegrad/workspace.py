@@ -11,8 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad import large
+from tapegrad import large, pool
 from tapegrad.plan import size_classes
+from tapegrad.tape import write_word
 from tapegrad.threads import SHARED_WORK
 
 # Words of a workspace. First what Python sets for `find` and for `sweep`, in one go each.
@@ -24,9 +25,9 @@ CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
 # The arrays of the workspace, and their lengths.
 NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, INPUTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
 EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
-# Runs (`tapegrad.runs`): elements of a block as they were asked for, and from how many times steps on a run is for several
-# threads; then the run at hand: whether it waits for them, its elements, those of a block, where it ends, its records, the
-# bytes of memory for one block, and of how many elements a part must be a multiple.
+# Runs (`tapegrad.runs`): elements of a block as they were asked for; from how many elements times steps on a run is for
+# several threads; where a run was looked for in vain; then of the run at hand its elements, those of a block, where it
+# ends, its records, the bytes of memory for one block, and of how many elements a part must be a multiple.
 BLOCK, SHARED_FROM, NO_RUN_AT, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS, RUN_SLOT, RUN_GRAIN = range(38, 47)
 RECORDS_AT, LOCALS_AT = range(47, 49)
 WORKSPACE_WORDS: Final = 49
@@ -39,8 +40,8 @@ DONE, STOPPED, MEMORY, INCOMPLETE, LARGE, NO_RUN = range(6)
 WRITTEN, BORROWED, CAPTURED, FLAG_BITS = 1, 2, 4, 7
 UNWANTED: Final = -8
 
-# Of a run: the most entries, each of which has memory for one block, of elements of 16 bytes; the most records, and their
-# words.
+# Of a run: the most entries, each of which has memory for one block, of elements of 16 bytes; the most records, and
+# their words.
 LOCALS: Final = 16
 SLOT_PAD: Final = 192  # so that blocks do not all fall on the same places in the cache
 THREAD_BYTES: Final = (LOCALS + 1) * (16 * large.MAX_BLOCK + SLOT_PAD)
@@ -49,7 +50,10 @@ RECORD_WORDS: Final = 48
 
 _FIRST_CAPACITY: Final = 1024
 _FIRST_CHUNK: Final = 1 << 20
-_KEPT_CHUNK: Final = 1 << 26  # memory for cotangents that an idle workspace may hold on to
+_LARGEST_CHUNK: Final = 1 << 24  # memory for small cotangents, the newest part of which an idle workspace keeps
+_LARGE: Final = 1 << 18  # a cotangent of so many bytes has memory of its own, which goes back when the sweep ends
+_LINE: Final = 64
+_BYTE: Final = np.dtype(np.uint8)
 _pack_sweep: Final = struct.Struct("7q").pack_into
 
 
@@ -60,6 +64,7 @@ class Workspace:
         self.words = np.zeros(WORKSPACE_WORDS, dtype=np.int64)
         self.state = memoryview(self.words.data)  # reads and writes Python integers twice as fast as the array
         self.chunks: list[np.ndarray] = []
+        self.buffers: list[np.ndarray] = []
         self.fresh = (0, 0)  # where the newest chunk begins and ends
         self.classes = np.zeros(0, dtype=np.int64)
         self.records = np.zeros(RECORDS * RECORD_WORDS, dtype=np.int64)
@@ -98,19 +103,26 @@ class Workspace:
         self.division = division
 
     def add_chunk(self) -> None:
-        """Give the arena more memory: twice what it has."""
-        need = self.state[NEED] + 64
-        chunk = np.empty(max(_FIRST_CHUNK, need, 2 * self.chunks[-1].nbytes if self.chunks else 0), dtype=np.uint8)
+        """Give the arena more memory: a buffer from the pool for a large cotangent, for others twice what it has."""
+        need = self.state[NEED]
+        if need >= _LARGE:
+            buffer = pool.empty((need + _LINE,), _BYTE)
+            self.buffers.append(buffer)
+            first = -(-buffer.ctypes.data // _LINE) * _LINE
+            place = 2 * size_classes[need]
+            write_word(first, 0, int(self.classes[place]))
+            self.classes[place] = first
+            return
+        newest = self.chunks[-1].nbytes if self.chunks else 0
+        chunk = np.empty(max(_FIRST_CHUNK, min(2 * newest, _LARGEST_CHUNK)), dtype=_BYTE)
         self.chunks.append(chunk)
         first = chunk.ctypes.data
-        self.fresh = (-(-first // 64) * 64, first + chunk.nbytes)
+        self.fresh = (-(-first // _LINE) * _LINE, first + chunk.nbytes)
         self.state[NEXT_FREE], self.state[END_FREE] = self.fresh
 
     def end(self) -> None:
         """Give back what an idle workspace should not hold."""
-        if self.chunks and self.chunks[-1].nbytes > _KEPT_CHUNK:
-            self.chunks.clear()
-            self.fresh = (0, 0)
+        self.buffers.clear()
         if self.state[CAPACITY] > 1 << 20:
             self.resize(_FIRST_CAPACITY)
 

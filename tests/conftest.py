@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tapegrad
+from tapegrad import forwards, large, pool, targets, workspace
 
 # Assertions of the helpers say as much as those of the tests.
 pytest.register_assert_rewrite("tests.cases", "tests.checks", "tests.strategies")
@@ -16,6 +17,12 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+if os.environ.get("TAPEGRAD_TEST_AS_LARGE"):
+    # Arrays of 8 elements are treated as large: pooled, gone through in blocks of 4, and shared out among the threads.
+    pool.THRESHOLD = targets.THRESHOLD = workspace.SHARED_WORK = forwards._MANY_OF_OTHERS = 1
+    forwards._MANY.clear()
+    large.set_block_size(4)
 
 
 @pytest.fixture(params=["tapegrad", "torch"])
