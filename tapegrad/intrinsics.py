@@ -12,22 +12,30 @@ from collections.abc import Callable
 from typing import Any
 
 __all__ = [
+    "VECTORISABLE",
     "Intrinsic",
     "as_pointer",
     "call",
     "call_void",
+    "clear_float_errors",
     "clz",
     "divide",
     "external",
+    "float_errors",
     "intrinsic",
     "load",
     "load_at",
     "memcpy",
     "memset",
+    "raise_float_errors",
     "stack",
     "store",
     "store_at",
 ]
+
+
+#: How the names of functions in object code begin that LLVM replaces by others, of vectors (`tapegrad.vmath.lanes`).
+VECTORISABLE = "tapegrad_v_"
 
 
 class Intrinsic:
@@ -324,6 +332,39 @@ def external(name: str, count: int) -> Intrinsic:
         return nb.int64(nb.StarArgTuple((nb.int64,) * len(args))), codegen
 
     return function
+
+
+def _fenv(name: str) -> Any:
+    """Define an intrinsic that calls ``int name(int)`` of <fenv.h>."""
+    from llvmlite import ir
+    from numba.core import types as nb
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        number = ir.IntType(32)
+        function = builder.module.globals.get(name)
+        if function is None:
+            function = ir.Function(builder.module, ir.FunctionType(number, [number]), name)
+        return builder.zext(builder.call(function, [builder.trunc(values[0], number)]), values[0].type)
+
+    return nb.int64(nb.int64), codegen
+
+
+@intrinsic
+def float_errors(typingctx: Any, which: Any) -> Any:
+    """Return which flags of floating errors the CPU has set, by their numbers in <fenv.h>."""
+    return _fenv("fetestexcept")
+
+
+@intrinsic
+def clear_float_errors(typingctx: Any, which: Any) -> Any:
+    """Clear flags of floating errors, which NumPy looks at after each of its loops."""
+    return _fenv("feclearexcept")
+
+
+@intrinsic
+def raise_float_errors(typingctx: Any, which: Any) -> Any:
+    """Set flags of floating errors."""
+    return _fenv("feraiseexcept")
 
 
 @intrinsic

@@ -23,6 +23,7 @@ a global or a closure cell (not in an argument of a helper function, where numba
 
 from __future__ import annotations
 
+import re
 import struct
 import threading
 import types
@@ -31,7 +32,7 @@ from functools import cache
 from typing import Any
 
 from tapegrad.fingerprint import attribute_names, is_namespace, references
-from tapegrad.intrinsics import Intrinsic, divide
+from tapegrad.intrinsics import VECTORISABLE, Intrinsic, divide
 
 __all__ = ["ALLOWED", "SYMBOL", "JitError", "compile_function", "undefined_symbols"]
 
@@ -285,14 +286,20 @@ def _emit(ir: str, native: str, signature: tuple[str, ...], symbol: str) -> byte
     import llvmlite.binding as llvm
 
     parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
+    # Functions of vectors, which nothing calls before LLVM vectorises a loop, would be dropped as dead.
+    kept = re.findall(rf'^define .*(@"?{VECTORISABLE}\w+"?)\(', ir, re.MULTILINE)
+    used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
+    ir += used + 'section "llvm.metadata"\n' if kept else ""
     module = llvm.parse_assembly(ir + _WRAPPER.format(symbol=symbol, native=native, parameters=parameters))
     for item in module.functions:
-        if not item.is_declaration and item.name != symbol:
-            item.linkage = "internal"
+        if item.is_declaration or item.name == symbol:
+            continue
+        item.linkage = "internal"
+        if not item.name.startswith(VECTORISABLE):
             # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
             item.add_function_attribute("alwaysinline")
     for item in module.global_variables:
-        if not item.is_declaration:
+        if not item.is_declaration and not item.name.startswith("llvm."):
             item.linkage = "internal"
     machine = target_machine()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -331,10 +338,10 @@ def _names(plain: str, both: str) -> frozenset[str]:
     return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
 
 
-# Memory functions of libc, libm in double and float, and what `tapegrad.native` needs of CPython: `tapegrad.cache`
-# resolves them by name.
+# Memory functions of libc, floating flags, libm in double and float, and what `tapegrad.native` needs of CPython:
+# `tapegrad.cache` resolves them by name.
 ALLOWED = _names(
-    "memset memcpy memmove memcmp bcmp bzero "
+    "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "
     "Py_IncRef Py_DecRef PyType_GenericAlloc PyList_New PyList_Append PyBytes_FromStringAndSize PyLong_AsSsize_t "
     "PyLong_FromSsize_t PyNumber_Float PyObject_Vectorcall PyEval_SaveThread PyEval_RestoreThread",
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "

@@ -54,7 +54,9 @@ from tapegrad.workspace import (
     LOCALS_AT,
     MEMORY,
     N_ORDER,
+    NO_RUN,
     ORDER_AT,
+    POSITION,
     PROBLEM,
     RECORD_WORDS,
     RECORDS,
@@ -354,11 +356,25 @@ def finish(state: int, position: int) -> None:
             put(cts, number, 0)
 
 
-def run_range(self: int, args: int, nargs: int) -> int:
-    """Go over a part of a run, from Python and without the GIL: ``run_range(first, end, thread)``, which returns 0."""
+def run(self: int, args: int, nargs: int) -> int:
+    """Serve Python in one of three ways, without the GIL.
+
+    ``run()`` prepares the run that begins where the sweep stands, and returns a status; ``run(first, end, thread)`` goes
+    over a part of it; ``run(position)`` ends it, and the sweep stands behind it.
+    """
     state = get(self, DATA)
-    first, end, number = integer(get(args, 0)), integer(get(args, 1)), integer(get(args, 2))
+    position = get(state, POSITION)
+    first, end, number = 0, 0, 0
+    if nargs == 3:
+        first, end, number = integer(get(args, 0)), integer(get(args, 1)), integer(get(args, 2))
     thread = release_gil()
-    run_blocks(state, first, end, number)
+    status = DONE
+    if nargs == 0:
+        status = prepare(state, position) if extent(state, position) > position else NO_RUN
+    elif nargs == 3:
+        run_blocks(state, first, end, number)
+    else:
+        finish(state, position)
+        put(state, POSITION, get(state, RUN_END))
     take_gil(thread)
-    return new_integer(0)
+    return new_integer(status)

@@ -8,6 +8,7 @@ gradients.
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -44,13 +45,17 @@ _pack_find: Final = struct.Struct("5q").pack_into
 
 
 class _Compiled(Workspace):
-    """A workspace with the two compiled functions that work in it."""
+    """A workspace with the compiled functions that work in it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.find: Callable[[], int] = load(walk.find, self.words)
         self.sweep: Callable[[], int] = load(sweep_loop.sweep, self.words)
-        self.run_range: Callable[[int, int, int], int] = load(runs.run_range, self.words)
+
+    @functools.cached_property
+    def run(self) -> Callable[..., int]:
+        """The third, which only large arrays need."""
+        return load(runs.run, self.words)
 
 
 def _take_workspace() -> _Compiled:
@@ -199,15 +204,33 @@ class Sweep:
                 break
             if status == ws.MEMORY:
                 workspace.add_chunk()
-            elif status == ws.PARALLEL:
+            elif status == ws.INCOMPLETE:
+                plans_by_address[state[ws.PROBLEM]].complete()
+            elif status == ws.LARGE:
+                self._run_large(workspace)
+            else:
+                self._stop(state[ws.POSITION])
+
+    def _run_large(self, workspace: _Compiled) -> None:
+        """Go over the run of entries on large arrays that begins here, block by block, if there is one."""
+        state = workspace.state
+        status = workspace.run()
+        if status == ws.DONE:
+            elements = state[ws.RUN_ELEMENTS]
+            if elements * state[ws.RUN_RECORDS] >= state[ws.SHARED_FROM]:
                 # A part of a sum is of so many rows, and no two threads may add to it.
                 unit = TERMS * state[ws.RUN_GRAIN]
                 assert workspace.division is not None
-                share(workspace.run_range, state[ws.RUN_ELEMENTS], unit, workspace.division.threads)
-            elif status == ws.INCOMPLETE:
-                plans_by_address[state[ws.PROBLEM]].complete()
+                share(workspace.run, elements, unit, workspace.division.threads)
             else:
-                self._stop(state[ws.POSITION])
+                workspace.run(0, elements, 0)
+            workspace.run(state[ws.POSITION])
+        elif status == ws.MEMORY:
+            workspace.add_chunk()
+        elif status == ws.INCOMPLETE:
+            plans_by_address[state[ws.PROBLEM]].complete()
+        else:
+            state[ws.NO_RUN_AT] = state[ws.POSITION]
 
     # --- stops -------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from tapegrad.intrinsics import get, put, stack
 from tapegrad.native import DATA, ITEMS, new_integer, release_gil, take_gil
 from tapegrad.plan import ARITY, ELEMENTS, JOINT, KERNEL, PYTHON, RESULT_CLASS, STATE, STEPS
-from tapegrad.runs import extent, finish, prepare, run_blocks
 from tapegrad.steps import give_back, run_joint, run_step
 from tapegrad.tape import HANDLE, PLAN, STOP
 from tapegrad.workspace import (
@@ -22,24 +21,20 @@ from tapegrad.workspace import (
     FLAG_BITS,
     GRADS_AT,
     INCOMPLETE,
+    LARGE,
     LEAVES_AT,
     MEMORY,
     N_CLASSES,
     N_LEAVES,
     N_ORDER,
     N_ROOTS,
+    NO_RUN_AT,
     OPERAND,
     ORDER_AT,
-    PARALLEL,
     POSITION,
     PROBLEM,
     RESUMED,
-    RUN_ELEMENTS,
-    RUN_END,
-    RUN_RECORDS,
-    RUN_WAITS,
     SEEDS_AT,
-    SHARED_FROM,
     SLOTS_AT,
     STARTED,
     STARTS_AT,
@@ -64,7 +59,7 @@ def start(state: int) -> None:
         if array != 0:
             value = get(array & ~FLAG_BITS, DATA) | (array & FLAG_BITS)
         put(cts, get(leaves, 2 * leaf), value)
-    put(state, RUN_WAITS, 0)
+    put(state, NO_RUN_AT, -1)
     put(state, STARTED, 1)
 
 
@@ -80,7 +75,7 @@ def go_back(state: int) -> int:
     """Go over the found entries and bring each cotangent to the operands'.
 
     Returns DONE, or STOPPED at an entry that needs Python, or MEMORY, or INCOMPLETE at a plan that lacks kernels, or
-    PARALLEL when a run is ready for several threads. Called again, it goes on where it was.
+    LARGE where a run of entries on large arrays may begin. Called again, it goes on where it was.
     """
     if get(state, STARTED) == 0:
         start(state)
@@ -89,10 +84,6 @@ def go_back(state: int) -> int:
     first = get(state, OPERAND)
     args = stack(256)
     position, count = get(state, POSITION), get(state, N_ORDER)
-    if get(state, RUN_WAITS):
-        put(state, RUN_WAITS, 0)
-        finish(state, position)
-        position = get(state, RUN_END)
     while position < count:
         number = get(order, position)
         if number < 0:
@@ -105,17 +96,8 @@ def go_back(state: int) -> int:
             put(state, POSITION, position)
             put(state, OPERAND, 0)
             return STOPPED
-        if get(plan, ELEMENTS) != 0 and first == 0 and extent(state, position) > position:
-            status = prepare(state, position)
-            if status != DONE:
-                return pause(state, status, position, 0)
-            if get(state, RUN_ELEMENTS) * get(state, RUN_RECORDS) >= get(state, SHARED_FROM):
-                put(state, RUN_WAITS, 1)
-                return pause(state, PARALLEL, position, 0)
-            run_blocks(state, 0, get(state, RUN_ELEMENTS), 0)
-            finish(state, position)
-            position = get(state, RUN_END)
-            continue
+        if get(plan, ELEMENTS) != 0 and first == 0 and get(state, NO_RUN_AT) != position:
+            return pause(state, LARGE, position, 0)
         if ct & WRITTEN:
             edge = edges + 8 * get(starts, position)
             items = get(get(slot, HANDLE), ITEMS)

@@ -265,6 +265,7 @@ BETTER: dict[str, Callable[..., Any]] = {
     "abs": lambda x: np.isnan(x),  # PyTorch: slope 0 at nan
     "sign": lambda x: np.isnan(x),  # PyTorch: 0
     "clamp": lambda x, low, high: low == high,  # PyTorch: slope 0 in either bound
+    "acosh": lambda x: x <= -1,  # PyTorch: a number, though the function is nan
     "pow": lambda x, y: (x == 0) & np.isnan(y),  # PyTorch: nan, though 0 for all other exponents
 }
 

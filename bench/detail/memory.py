@@ -55,7 +55,9 @@ def tapegrad_storages(loss: str, data: Data) -> tuple[Storages, Storages]:
         residual
         for handle in _handles(value._handle)
         for residual in handle[FIRST_OPERAND + handle[PLAN_OBJECT].arity :]
-        if isinstance(residual, (np.ndarray, np.generic, float, complex))
+        # Not Python numbers, which the program wrote down (factors, exponents). Torch has them in its nodes, out of
+        # sight of the hooks that count here.
+        if isinstance(residual, (np.ndarray, np.generic))
     ]
     own = [tensor._array() for tensor in (*inputs, *constants, value) if hasattr(tensor, "_array")]
     return _numpy_storages(residuals), _numpy_storages(own)
@@ -132,7 +134,8 @@ def tables(rounds: int, quick: bool) -> list[Table]:
             times = ratio(alone / reference) if reference else "-"
             held.rows.append((problem.name, tool, size(total), size(total - alone), size(alone), times))
     held.notes.append(
-        "The user's own: inputs, constants, the loss. Headers do not count; exponents do in tapegrad (8 B)."
+        "The user's own: inputs, constants, the loss. Headers do not count, nor do Python numbers such as exponents, "
+        "which each tool keeps beside (8 B of data)."
     )
     measured = tools[:1] if quick else tools  # importing torch anew takes seconds
     grown = Table(

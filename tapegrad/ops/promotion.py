@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.dtypes import default_dtype
 from tapegrad.layout import Layout
+from tapegrad.ufuncs import Function
 
 
 def promote(layouts: Sequence[Layout]) -> np.dtype:
@@ -68,11 +69,12 @@ def forward_for(
         cast = [
             number in chosen and layout.dtype != common and not layout.weak for number, layout in enumerate(layouts)
         ]
+        chosen_function = function.of(common) if isinstance(function, Function) else function
         if any(cast):
 
             def with_casts(*values: Any) -> Any:
                 pairs = zip(values, cast, strict=True)
-                return function(*(np.asarray(value).astype(common) if own else value for value, own in pairs))
+                return chosen_function(*(np.asarray(value).astype(common) if own else value for value, own in pairs))
 
             return with_casts
         if scalar is not None and len(layouts) == 2 and all(layout.ndim == 0 for layout in layouts):
@@ -85,6 +87,6 @@ def forward_for(
             if arrays == [True, False]:
                 return lambda x, y: scalar(x[()], y)
             return lambda x, y: scalar(x[()], y[()])
-        return function
+        return chosen_function
 
     return choose

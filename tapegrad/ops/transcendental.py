@@ -1,19 +1,38 @@
-"""Rows: exponentials, logarithms, powers and trigonometric functions, elementwise."""
+"""Rows: exponentials, logarithms, trigonometric and hyperbolic functions and their inverses, elementwise."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.elementwise import unary
+from tapegrad.ops.elementwise import binary, unary
 from tapegrad.ops.row import xp
+from tapegrad.ufuncs import Function
 
-__all__ = ["exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid"]
+__all__ = [
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+    "sigmoid", "logaddexp", "hypot", "erf",
+]  # fmt: skip
+
+# `Function`: where our own loop is faster than NumPy's or SciPy's. NumPy's logarithms, tangents and exponentials are
+# as fast as ours, and so is its sine of float32.
 
 exp = unary(
     "exp", np.exp, lambda ct, out: ct * xp.conj(out),
     doc="Exponential.", derivative=":math:`e^x`.", special={-np.inf: 0.0},
+)  # fmt: skip
+
+exp2 = unary(
+    "exp2", np.exp2, lambda ct, out: ct * xp.conj(out) * math.log(2),
+    doc="Power of 2.", derivative=":math:`2^x \\log 2`.", special={-np.inf: 0.0},
+)  # fmt: skip
+
+expm1 = unary(
+    "expm1", np.expm1, lambda ct, out: ct * xp.conj(out + 1),
+    doc="Exponential less 1, precise near 0.", derivative=":math:`e^x`.", special={0.0: 1.0, -np.inf: 0.0},
 )  # fmt: skip
 
 log = unary(
@@ -21,19 +40,87 @@ log = unary(
     doc="Natural logarithm.", derivative=":math:`1/x`.", domain=(0.1, 3.0), special={0.0: np.inf},
 )  # fmt: skip
 
+log2 = unary(
+    "log2", np.log2, lambda ct, x: ct / xp.conj(x * math.log(2)),
+    doc="Logarithm to base 2.", derivative=":math:`1/(x \\log 2)`.", domain=(0.1, 3.0), special={0.0: np.inf},
+)  # fmt: skip
+
+log10 = unary(
+    "log10", np.log10, lambda ct, x: ct / xp.conj(x * math.log(10)),
+    doc="Logarithm to base 10.", derivative=":math:`1/(x \\log 10)`.", domain=(0.1, 3.0), special={0.0: np.inf},
+)  # fmt: skip
+
+log1p = unary(
+    "log1p", np.log1p, lambda ct, x: ct / xp.conj(x + 1),
+    doc="Natural logarithm of 1 + x, precise near 0.", derivative=":math:`1/(1 + x)`.", domain=(-0.9, 3.0),
+    special={0.0: 1.0, -1.0: np.inf},
+)  # fmt: skip
+
 sqrt = unary(
     "sqrt", np.sqrt, lambda ct, out: ct / (2 * xp.conj(out)),
     doc="Square root.", derivative=":math:`1/(2\\sqrt{x})`.", domain=(0.1, 3.0), special={0.0: np.inf},
 )  # fmt: skip
 
+rsqrt = unary(
+    "rsqrt", lambda x: 1 / np.sqrt(x), lambda ct, out: -0.5 * ct * xp.conj(out * out * out),
+    doc="Reciprocal of the square root.", derivative=":math:`-x^{-3/2}/2`.", domain=(0.1, 3.0),
+    special={0.0: -np.inf}, oracle=lambda x: np.reciprocal(np.sqrt(x)),
+)  # fmt: skip
+
 sin = unary(
-    "sin", np.sin, lambda ct, x: ct * xp.conj(xp.cos(x)),
-    doc="Sine of an angle in radians.", derivative=":math:`\\cos x`.", special={0.0: 1.0},
+    "sin", Function("sin", np.sin, ("float64",), invalid=True), lambda ct, x: ct * xp.conj(xp.cos(x)),
+    doc="Sine of an angle in radians.", derivative=":math:`\\cos x`.", special={0.0: 1.0}, oracle=np.sin,
 )  # fmt: skip
 
 cos = unary(
-    "cos", np.cos, lambda ct, x: -ct * xp.conj(xp.sin(x)),
-    doc="Cosine of an angle in radians.", derivative=":math:`-\\sin x`.", special={0.0: 0.0},
+    "cos", Function("cos", np.cos, ("float64",), invalid=True), lambda ct, x: -ct * xp.conj(xp.sin(x)),
+    doc="Cosine of an angle in radians.", derivative=":math:`-\\sin x`.", special={0.0: 0.0}, oracle=np.cos,
+)  # fmt: skip
+
+tan = unary(
+    "tan", np.tan, lambda ct, out: ct * xp.conj(1 + out * out),
+    doc="Tangent of an angle in radians.", derivative=":math:`1 + \\tan^2 x`.", domain=(-1.4, 1.4),
+    special={0.0: 1.0},
+)  # fmt: skip
+
+asin = unary(
+    "asin", np.arcsin, lambda ct, x: ct / xp.conj(xp.sqrt(1 - x * x)),
+    doc="Angle in radians of a sine.", derivative=":math:`1/\\sqrt{1 - x^2}`.", domain=(-0.9, 0.9),
+    special={1.0: np.inf}, oracle=np.arcsin,
+)  # fmt: skip
+
+acos = unary(
+    "acos", np.arccos, lambda ct, x: -ct / xp.conj(xp.sqrt(1 - x * x)),
+    doc="Angle in radians of a cosine.", derivative=":math:`-1/\\sqrt{1 - x^2}`.", domain=(-0.9, 0.9),
+    special={1.0: -np.inf}, oracle=np.arccos,
+)  # fmt: skip
+
+atan = unary(
+    "atan", np.arctan, lambda ct, x: ct / xp.conj(x * x + 1),
+    doc="Angle in radians of a tangent.", derivative=":math:`1/(1 + x^2)`.", special={0.0: 1.0, np.inf: 0.0},
+    oracle=np.arctan,
+)  # fmt: skip
+
+atan2 = binary(
+    "atan2", np.arctan2,
+    (
+        lambda ct, x, y: xp.where(x * x + y * y == 0, 0.0, ct * (y / (x * x + y * y))),
+        lambda ct, x, y: xp.where(x * x + y * y == 0, 0.0, -ct * (x / (x * x + y * y))),
+    ),
+    doc="Angle in radians of the point with ordinate `input` and abscissa `other`.",
+    derivative=":math:`y/(x^2 + y^2)` and :math:`-x/(x^2 + y^2)`; 0 for both at the origin.",
+    to_float=True, real_only=True,
+    special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0)}, oracle=np.arctan2,
+)  # fmt: skip
+
+sinh = unary(
+    "sinh", np.sinh, lambda ct, x: ct * xp.conj(xp.cosh(x)),
+    doc="Hyperbolic sine.", derivative=":math:`\\cosh x`.", special={0.0: 1.0},
+)  # fmt: skip
+
+cosh = unary(
+    "cosh", np.cosh, lambda ct, x: ct * xp.conj(xp.sinh(x)),
+    doc="Hyperbolic cosine.", derivative=":math:`\\sinh x`.", special={0.0: 0.0},
 )  # fmt: skip
 
 tanh = unary(
@@ -41,15 +128,59 @@ tanh = unary(
     doc="Hyperbolic tangent.", derivative=":math:`1 - \\tanh^2 x`.", special={0.0: 1.0},
 )  # fmt: skip
 
+asinh = unary(
+    "asinh", np.arcsinh, lambda ct, x: ct / xp.conj(xp.sqrt(x * x + 1)),
+    doc="Inverse hyperbolic sine.", derivative=":math:`1/\\sqrt{x^2 + 1}`.", domain=(0.1, 3.0),
+    special={0.0: 1.0}, oracle=np.arcsinh,
+)  # fmt: skip
 
-def _sigmoid(x: Any) -> Any:
-    from scipy.special import expit  # at call time: SciPy would double the time of `import tapegrad`
+acosh = unary(
+    "acosh", np.arccosh, lambda ct, x: ct / xp.conj(xp.sqrt(x - 1) * xp.sqrt(x + 1)),
+    doc="Inverse hyperbolic cosine.", derivative=":math:`1/\\sqrt{x^2 - 1}`.", domain=(1.1, 3.0),
+    special={1.0: np.inf}, oracle=np.arccosh,
+)  # fmt: skip
 
-    return expit(x) if not np.iscomplexobj(x) else 1 / (1 + np.exp(-x))
-
+atanh = unary(
+    "atanh", np.arctanh, lambda ct, x: ct / xp.conj(1 - x * x),
+    doc="Inverse hyperbolic tangent.", derivative=":math:`1/(1 - x^2)`.", domain=(-0.9, 0.9),
+    special={0.0: 1.0, 1.0: np.inf}, oracle=np.arctanh,
+)  # fmt: skip
 
 sigmoid = unary(
-    "sigmoid", _sigmoid, lambda ct, out: ct * xp.conj(out * (1 - out)),
+    "sigmoid", Function("sigmoid", lambda x: 1 / (1 + np.exp(-x))), lambda ct, out: ct * xp.conj(out * (1 - out)),
     doc="Logistic function :math:`1/(1 + e^{-x})`.", derivative=":math:`\\sigma(x)(1 - \\sigma(x))`.",
     special={0.0: 0.25, -np.inf: 0.0, np.inf: 0.0}, oracle=lambda x: 1 / (1 + np.exp(-x)),
+)  # fmt: skip
+
+softplus = unary(  # of `tapegrad.nn.functional.softplus`
+    "softplus", Function("softplus", lambda x: np.logaddexp(x, 0)), lambda ct, x: ct * xp.sigmoid(x),
+    doc="Smooth relu :math:`\\log(1 + e^x)`.", derivative=":math:`\\sigma(x)`.", real_only=True,
+    special={0.0: 0.5, -np.inf: 0.0, np.inf: 1.0}, oracle=lambda x: np.logaddexp(x, np.zeros_like(x)),
+)  # fmt: skip
+
+logaddexp = binary(
+    "logaddexp", np.logaddexp,
+    (lambda ct, x, y: ct / (1 + xp.exp(y - x)), lambda ct, x, y: ct / (1 + xp.exp(x - y))),
+    doc="Logarithm of the sum of exponentials.", derivative=":math:`\\sigma(x - y)` and :math:`\\sigma(y - x)`.",
+    to_float=True, real_only=True, special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1.0, 0.0)},
+)  # fmt: skip
+
+hypot = binary(
+    "hypot", np.hypot, (lambda ct, x, out: ct * (x / out), lambda ct, y, out: ct * (y / out)),
+    doc="Length :math:`\\sqrt{x^2 + y^2}`.", derivative=":math:`x/` and :math:`y/\\sqrt{x^2 + y^2}`.",
+    to_float=True, real_only=True, special={(3.0, 4.0): (0.6, 0.8)},
+)  # fmt: skip
+
+
+def _erf(x: Any) -> Any:
+    from scipy.special import erf as function  # at call time: SciPy would double the time of `import tapegrad`
+
+    return function(x)
+
+
+erf = unary(
+    "erf", Function("erf", _erf), lambda ct, x: ct * (xp.exp(-x * x) * (2 / math.sqrt(math.pi))),
+    doc="Error function.", derivative=":math:`2 e^{-x^2}/\\sqrt{\\pi}`.", real_only=True,
+    special={0.0: 2 / math.sqrt(math.pi), np.inf: 0.0},
+    oracle=lambda x: np.vectorize(math.erf, otypes=[np.float64])(x).astype(np.result_type(x)),
 )  # fmt: skip

@@ -1,0 +1,18 @@
+"""The functions that rules call through ``xp``, on scalars, as the kernel compiler reads them.
+
+Real and complex alike; `tapegrad.ops` has a function of each name, and a test holds the two together. Those of real
+numbers are within 2 ulp of the truth everywhere, and loops with them vectorise: see lanes.py.
+"""
+
+from __future__ import annotations
+
+from tapegrad.vmath.error import erf
+from tapegrad.vmath.exponential import cosh, exp, expm1, sigmoid, sinh, tanh
+from tapegrad.vmath.logarithm import log, log1p, softplus
+from tapegrad.vmath.simple import conj, pow, real, sgn, sqrt, tan, where
+from tapegrad.vmath.trigonometric import cos, sin
+
+__all__ = [
+    "conj", "cos", "cosh", "erf", "exp", "expm1", "log", "log1p", "pow", "real", "sgn", "sigmoid", "sin", "sinh",
+    "softplus", "sqrt", "tan", "tanh", "where",
+]  # fmt: skip

@@ -1,0 +1,405 @@
+"""Formulas on numbers or on whole vectors of them, emitted as LLVM: one definition, the same bits in every lane.
+
+A formula is a Python function of `Lanes`. It is emitted once for a single number and once for each width of vectors,
+as LLVM functions; calls of the first name the others, and LLVM's vectoriser puts those in their place. Nothing is
+contracted, reordered or approximated: a lane holds what the single number would give, wherever it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.intrinsics import VECTORISABLE, Intrinsic
+
+__all__ = [
+    "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "function", "narrow", "number", "polynomial", "rint",
+    "root", "scaled", "where", "wide",
+]  # fmt: skip
+
+
+class Lanes:
+    """One LLVM value, a scalar or a vector, with Python's operators; Python numbers become constants of its type."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder = builder
+        self.value = value
+
+    @property
+    def type(self) -> Any:
+        """LLVM's type of the value."""
+        return self.value.type
+
+    @property
+    def element(self) -> Any:
+        """LLVM's type of one lane."""
+        return getattr(self.type, "element", self.type)
+
+    @property
+    def width(self) -> int:
+        """Number of lanes; 0 for a scalar."""
+        return getattr(self.type, "count", 0)
+
+    @property
+    def single(self) -> bool:
+        """Whether lanes have four bytes."""
+        return str(self.element) in ("float", "i32")
+
+    def of(self, other: Any) -> Any:
+        """Return a value, or a constant of the type of this one, as LLVM's."""
+        from llvmlite import ir
+
+        if isinstance(other, Lanes):
+            return other.value
+        return ir.Constant(self.type, [ir.Constant(self.element, other)] * self.width if self.width else other)
+
+    def _emit(self, name: str, other: Any, swap: bool = False) -> Lanes:
+        a, b = self.value, self.of(other)
+        if swap:
+            a, b = b, a
+        prefix = "f" if str(self.element) in ("float", "double") and name in ("add", "sub", "mul", "div") else ""
+        return Lanes(self.builder, getattr(self.builder, prefix + name)(a, b))
+
+    def _compare(self, sign: str, other: Any) -> Lanes:
+        if str(self.element) in ("float", "double"):
+            emit = self.builder.fcmp_unordered if sign == "!=" else self.builder.fcmp_ordered
+        else:
+            emit = self.builder.icmp_signed
+        return Lanes(self.builder, emit(sign, self.value, self.of(other)))
+
+    def __add__(self, other: Any) -> Lanes:
+        return self._emit("add", other)
+
+    def __sub__(self, other: Any) -> Lanes:
+        return self._emit("sub", other)
+
+    def __mul__(self, other: Any) -> Lanes:
+        return self._emit("mul", other)
+
+    def __truediv__(self, other: Any) -> Lanes:
+        return self._emit("div", other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rsub__(self, other: Any) -> Lanes:
+        return self._emit("sub", other, swap=True)
+
+    def __rtruediv__(self, other: Any) -> Lanes:
+        return self._emit("div", other, swap=True)
+
+    def __neg__(self) -> Lanes:
+        if str(self.element) in ("float", "double"):
+            return Lanes(self.builder, self.builder.fneg(self.value))
+        return self._emit("sub", 0, swap=True)
+
+    def __and__(self, other: Any) -> Lanes:
+        return self._emit("and_", other)
+
+    def __or__(self, other: Any) -> Lanes:
+        return self._emit("or_", other)
+
+    def __xor__(self, other: Any) -> Lanes:
+        return self._emit("xor", other)
+
+    def __invert__(self) -> Lanes:
+        return self._emit("xor", -1 if str(self.element) != "i1" else 1)
+
+    def __lshift__(self, other: int) -> Lanes:
+        return self._emit("shl", other)
+
+    def __rshift__(self, other: int) -> Lanes:
+        """Shift bits to the right; zeros come in."""
+        return self._emit("lshr", other)
+
+    def __lt__(self, other: Any) -> Lanes:
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> Lanes:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> Lanes:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> Lanes:
+        return self._compare(">=", other)
+
+    def __eq__(self, other: Any) -> Lanes:  # type: ignore[override]
+        return self._compare("==", other)
+
+    def __ne__(self, other: Any) -> Lanes:  # type: ignore[override]
+        return self._compare("!=", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+# ---- what formulas call besides operators
+
+
+def _call(name: str, x: Lanes, *others: Any) -> Lanes:
+    """Call one of LLVM's functions of numbers of one type."""
+    from llvmlite import ir
+
+    of = {"float": "f32", "double": "f64"}[str(x.element)]
+    name = f"llvm.{name}.{f'v{x.width}' if x.width else ''}{of}"
+    module = x.builder.module
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.Function(module, ir.FunctionType(x.type, [x.type] * (1 + len(others))), name)
+    return Lanes(x.builder, x.builder.call(known, [x.value, *map(x.of, others)]))
+
+
+def fma(x: Lanes, y: Any, z: Any) -> Lanes:
+    """Return ``x * y + z``, rounded once."""
+    return _call("fma", x, y, z)
+
+
+def scaled(x: Lanes, n: Lanes) -> Lanes:
+    """Return ``x * 2**n`` for integers n, rounded once, by an instruction that only AVX-512 has."""
+    from llvmlite import ir
+
+    if not x.single:
+        n = _retyped(n, ir.IntType(32), "trunc")
+    of, to = ("f32" if x.single else "f64"), "i32"
+    if x.width:
+        of, to = f"v{x.width}{of}", f"v{x.width}{to}"
+    name, module = f"llvm.ldexp.{of}.{to}", x.builder.module
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.Function(module, ir.FunctionType(x.type, [x.type, n.type]), name)
+    return Lanes(x.builder, x.builder.call(known, [x.value, n.value]))
+
+
+def can_scale() -> bool:
+    """Return whether `scaled` is one instruction."""
+    import llvmlite.binding as llvm
+
+    return bool(llvm.get_host_cpu_features().get("avx512f"))
+
+
+def absolute(x: Lanes) -> Lanes:
+    """Return the number without its sign."""
+    return _call("fabs", x)
+
+
+def copysign(x: Lanes, sign: Any) -> Lanes:
+    """Return the first number with the sign of the second."""
+    return _call("copysign", x, sign)
+
+
+def root(x: Lanes) -> Lanes:
+    """Return the square root."""
+    return _call("sqrt", x)
+
+
+def rint(x: Lanes) -> Lanes:
+    """Round to the nearest integer, ties to even."""
+    return _call("rint", x)
+
+
+def where(mask: Lanes, x: Any, y: Any) -> Lanes:
+    """Return the first where a mask is true, else the second; one of them is no Python number."""
+    like = x if isinstance(x, Lanes) else y
+    return Lanes(mask.builder, mask.builder.select(mask.value, like.of(x), like.of(y)))
+
+
+def _retyped(x: Lanes, element: Any, how: str) -> Lanes:
+    from llvmlite import ir
+
+    return Lanes(x.builder, getattr(x.builder, how)(x.value, ir.VectorType(element, x.width) if x.width else element))
+
+
+def bits(x: Lanes) -> Lanes:
+    """Return the bits of floating numbers as integers."""
+    from llvmlite import ir
+
+    return _retyped(x, ir.IntType(32 if x.single else 64), "bitcast")
+
+
+def number(x: Lanes) -> Lanes:
+    """Return the floating numbers that integers are the bits of."""
+    from llvmlite import ir
+
+    return _retyped(x, ir.FloatType() if x.single else ir.DoubleType(), "bitcast")
+
+
+def wide(x: Lanes) -> Lanes:
+    """Return float32 numbers as float64."""
+    from llvmlite import ir
+
+    return _retyped(x, ir.DoubleType(), "fpext")
+
+
+def narrow(x: Lanes) -> Lanes:
+    """Round float64 numbers to float32."""
+    from llvmlite import ir
+
+    return _retyped(x, ir.FloatType(), "fptrunc")
+
+
+def polynomial(x: Lanes, coefficients: Sequence[float]) -> Any:
+    """Return ``c[0] + c[1] x + ...`` by Horner's rule."""
+    result: Any = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        result = fma(x, result, c)
+    return result
+
+
+# ---- from formulas to functions of kernels
+
+Formula = Callable[..., Any]
+
+
+def function(
+    name: str,
+    double: Formula,
+    single: Formula,
+    *,
+    otherwise: str = "",
+    rare: str | Formula = "",
+) -> Intrinsic:
+    """Return the function of kernels that computes a formula.
+
+    Parameters
+    ----------
+    name : str
+        A name of its own in object code.
+    double, single : callable
+        The formula on `Lanes` of float64 and of float32. With `rare` it returns a mask besides.
+    otherwise : str
+        NumPy's function for complex numbers, which numba knows.
+    rare : str
+        A function of libm, or a formula on one float64, for lanes where the mask is true. While there are none, it
+        costs one branch.
+    """
+
+    def elsewhere(typingctx: Any, kinds: Any) -> Any:
+        known = getattr(np, otherwise, None)
+        found = known and typingctx.resolve_function_type(known, tuple(kinds), {})
+        if not found:
+            return None
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            cast = [context.cast(builder, *each) for each in zip(values, kinds, found.args, strict=True)]
+            return context.get_function(known, found)(builder, cast)
+
+        return found.return_type(*kinds), codegen
+
+    def typed(typingctx: Any, *args: Any) -> Any:
+        from numba.core import types as nb
+
+        kinds = [nb.unliteral(kind) for kind in args]
+        if any(isinstance(kind, nb.Complex) for kind in kinds):
+            return elsewhere(typingctx, kinds)
+        floats = [kind for kind in kinds if isinstance(kind, nb.Float)]
+        kind = nb.float32 if floats and all(own == nb.float32 for own in floats) else nb.float64
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            values = [context.cast(builder, value, own, kind) for value, own in zip(values, kinds, strict=True)]
+            formula = single if kind == nb.float32 else double
+            return _call_formula(builder, name, formula, rare, values)
+
+        return kind(*kinds), codegen
+
+    return Intrinsic(_with_arity(typed, double))
+
+
+def _with_arity(typed: Any, formula: Formula) -> Any:
+    """Give the typing function named parameters, which numba asks for."""
+    if formula.__code__.co_argcount == 1:
+
+        def unary(typingctx: Any, x: Any) -> Any:
+            return typed(typingctx, x)
+
+        return unary
+
+    def binary(typingctx: Any, x: Any, y: Any) -> Any:
+        return typed(typingctx, x, y)
+
+    return binary
+
+
+def register_bits() -> int:
+    """Return the width of this CPU's vector registers."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    return 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
+
+
+def _call_formula(builder: Any, name: str, formula: Formula, rare: str | Formula, values: list[Any]) -> Any:
+    """Call the function of one number, and tell LLVM which functions of vectors stand for it."""
+    (kind,) = {str(value.type) for value in values}
+    widths = [register_bits() // 64] + ([register_bits() // 32] if kind == "float" else [])
+    scalar = _define(builder.module, f"{VECTORISABLE}{name}_{kind}", formula, rare, values[0].type, len(values), 0)
+    result = builder.call(scalar, values)
+    mappings = []
+    for width in widths:
+        vector = f"{scalar.name}{width}"
+        _define(builder.module, vector, formula, rare, values[0].type, len(values), width)
+        mappings.append(f"_ZGV_LLVM_N{width}{'v' * len(values)}_{scalar.name}({vector})")
+    # llvmlite knows this attribute not, so past its check. LLVM: docs/LangRef, "vector-function-abi-variant".
+    set.add(result.attributes, f'"vector-function-abi-variant"="{",".join(mappings)}"')
+    return result
+
+
+def _define(module: Any, name: str, formula: Formula, rare: str | Formula, kind: Any, count: int, width: int) -> Any:
+    """Return the LLVM function of a formula in a module, defined if need be."""
+    from llvmlite import ir
+
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    own = ir.VectorType(kind, width) if width else kind
+    made = ir.Function(module, ir.FunctionType(own, [own] * count), name)
+    made.linkage = "weak_odr"  # numba links the modules of all functions that call it; none may drop it
+    for attribute in ("noinline", "nounwind", "readnone"):
+        made.attributes.add(attribute)
+    builder = ir.IRBuilder(made.append_basic_block())
+    args = [Lanes(builder, value) for value in made.args]
+    result = formula(*args)
+    if not rare:
+        builder.ret(result.value)
+        return made
+    result, mask = result
+    some = mask.value
+    if width:
+        some = builder.icmp_unsigned("!=", builder.bitcast(some, ir.IntType(width)), ir.IntType(width)(0))
+    before = builder.block
+    with builder.if_then(some, likely=False):
+        replaced = _lanewise(builder, rare, [where(mask, x, 0.0) for x in args])
+        slow = where(mask, replaced, result)
+        after = builder.block
+    out = builder.phi(own)
+    out.add_incoming(result.value, before)
+    out.add_incoming(slow.value, after)
+    builder.ret(out)
+    return made
+
+
+def _lanewise(builder: Any, rare: str | Formula, args: list[Lanes]) -> Lanes:
+    """Call a function of float64 for every lane."""
+    from llvmlite import ir
+
+    double, index = ir.DoubleType(), ir.IntType(32)
+    if isinstance(rare, str):
+        function = builder.module.globals.get(rare)
+        if function is None:
+            function = ir.Function(builder.module, ir.FunctionType(double, [double] * len(args)), rare)
+    else:
+        function = _define(builder.module, f"{VECTORISABLE}{rare.__name__}", rare, "", double, len(args), 0)
+
+    def one(values: list[Any]) -> Any:
+        if values[0].type == double:
+            return builder.call(function, values)
+        out = builder.call(function, [builder.fpext(value, double) for value in values])
+        return builder.fptrunc(out, values[0].type)
+
+    if not args[0].width:
+        return Lanes(builder, one([x.value for x in args]))
+    result = ir.Constant(args[0].type, ir.Undefined)
+    for lane in range(args[0].width):
+        value = one([builder.extract_element(x.value, index(lane)) for x in args])
+        result = builder.insert_element(result, value, index(lane))
+    return Lanes(builder, result)

@@ -1,0 +1,77 @@
+"""log, log1p, softplus: x = 2**k m, and log m from s = f / (2 + f), f = m - 1 (Tang 1990; fdlibm's analysis)."""
+
+from __future__ import annotations
+
+import math
+
+from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_parts
+from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, split, times_power_of_two
+from tapegrad.vmath.lanes import Lanes, absolute, fma, function, number, polynomial, where
+
+__all__ = ["log", "log1p", "softplus"]
+
+# (2 artanh(s) - 2 s) / s**3 in s**2, for m in [sqrt(1/2), sqrt(2)]; error relative to the logarithm 2**-59.5.
+LOG = (
+    0.6666666666666735, 0.39999999999407543, 0.28571428744123684, 0.2222219838073301, 0.18183575030004337,
+    0.1531375960897712, 0.14799024422136922,
+)  # fmt: skip
+# (log(1 + f) - f + f**2 / 2) / f**3; error of the logarithm 2**-27.3.
+LOG_SINGLE = (
+    0.33333316445350647, -0.25000813603401184, 0.20002371072769165, -0.1662442982196808, 0.14179068803787231,
+    -0.13128645718097687, 0.128975972533226, -0.07878890633583069,
+)  # fmt: skip
+
+
+def _log_of(k: Lanes, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
+    """Return k log 2 + log(1 + f) + rest, where the rest is small."""
+    small = fma(k, form.ln2[1], rest)
+    if form == DOUBLE:
+        s = f / (2.0 + f)
+        square = s * s
+        small = fma(-s, fma(-square, polynomial(square, LOG), f), small)
+    else:
+        small = fma(f * f, fma(f, polynomial(f, LOG_SINGLE), -0.5), small)
+    return fma(k, form.ln2[0], f + small)
+
+
+def _log(x: Lanes, form: Format) -> Lanes:
+    tiny = x < form.normal
+    k, m, _ = split(where(tiny, x * 2.0 ** (form.shift + 2), x), form)
+    result = _log_of(where(tiny, k - (form.shift + 2.0), k), m - 1.0, 0.0, form)
+    return _edges(x, x, result)
+
+
+def _edges(x: Lanes, u: Lanes, result: Lanes) -> Lanes:
+    """Put in the logarithms of u that are not finite; x is what nan comes from."""
+    result = where(u > 0.0, result, where(u == 0.0, -math.inf, u * math.nan))
+    return where(x < math.inf, result, where(x == math.inf, x, x * math.nan))
+
+
+def _log1p(x: Lanes, form: Format) -> Lanes:
+    u = 1.0 + x
+    before = u - 1.0
+    error = (1.0 - (u - before)) + (x - before)  # u + error = 1 + x (Knuth)
+    k, m, exponent = split(u, form)
+    # error / 2**k, and by 1 / m = 1 - f + f**2: it is half an ulp of m at most. For k = 0, f = x exactly.
+    scale = number((2 * form.bias << form.shift) - (exponent << form.shift))
+    scale = where(u > 2.0 ** (form.shift + 8), 0.0, scale)
+    near = k == 0.0
+    f = where(near, x, m - 1.0)
+    rest = where(near, 0.0, error * scale * fma(f, f - 1.0, 1.0))
+    return keep_tiny(x, _edges(x, u, _log_of(k, f, rest, form)), form)
+
+
+def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
+    """Return max(x, 0) + log(1 + e), where e = exp(-|x|) is at most 1."""
+    n, high, low = exp_parts(-absolute(x), form, coefficients)
+    e, e_low = times_power_of_two(high, n, form), times_power_of_two(low, n, form)
+    large = e > math.sqrt(2.0) - 1.0
+    f = where(large, 0.5 * (e - 1.0), e)  # exact
+    rest = e_low * fma(e, -0.5, 1.0)  # about e_low / (1 + e)
+    result = _log_of(where(large, 1.0, e * 0.0), f, rest, form)
+    return where(x > 0.0, x, 0.0) + result
+
+
+log = function("log", lambda x: _log(x, DOUBLE), lambda x: _log(x, SINGLE), otherwise="log")
+log1p = function("log1p", lambda x: _log1p(x, DOUBLE), lambda x: _log1p(x, SINGLE))
+softplus = function("softplus", lambda x: _softplus(x, DOUBLE, EXP), lambda x: _softplus(x, SINGLE, EXP_SINGLE))

@@ -1,0 +1,304 @@
+"""vmath: every function within 2 ulp of mpmath on its whole domain, the same bits wherever a number stands."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+from tapegrad import cache, jit, vmath
+from tapegrad.loops import STRIDED, loop
+from tapegrad.vmath import lanes, trigonometric
+
+BOUND = 2.0
+DTYPES = ["float64", "float32"]
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + mp.exp(-x)) if x >= 0 else mp.exp(x) / (1 + mp.exp(x))
+
+
+def _softplus(x: Any) -> Any:
+    return max(x, mpf(0)) + mp.log1p(mp.exp(-abs(x)))
+
+
+REFERENCES: dict[str, Callable[[Any], Any]] = {
+    "exp": mp.exp, "expm1": mp.expm1, "log": mp.log, "log1p": mp.log1p, "sin": mp.sin, "cos": mp.cos, "tan": mp.tan,
+    "sinh": mp.sinh, "cosh": mp.cosh, "tanh": mp.tanh, "erf": mp.erf, "sigmoid": _sigmoid, "softplus": _softplus,
+    "sqrt": mp.sqrt,
+}  # fmt: skip
+NAN, INF = math.nan, math.inf
+#: What must come out exactly at 0, inf, -inf, nan, -0, and at further points.
+SPECIAL: dict[str, tuple[list[float], dict[float, float]]] = {
+    "exp": ([1, INF, 0, NAN, 1], {1e4: INF, -1e4: 0.0, 1e300: INF, -1e300: 0.0}),
+    "expm1": ([0.0, INF, -1, NAN, -0.0], {1e4: INF, -1e4: -1.0, 1e-300: 1e-300, -5e-324: -5e-324}),
+    "log": ([-INF, INF, NAN, NAN, -INF], {1.0: 0.0, -1.0: NAN, -1e-40: NAN}),
+    "log1p": ([0.0, INF, NAN, NAN, -0.0], {-1.0: -INF, -1.5: NAN, 5e-324: 5e-324}),
+    "sin": ([0.0, NAN, NAN, NAN, -0.0], {5e-324: 5e-324, -1e-300: -1e-300}),
+    "cos": ([1, NAN, NAN, NAN, 1], {5e-324: 1.0}),
+    "tan": ([0.0, NAN, NAN, NAN, -0.0], {5e-324: 5e-324}),
+    "sinh": ([0.0, INF, -INF, NAN, -0.0], {1e4: INF, -1e300: -INF, 5e-324: 5e-324}),
+    "cosh": ([1, INF, INF, NAN, 1], {1e4: INF, -1e4: INF}),
+    "tanh": ([0.0, 1, -1, NAN, -0.0], {1e300: 1.0, -30.0: -1.0, 5e-324: 5e-324}),
+    "erf": ([0.0, 1, -1, NAN, -0.0], {1e300: 1.0, -7.0: -1.0}),
+    "sigmoid": ([0.5, 1, 0, NAN, 0.5], {1e300: 1.0, -1e300: 0.0}),
+    "softplus": ([math.log(2), INF, 0, NAN, math.log(2)], {1e300: 1e300, -1e300: 0.0}),
+    "sqrt": ([0.0, INF, NAN, NAN, -0.0], {4.0: 2.0, -1.0: NAN}),
+}
+each = pytest.mark.parametrize("name", REFERENCES)
+in_both = pytest.mark.parametrize("dtype", DTYPES)
+
+
+def rule_of(name: str) -> Callable[..., Any]:
+    two = name == "pow"
+    return eval(f"lambda x, y: xp.{name}(x, y)" if two else f"lambda x: xp.{name}(x)", {"xp": vmath})  # type: ignore[no-any-return]
+
+
+def run(address: int, arrays: list[np.ndarray], dtype: str) -> np.ndarray:
+    out = np.empty(len(arrays[0]), dtype)
+    steps = [own.strides[0] if len(own) else own.itemsize for own in (*arrays, out)]
+    table = np.array([*(own.ctypes.data for own in arrays), out.ctypes.data], np.int64)
+    dims = np.array([0, len(out), *steps], np.int64)
+    ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)(address)(table.ctypes.data, dims.ctypes.data, 0)
+    return out
+
+
+def compute(name: str, *arrays: np.ndarray, strided: bool = False) -> np.ndarray:
+    """Run the kernel of a function."""
+    dtype = arrays[0].dtype.name
+    count = len(arrays)
+    steps = (STRIDED if strided else arrays[0].itemsize,) * (count + 1)
+    function = loop(rule_of(name), (dtype,) * (count + 1), (dtype,) * count, steps)
+    return run(cache.address_of(f"test-{name}-{dtype}", function, bind={"xp": vmath}), list(arrays), dtype)
+
+
+def points(name: str, dtype: str) -> np.ndarray:
+    """Return numbers of all sizes, and those at which something happens."""
+    rng = np.random.default_rng(sum(map(ord, name + dtype)))
+    info = np.finfo(dtype)
+    exponents = np.arange(info.minexp - info.nmant, info.maxexp)
+    scales = np.repeat(exponents, 1 if dtype == "float64" else 4)
+    sizes = np.ldexp(rng.uniform(1, 2, scales.size), scales)
+    found = [sizes, -sizes, rng.uniform(-1, 1, 700), rng.uniform(-10, 10, 700), rng.uniform(-40, 40, 300)]
+    found += [np.exp(rng.uniform(-0.5, 0.5, 300)), -1 + np.ldexp(1.0, -rng.integers(1, info.nmant, 50))]
+    edges = [math.log(2) / 2, math.log(2), math.sqrt(2), math.sqrt(0.5), math.sqrt(2) - 1, 1.0, 5.95, 4.0, 1.5]
+    edges += [math.log(info.max), math.log(info.tiny), math.log(info.smallest_subnormal), info.max, info.tiny, 710.5]
+    for edge in edges:
+        for sign in (1, -1):
+            at = np.array(sign * edge).astype(dtype)
+            with np.errstate(over="ignore"):
+                found.append(
+                    np.array([np.nextafter(at, at.dtype.type(-INF)), at, np.nextafter(at, at.dtype.type(INF))])
+                )
+    if name in ("sin", "cos", "tan"):
+        quarters = np.concatenate(
+            [np.arange(-50, 50), rng.integers(-(2**26), 2**26, 700), [2**26, 2**27, 2**13, 2**14]]
+        )
+        near = (quarters * (math.pi / 2)).astype(dtype)
+        found += [
+            near,
+            np.nextafter(near, near.dtype.type(INF)),
+            rng.uniform(-2e4, 2e4, 300),
+            rng.uniform(-2e8, 2e8, 300),
+        ]
+        # Of all float64, the one nearest to a multiple of pi/2 (Muller, Elementary Functions, section 11.3.2).
+        found.append(np.array([6381956970095103.0 * 2.0**797 if dtype == "float64" else 16367173.0 * 2.0**72]))
+    if name in ("exp", "expm1", "sinh", "cosh", "sigmoid", "softplus"):
+        found.append(rng.uniform(math.log(info.smallest_subnormal) - 1, math.log(info.max) + 1, 700))
+    with np.errstate(all="ignore"):
+        x = np.concatenate([own.astype(dtype) for own in found])
+    x = x[np.isfinite(x) & (x != 0)]
+    if name in ("log", "sqrt"):
+        return np.abs(x)
+    return x[x > -1] if name == "log1p" else x
+
+
+def ulps(found: np.ndarray, exact: list[Any]) -> np.ndarray:
+    """Return the distances of numbers from exact ones in units in the last place of these."""
+    info = np.finfo(found.dtype)
+    errors = []
+    for value, want in zip(found.tolist(), exact, strict=True):
+        if math.isnan(value):
+            errors.append(INF)
+            continue
+        exponent = max(mpmath.mag(want) - 1 if want else info.minexp, int(info.minexp))
+        unit = mp.ldexp(1, exponent - info.nmant)
+        if math.isinf(value):  # as if the exponents went on
+            value = math.copysign(float(info.max), value)
+            value = mpf(value) + math.copysign(1, value) * mp.ldexp(1, int(info.maxexp) - 1 - info.nmant)
+            if abs(want) > abs(value):
+                value = want
+        errors.append(float(abs(mpf(value) - want) / unit))
+    return np.array(errors)
+
+
+def check(name: str, dtype: str, bound: float = BOUND) -> None:
+    x = points(name, dtype)
+    with mp.workprec(150):
+        exact = [REFERENCES[name](mpf(value)) for value in x.tolist()]
+        errors = ulps(compute(name, x), exact)
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= bound, f"{name}({x[worst]!r}) in {dtype}: {errors[worst]} ulp"
+
+
+# ---- precision
+
+
+@each
+@in_both
+def test_precision(name: str, dtype: str) -> None:
+    check(name, dtype)
+
+
+@in_both
+def test_pow_precision(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    info = np.finfo(dtype)
+    n = 2500
+    base = np.exp(rng.normal(size=n) * rng.choice([1e-6, 0.01, 1, 30], n))
+    limit = math.log(info.max) * rng.choice([1e-3, 1, 1.02], n)
+    exponent = rng.uniform(-1, 1, n) * limit / np.maximum(np.abs(np.log(base)), 1e-9)
+    x = np.concatenate([base, rng.uniform(-9, 9, n), [info.tiny, info.smallest_subnormal, info.max, -info.max]])
+    y = np.concatenate([exponent, rng.integers(-40, 40, n), [0.5, 0.25, 0.99, 3.0]])
+    with np.errstate(all="ignore"):
+        x, y = x.astype(dtype), y.astype(dtype)
+    keep = (x != 0) & np.isfinite(x)
+    x, y = x[keep], y[keep]
+    with mp.workprec(200):
+        exact = [mpf(a) ** mpf(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+        errors = ulps(compute("pow", x, y), exact)
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= BOUND, f"{x[worst]!r} ** {y[worst]!r}: {errors[worst]} ulp"
+
+
+def test_wrong_coefficient_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *others = trigonometric.SIN
+    monkeypatch.setattr(trigonometric, "SIN", (first * (1 + 1e-14), *others))
+    with pytest.raises(AssertionError, match="ulp"):
+        check("sin", "float64")
+
+
+def test_errors_are_measured() -> None:
+    one = np.array([1.0, 1.0, math.inf, math.inf, 5e-324, math.nan, 0.0])
+    with mp.workprec(100):
+        top = mp.ldexp(1, 1024)
+        exact = [mpf(1) + mpf(2) ** -52, mpf(1) - mpf(2) ** -52, top, 4 * top, mpf(0), mpf(1), mpf(0)]
+        assert ulps(one, exact).tolist() == [1, 2, 0, 0, 1, INF, 0]
+        assert ulps(np.array([INF]), [mpf(1)])[0] > 1e9
+
+
+# ---- values that are special
+
+
+@each
+@in_both
+def test_special(name: str, dtype: str) -> None:
+    at, more = SPECIAL[name]
+    with np.errstate(all="ignore"):
+        x = np.array([0.0, INF, -INF, NAN, -0.0, *more], dtype)
+        want = np.array([*at, *more.values()], dtype)
+    for length in (1, 9, 64):  # a lane's fate does not depend on its neighbours
+        for value, expected in zip(x, want, strict=True):
+            found = compute(name, np.full(length, value))
+            np.testing.assert_array_equal(found, np.full(length, expected))
+            assert (np.isnan(found) | (np.signbit(found) == np.signbit(expected))).all()
+    mixed = compute(name, np.resize(x, 50))
+    np.testing.assert_array_equal(mixed, np.resize(want, 50))
+
+
+@in_both
+def test_pow_special(dtype: str) -> None:
+    values = np.array([0.0, -0.0, INF, -INF, NAN, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 1e-45, -1e-45, 1e38, -1e38], dtype)
+    x, y = (np.ascontiguousarray(own.ravel()) for own in np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        expected = np.power(x, y)
+    found = compute("pow", x, y)
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps)
+    assert (np.isnan(found) | (np.signbit(found) == np.signbit(expected))).all()
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt"])
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_complex(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    parts = rng.uniform(-3, 3, (2, 200))
+    x = np.concatenate([parts[0] + 1j * parts[1], [1, -1, 1j, -1j, complex(-4, -0.0)]]).astype(dtype)
+    found = compute(name, x)
+    np.testing.assert_allclose(found, getattr(np, name)(x), rtol=30 * np.finfo(dtype).eps)
+
+
+# ---- lanes
+
+
+@each
+@in_both
+def test_same_bits_anywhere(name: str, dtype: str) -> None:
+    """Vectors and the single numbers after them compute alike."""
+    x = points(name, dtype)[::7]
+    x = np.concatenate([x[:150], x[-150:]])
+    whole = compute(name, x)
+    for first in (0, 1, 5):
+        for length in (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 100):
+            part = compute(name, x[first : first + length])
+            np.testing.assert_array_equal(part, whole[first : first + length])
+    for step in (1, 2, 3, -1):
+        np.testing.assert_array_equal(compute(name, x[::step], strided=True), whole[::step])
+
+
+def compiled(name: str, dtype: str) -> tuple[int, str]:
+    """Compile a kernel anew; return its address and the optimised LLVM code."""
+    size = np.dtype(dtype).itemsize
+    function = loop(rule_of(name), (dtype, dtype), (dtype,), (size, size))
+    texts = []
+    machine = jit.target_machine()
+    emit = machine.emit_object
+    machine.emit_object = lambda module: texts.append(str(module)) or emit(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jit, "target_machine", lambda: machine)
+        code = jit.compile_function(function, ("int64",) * 3, {"xp": vmath})
+    address = cache._link(code)
+    assert address is not None
+    return address, texts[0]
+
+
+@each
+@in_both
+def test_loops_are_vectorised(name: str, dtype: str) -> None:
+    width = lanes.register_bits() // (8 * np.dtype(dtype).itemsize)
+    kind = "double" if dtype == "float64" else "float"
+    _, text = compiled(name, dtype)
+    if name == "sqrt":
+        assert re.search(rf"call (?:\w+ )*<\d+ x {kind}> @llvm\.sqrt", text)
+        return
+    called = re.search(rf"call (?:\w+ )*<{width} x {kind}> @{jit.VECTORISABLE}{name}_{kind}{width}\(", text)
+    assert called, "the loop takes one number at a time"
+
+
+@pytest.mark.parametrize("name", ["exp", "cosh", "softplus"])
+@in_both
+def test_same_bits_without_scaling(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no instruction multiplies by powers of 2, two products do."""
+    x = points(name, dtype)
+    expected = compute(name, x)
+    monkeypatch.setattr(lanes, "can_scale", lambda: False)
+    address, text = compiled(name, dtype)
+    assert "llvm.ldexp" not in text
+    np.testing.assert_array_equal(run(address, [x], dtype), expected)
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("name", ["exp", "sin", "log1p"])
+@in_both
+def test_same_bits_in_any_width(name: str, dtype: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = points(name, dtype)
+    expected = compute(name, x)
+    monkeypatch.setattr(lanes, "register_bits", lambda: bits)
+    address, _ = compiled(name, dtype)
+    np.testing.assert_array_equal(run(address, [x], dtype), expected)

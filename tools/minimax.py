@@ -1,0 +1,137 @@
+"""Coefficients of minimax polynomials for `tapegrad.vmath`, by the algorithm of Remez in 60 digits.
+
+``python tools/minimax.py [NAME ...]`` prints the coefficients of `PROBLEMS`, and log2 of the largest weighted error of
+each before its coefficients are rounded. E. Remez, C. R. Acad. Sci. 199 (1934); J.-M. Muller, Elementary Functions, 3.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from mpmath import mp, mpf
+
+Function = Callable[[Any], Any]
+mp.dps = 60
+
+
+def remez(f: Function, weight: Function, a: Any, b: Any, degree: int) -> tuple[list[Any], Any]:
+    """Return the polynomial of least ``max |weight (f - p)|`` on an interval, and that maximum."""
+    count = degree + 2
+
+    def chebyshev(number: int) -> list[Any]:
+        return [(a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * (k + mpf(1) / 2) / number) for k in range(number)]
+
+    points, values = chebyshev(count), [(x, f(x), weight(x)) for x in chebyshev(24 * count)]
+    found: list[Any] = []
+    worst = mpf(0)
+    for _ in range(12):
+        system, right = mp.matrix(count, count), mp.matrix(count, 1)
+        for row, x in enumerate(points):
+            for k in range(degree + 1):
+                system[row, k] = x**k
+            system[row, degree + 1] = (-1) ** row / weight(x)
+            right[row] = f(x)
+        solved = mp.lu_solve(system, right)
+        found = list(solved)[: degree + 1]
+        # The largest error between two changes of its sign.
+        runs: list[tuple[Any, Any]] = []
+        for x, y, w in values:
+            error = w * (y - mp.polyval(found[::-1], x))
+            if not runs or (runs[-1][1] > 0) != (error > 0):
+                runs.append((x, error))
+            elif abs(error) > abs(runs[-1][1]):
+                runs[-1] = (x, error)
+        while len(runs) > count:
+            runs.pop(0 if abs(runs[0][1]) < abs(runs[-1][1]) else -1)
+        worst = max(abs(error) for _, error in runs)
+        if len(runs) < count or worst < abs(solved[degree + 1]) * mpf("1.001"):
+            break
+        points = [x for x, _ in runs]
+    return found, worst
+
+
+def precisely(f: Function) -> Function:
+    """Return f where it cancels near 0: with more digits, and not nearer than they reach."""
+
+    def value(t: Any) -> Any:
+        with mp.workdps(120):
+            return +f(max(abs(t), mpf(10) ** -16) * (1 if t >= 0 else -1))
+
+    return value
+
+
+def odd(f: Function) -> Function:
+    """Return (f(r) - r) / r**3 as a function of r**2."""
+    return precisely(lambda t: (f(mp.sqrt(t)) - mp.sqrt(t)) / (t * mp.sqrt(t)))
+
+
+EXP = precisely(lambda r: (mp.exp(r) - 1 - r) / r**2)
+COS = precisely(lambda t: (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2)
+LOG = precisely(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3)
+ERF = precisely(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t) - 1)
+ARTANH = precisely(lambda t: (2 * mp.atanh(mp.sqrt(t)) - 2 * mp.sqrt(t) - 2 * t * mp.sqrt(t) / 3) / t ** mpf("2.5"))
+SMALL = mpf("1e-9")  # a weight must not vanish
+LN2 = mp.log(2) / 2 * mpf("1.0001")
+QUARTER, QUARTER_SINGLE = (mp.pi / 4 * mpf("1.0001")) ** 2, (mp.pi / 4 * mpf("1.02")) ** 2
+ROOT = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mpf("1.001")) ** 2
+
+
+def exp_weight(r: Any) -> Any:
+    return (r * r + mpf("1e-3")) / mp.exp(r)
+
+
+def expm1_weight(r: Any) -> Any:
+    return abs(r) + mpf("0.01")
+
+
+def square(t: Any) -> Any:
+    return t * t + mpf("1e-6")
+
+
+def first(t: Any) -> Any:
+    return t + mpf("1e-6")
+
+
+def erf_weight(t: Any) -> Any:
+    return 1 / (1 + ERF(t))
+
+
+def tail(t: Any) -> Any:
+    return -mp.log(mp.erfc(1 + t))
+
+
+#: name: (function, weight, interval, degree, format)
+PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
+    "EXP": (EXP, exp_weight, -LN2, LN2, 9, "d"),
+    "EXP_SINGLE": (EXP, exp_weight, -LN2, LN2, 4, "f"),
+    "EXPM1": (EXP, expm1_weight, -LN2, LN2, 9, "d"),
+    "EXPM1_SINGLE": (EXP, expm1_weight, -LN2, LN2, 4, "f"),
+    "LOG": (lambda t: 2 * odd(mp.atanh)(t), lambda t: t / 2 + SMALL, mpf(0), ROOT, 6, "d"),
+    "LOG_SINGLE": (LOG, lambda f: f * f + mpf("1e-3"), mpf("-0.293893"), mpf("0.415214"), 7, "f"),
+    "SIN": (odd(mp.sin), first, mpf(0), QUARTER, 5, "d"),
+    "SIN_SINGLE": (odd(mp.sin), first, mpf(0), QUARTER_SINGLE, 2, "f"),
+    "COS": (COS, square, mpf(0), QUARTER, 5, "d"),
+    "COS_SINGLE": (COS, square, mpf(0), QUARTER_SINGLE, 2, "f"),
+    "TAN": (odd(mp.tan), first, mpf(0), QUARTER / 4, 8, "d"),
+    "TAN_SINGLE": (odd(mp.tan), first, mpf(0), QUARTER_SINGLE, 6, "f"),
+    "SMALL": (ERF, erf_weight, mpf(0), mpf("1.001"), 11, "d"),
+    "SMALL_SINGLE": (ERF, erf_weight, mpf(0), mpf("1.001"), 6, "f"),
+    "LARGE": (tail, lambda t: mp.erfc(1 + t), mpf(0), mpf("4.95"), 18, "d"),
+    "LARGE_SINGLE": (tail, lambda t: mp.erfc(1 + t), mpf(0), mpf(3), 6, "f"),
+    "TAIL": (ARTANH, lambda t: t * t / 2 + SMALL, mpf(0), ROOT, 6, "d"),
+}
+
+
+def main(names: list[str]) -> None:
+    for name in names or PROBLEMS:
+        f, weight, a, b, degree, form = PROBLEMS[name]
+        found, worst = remez(f, weight, a, b, degree)
+        rounded = tuple(struct.unpack(form, struct.pack(form, float(c)))[0] for c in found)
+        print(f"{name}: 2**{float(mp.log(worst, 2)):.1f}\n{rounded}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
