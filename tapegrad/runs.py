@@ -359,8 +359,8 @@ def finish(state: int, position: int) -> None:
 def run(self: int, args: int, nargs: int) -> int:
     """Serve Python in one of three ways, without the GIL.
 
-    ``run()`` prepares the run that begins where the sweep stands, and returns a status; ``run(first, end, thread)`` goes
-    over a part of it; ``run(position)`` ends it, and the sweep stands behind it.
+    ``run()`` prepares the run that begins where the sweep stands, and returns a status; ``run(first, end, thread)``
+    goes over a part of it; ``run(position)`` ends it, and the sweep stands behind it.
     """
     state = get(self, DATA)
     position = get(state, POSITION)
