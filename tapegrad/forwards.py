@@ -41,7 +41,8 @@ def for_large(forward: Callable[..., Any], layouts: Sequence[Layout], result: La
         if count == 1:
             return into_pool(*values)
         out = pool.empty(shape, dtype)
-        flat = [value.reshape(-1) if own else value for value, own in zip(values, whole, strict=True)]
+        flat = [value.reshape(-1 if own else ()) if isinstance(value, np.ndarray) else value
+                for value, own in zip(values, whole, strict=True)]  # fmt: skip
         flat_out = out.reshape(-1)
 
         def work(first: int, end: int, thread: int) -> None:

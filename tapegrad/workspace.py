@@ -26,8 +26,8 @@ CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
 NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, INPUTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
 EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
 # Runs (`tapegrad.runs`): elements of a block as they were asked for; from how many elements times steps on a run is for
-# several threads; where a run was looked for in vain; then of the run at hand its elements, those of a block, where it
-# ends, its records, the bytes of memory for one block, and of how many elements a part must be a multiple.
+# several threads; the place at which no run begins; of the run at hand its elements, those of a block, where it ends,
+# its records, the bytes of memory for one block, and of how many elements a part must be a multiple.
 BLOCK, SHARED_FROM, NO_RUN_AT, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS, RUN_SLOT, RUN_GRAIN = range(38, 47)
 RECORDS_AT, LOCALS_AT = range(47, 49)
 WORKSPACE_WORDS: Final = 49

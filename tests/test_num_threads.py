@@ -135,6 +135,16 @@ def test_many_threads_of_the_user():
     assert not wrong
 
 
+def test_one_element_of_any_shape():
+    tg.set_num_threads(2)
+    x = tg.ones(600, 1000)
+    for one in (tg.full((), 2.0), tg.full((1,), 2.0), tg.full((1, 1), 2.0), 2.0):
+        for _ in range(2):  # the first call makes the plan
+            y = x * one
+        assert y.shape == (600, 1000)
+        assert (y.numpy() == 2.0).all()
+
+
 def test_settings_of_the_caller_hold_in_threads():
     tg.set_num_threads(2)
     x = tg.zeros(300_000)
