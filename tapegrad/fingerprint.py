@@ -191,7 +191,7 @@ def _environment() -> bytes:
     import llvmlite.binding as llvm
 
     source = []  # so that a change of numba's options, of our wrapper or of an intrinsic's helper counts
-    for name in ("jit.py", "intrinsics.py", os.path.join("vmath", "lanes.py")):
+    for name in ("jit.py", "intrinsics.py", os.path.join("vmath", "lanes.py"), os.path.join("vmath", "functions.py")):
         try:
             with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
                 source.append(file.read())

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-#: How the names of functions in object code begin that LLVM replaces by others, of vectors (`tapegrad.vmath.lanes`).
+#: How names of functions in object code begin that LLVM replaces by others, of vectors (vmath/functions.py).
 VECTORISABLE = "tapegrad_v_"
 
 

@@ -15,7 +15,7 @@ from mpmath import mp, mpf
 
 from tapegrad import cache, jit, vmath
 from tapegrad.loops import STRIDED, loop
-from tapegrad.vmath import lanes, trigonometric
+from tapegrad.vmath import functions, lanes, trigonometric
 
 BOUND = 2.0
 DTYPES = ["float64", "float32"]
@@ -271,7 +271,7 @@ def compiled(name: str, dtype: str) -> tuple[int, str]:
 @each
 @in_both
 def test_loops_are_vectorised(name: str, dtype: str) -> None:
-    width = lanes.register_bits() // (8 * np.dtype(dtype).itemsize)
+    width = functions.register_bits() // (8 * np.dtype(dtype).itemsize)
     kind = "double" if dtype == "float64" else "float"
     _, text = compiled(name, dtype)
     if name == "sqrt":
@@ -301,6 +301,6 @@ def test_same_bits_without_scaling(name: str, dtype: str, monkeypatch: pytest.Mo
 def test_same_bits_in_any_width(name: str, dtype: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     x = points(name, dtype)
     expected = compute(name, x)
-    monkeypatch.setattr(lanes, "register_bits", lambda: bits)
+    monkeypatch.setattr(functions, "register_bits", lambda: bits)
     address, _ = compiled(name, dtype)
     np.testing.assert_array_equal(run(address, [x], dtype), expected)

@@ -65,6 +65,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "reshape": lambda x, shape: x.reshape(shape),
     "expand": lambda x, size: x.expand(size),
     "clamp": _clamp,
+    "softplus": lambda x: torch.nn.functional.softplus(x, threshold=700.0),  # the row has none
     "cast": lambda x, dtype: x.to(getattr(torch, np.dtype(dtype).name)),
 }
 

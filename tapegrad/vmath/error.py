@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_of
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format
-from tapegrad.vmath.lanes import Lanes, absolute, copysign, fma, function, polynomial, where
+from tapegrad.vmath.functions import function
+from tapegrad.vmath.lanes import Lanes, absolute, copysign, fma, polynomial, where
 
 __all__ = ["erf"]
 

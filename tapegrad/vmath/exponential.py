@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, power_of_two, quotient, times_power_of_two
-from tapegrad.vmath.lanes import Lanes, absolute, bits, copysign, fma, function, polynomial, where
+from tapegrad.vmath.functions import function
+from tapegrad.vmath.lanes import Lanes, absolute, bits, copysign, fma, polynomial, where
 
 __all__ = ["cosh", "exp", "expm1", "sigmoid", "sinh", "tanh"]
 

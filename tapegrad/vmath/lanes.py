@@ -1,21 +1,16 @@
-"""Formulas on numbers or on whole vectors of them, emitted as LLVM: one definition, the same bits in every lane.
+"""Formulas on numbers or on whole vectors of them, emitted as LLVM: the same bits in every lane.
 
-A formula is a Python function of `Lanes`. It is emitted once for a single number and once for each width of vectors,
-as LLVM functions; calls of the first name the others, and LLVM's vectoriser puts those in their place. Nothing is
-contracted, reordered or approximated: a lane holds what the single number would give, wherever it stands.
+A formula is a Python function of `Lanes`. Nothing in it is contracted, reordered or approximated: a lane of a vector
+holds what the single number would give, wherever it stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from tapegrad.intrinsics import VECTORISABLE, Intrinsic
-
 __all__ = [
-    "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "function", "narrow", "number", "polynomial", "rint",
+    "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "narrow", "number", "polynomial", "rint",
     "root", "scaled", "where", "wide",
 ]  # fmt: skip
 
@@ -244,162 +239,3 @@ def polynomial(x: Lanes, coefficients: Sequence[float]) -> Any:
     for c in reversed(coefficients[:-1]):
         result = fma(x, result, c)
     return result
-
-
-# ---- from formulas to functions of kernels
-
-Formula = Callable[..., Any]
-
-
-def function(
-    name: str,
-    double: Formula,
-    single: Formula,
-    *,
-    otherwise: str = "",
-    rare: str | Formula = "",
-) -> Intrinsic:
-    """Return the function of kernels that computes a formula.
-
-    Parameters
-    ----------
-    name : str
-        A name of its own in object code.
-    double, single : callable
-        The formula on `Lanes` of float64 and of float32. With `rare` it returns a mask besides.
-    otherwise : str
-        NumPy's function for complex numbers, which numba knows.
-    rare : str
-        A function of libm, or a formula on one float64, for lanes where the mask is true. While there are none, it
-        costs one branch.
-    """
-
-    def elsewhere(typingctx: Any, kinds: Any) -> Any:
-        known = getattr(np, otherwise, None)
-        found = known and typingctx.resolve_function_type(known, tuple(kinds), {})
-        if not found:
-            return None
-
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            cast = [context.cast(builder, *each) for each in zip(values, kinds, found.args, strict=True)]
-            return context.get_function(known, found)(builder, cast)
-
-        return found.return_type(*kinds), codegen
-
-    def typed(typingctx: Any, *args: Any) -> Any:
-        from numba.core import types as nb
-
-        kinds = [nb.unliteral(kind) for kind in args]
-        if any(isinstance(kind, nb.Complex) for kind in kinds):
-            return elsewhere(typingctx, kinds)
-        floats = [kind for kind in kinds if isinstance(kind, nb.Float)]
-        kind = nb.float32 if floats and all(own == nb.float32 for own in floats) else nb.float64
-
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            values = [context.cast(builder, value, own, kind) for value, own in zip(values, kinds, strict=True)]
-            formula = single if kind == nb.float32 else double
-            return _call_formula(builder, name, formula, rare, values)
-
-        return kind(*kinds), codegen
-
-    return Intrinsic(_with_arity(typed, double))
-
-
-def _with_arity(typed: Any, formula: Formula) -> Any:
-    """Give the typing function named parameters, which numba asks for."""
-    if formula.__code__.co_argcount == 1:
-
-        def unary(typingctx: Any, x: Any) -> Any:
-            return typed(typingctx, x)
-
-        return unary
-
-    def binary(typingctx: Any, x: Any, y: Any) -> Any:
-        return typed(typingctx, x, y)
-
-    return binary
-
-
-def register_bits() -> int:
-    """Return the width of this CPU's vector registers."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    return 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
-
-
-def _call_formula(builder: Any, name: str, formula: Formula, rare: str | Formula, values: list[Any]) -> Any:
-    """Call the function of one number, and tell LLVM which functions of vectors stand for it."""
-    (kind,) = {str(value.type) for value in values}
-    widths = [register_bits() // 64] + ([register_bits() // 32] if kind == "float" else [])
-    scalar = _define(builder.module, f"{VECTORISABLE}{name}_{kind}", formula, rare, values[0].type, len(values), 0)
-    result = builder.call(scalar, values)
-    mappings = []
-    for width in widths:
-        vector = f"{scalar.name}{width}"
-        _define(builder.module, vector, formula, rare, values[0].type, len(values), width)
-        mappings.append(f"_ZGV_LLVM_N{width}{'v' * len(values)}_{scalar.name}({vector})")
-    # llvmlite knows this attribute not, so past its check. LLVM: docs/LangRef, "vector-function-abi-variant".
-    set.add(result.attributes, f'"vector-function-abi-variant"="{",".join(mappings)}"')
-    return result
-
-
-def _define(module: Any, name: str, formula: Formula, rare: str | Formula, kind: Any, count: int, width: int) -> Any:
-    """Return the LLVM function of a formula in a module, defined if need be."""
-    from llvmlite import ir
-
-    known = module.globals.get(name)
-    if known is not None:
-        return known
-    own = ir.VectorType(kind, width) if width else kind
-    made = ir.Function(module, ir.FunctionType(own, [own] * count), name)
-    made.linkage = "weak_odr"  # numba links the modules of all functions that call it; none may drop it
-    for attribute in ("noinline", "nounwind", "readnone"):
-        made.attributes.add(attribute)
-    builder = ir.IRBuilder(made.append_basic_block())
-    args = [Lanes(builder, value) for value in made.args]
-    result = formula(*args)
-    if not rare:
-        builder.ret(result.value)
-        return made
-    result, mask = result
-    some = mask.value
-    if width:
-        some = builder.icmp_unsigned("!=", builder.bitcast(some, ir.IntType(width)), ir.IntType(width)(0))
-    before = builder.block
-    with builder.if_then(some, likely=False):
-        replaced = _lanewise(builder, rare, [where(mask, x, 0.0) for x in args])
-        slow = where(mask, replaced, result)
-        after = builder.block
-    out = builder.phi(own)
-    out.add_incoming(result.value, before)
-    out.add_incoming(slow.value, after)
-    builder.ret(out)
-    return made
-
-
-def _lanewise(builder: Any, rare: str | Formula, args: list[Lanes]) -> Lanes:
-    """Call a function of float64 for every lane."""
-    from llvmlite import ir
-
-    double, index = ir.DoubleType(), ir.IntType(32)
-    if isinstance(rare, str):
-        function = builder.module.globals.get(rare)
-        if function is None:
-            function = ir.Function(builder.module, ir.FunctionType(double, [double] * len(args)), rare)
-    else:
-        function = _define(builder.module, f"{VECTORISABLE}{rare.__name__}", rare, "", double, len(args), 0)
-
-    def one(values: list[Any]) -> Any:
-        if values[0].type == double:
-            return builder.call(function, values)
-        out = builder.call(function, [builder.fpext(value, double) for value in values])
-        return builder.fptrunc(out, values[0].type)
-
-    if not args[0].width:
-        return Lanes(builder, one([x.value for x in args]))
-    result = ir.Constant(args[0].type, ir.Undefined)
-    for lane in range(args[0].width):
-        value = one([builder.extract_element(x.value, index(lane)) for x in args])
-        result = builder.insert_element(result, value, index(lane))
-    return Lanes(builder, result)

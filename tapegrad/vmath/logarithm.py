@@ -6,7 +6,8 @@ import math
 
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_parts
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, split, times_power_of_two
-from tapegrad.vmath.lanes import Lanes, absolute, fma, function, number, polynomial, where
+from tapegrad.vmath.functions import function
+from tapegrad.vmath.lanes import Lanes, absolute, fma, number, polynomial, where
 
 __all__ = ["log", "log1p", "softplus"]
 

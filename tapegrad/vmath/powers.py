@@ -6,7 +6,8 @@ import math
 
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_of
 from tapegrad.vmath.formats import DOUBLE, split
-from tapegrad.vmath.lanes import Lanes, absolute, fma, function, narrow, polynomial, rint, where, wide
+from tapegrad.vmath.functions import function
+from tapegrad.vmath.lanes import Lanes, absolute, fma, narrow, polynomial, rint, where, wide
 from tapegrad.vmath.logarithm import LOG
 
 __all__ = ["power"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from tapegrad.vmath.far import far
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, quotient
-from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, function, number, polynomial, where
+from tapegrad.vmath.functions import function
+from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, number, polynomial, where
 
 __all__ = ["cos", "sin", "tan"]
 

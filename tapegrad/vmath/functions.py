@@ -1,0 +1,204 @@
+"""From formulas to functions of kernels: on one number, and on vectors, which LLVM's vectoriser puts in its place.
+
+A formula is emitted once for a single number and once for each width of vectors, as LLVM functions. Calls of the first
+name the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.intrinsics import VECTORISABLE, Intrinsic
+from tapegrad.vmath.lanes import Lanes
+
+__all__ = ["function"]
+
+Formula = Callable[..., Any]
+
+
+def function(
+    name: str,
+    double: Formula,
+    single: Formula,
+    *,
+    otherwise: str = "",
+    rare: str | Formula = "",
+) -> Intrinsic:
+    """Return the function of kernels that computes a formula.
+
+    Parameters
+    ----------
+    name : str
+        A name of its own in object code.
+    double, single : callable
+        The formula on `Lanes` of float64 and of float32. With `rare` it returns a mask besides.
+    otherwise : str
+        NumPy's function for complex numbers, which numba knows.
+    rare : str
+        A function of libm, or a formula on one float64, for lanes where the mask is true. While there are none, it
+        costs one branch.
+    """
+
+    def elsewhere(typingctx: Any, kinds: Any) -> Any:
+        known = getattr(np, otherwise, None)
+        found = known and typingctx.resolve_function_type(known, tuple(kinds), {})
+        if not found:
+            return None
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            cast = [context.cast(builder, *each) for each in zip(values, kinds, found.args, strict=True)]
+            return context.get_function(known, found)(builder, cast)
+
+        return found.return_type(*kinds), codegen
+
+    def typed(typingctx: Any, *args: Any) -> Any:
+        from numba.core import types as nb
+
+        kinds = [nb.unliteral(kind) for kind in args]
+        if any(isinstance(kind, nb.Complex) for kind in kinds):
+            return elsewhere(typingctx, kinds)
+        floats = [kind for kind in kinds if isinstance(kind, nb.Float)]
+        kind = nb.float32 if floats and all(own == nb.float32 for own in floats) else nb.float64
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            values = [context.cast(builder, value, own, kind) for value, own in zip(values, kinds, strict=True)]
+            formula = single if kind == nb.float32 else double
+            return _call_formula(builder, name, formula, rare, values)
+
+        return kind(*kinds), codegen
+
+    return Intrinsic(_with_arity(typed, double))
+
+
+def _with_arity(typed: Any, formula: Formula) -> Any:
+    """Give the typing function named parameters, which numba asks for."""
+    if formula.__code__.co_argcount == 1:
+
+        def unary(typingctx: Any, x: Any) -> Any:
+            return typed(typingctx, x)
+
+        return unary
+
+    def binary(typingctx: Any, x: Any, y: Any) -> Any:
+        return typed(typingctx, x, y)
+
+    return binary
+
+
+def register_bits() -> int:
+    """Return the width of this CPU's vector registers."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    return 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
+
+
+def _call_formula(builder: Any, name: str, formula: Formula, rare: str | Formula, values: list[Any]) -> Any:
+    """Call the function of one number, and tell LLVM which functions of vectors stand for it."""
+    (kind,) = {str(value.type) for value in values}
+    widths = [register_bits() // 64] + ([register_bits() // 32] if kind == "float" else [])
+    scalar = _define(builder.module, f"{VECTORISABLE}{name}_{kind}", formula, rare, values[0].type, len(values), 0)
+    result = builder.call(scalar, values)
+    mappings = []
+    for width in widths:
+        vector = f"{scalar.name}{width}"
+        _define(builder.module, vector, formula, rare, values[0].type, len(values), width)
+        mappings.append(f"_ZGV_LLVM_N{width}{'v' * len(values)}_{scalar.name}({vector})")
+    # llvmlite knows this attribute not, so past its check. LLVM: docs/LangRef, "vector-function-abi-variant".
+    set.add(result.attributes, f'"vector-function-abi-variant"="{",".join(mappings)}"')
+    return result
+
+
+def _define(module: Any, name: str, formula: Formula, rare: str | Formula, kind: Any, count: int, width: int) -> Any:
+    """Return the LLVM function of a formula in a module, defined if need be."""
+    from llvmlite import ir
+
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    own = ir.VectorType(kind, width) if width else kind
+    made = ir.Function(module, ir.FunctionType(own, [own] * count), name)
+    made.linkage = "weak_odr"  # numba links the modules of all functions that call it; none may drop it
+    for attribute in ("noinline", "nounwind", "readnone"):
+        made.attributes.add(attribute)
+    builder = ir.IRBuilder(made.append_basic_block())
+    args = [Lanes(builder, value) for value in made.args]
+    result = formula(*args)
+    if not rare:
+        builder.ret(result.value)
+        return made
+    result, mask = result
+    chosen, kind_of_mask = mask.value, ir.IntType(width or 1)
+    some = chosen
+    if width:
+        chosen = builder.bitcast(chosen, kind_of_mask)
+        some = builder.icmp_unsigned("!=", chosen, kind_of_mask(0))
+    before = builder.block
+    with builder.if_then(some, likely=False):
+        slow = builder.call(_lanewise(module, f"{name}_rare", rare, own, count), [*made.args, result.value, chosen])
+        after = builder.block
+    out = builder.phi(own)
+    out.add_incoming(result.value, before)
+    out.add_incoming(slow, after)
+    builder.ret(out)
+    return made
+
+
+def _lanewise(module: Any, name: str, rare: str | Formula, own: Any, count: int) -> Any:
+    """Define a function that replaces the lanes of a result that a mask chooses, one after the other, in float64.
+
+    It stands apart so that the common way through its caller needs no stack.
+    """
+    from llvmlite import ir
+
+    double, index = ir.DoubleType(), ir.IntType(32)
+    width = getattr(own, "count", 0)
+    element, mask_type = getattr(own, "element", own), ir.IntType(width or 1)
+    if isinstance(rare, str):
+        function = module.globals.get(rare)
+        if function is None:
+            function = ir.Function(module, ir.FunctionType(double, [double] * count), rare)
+    else:
+        function = _define(module, f"{VECTORISABLE}{rare.__name__}", rare, "", double, count, 0)
+    made = ir.Function(module, ir.FunctionType(own, [own] * (count + 1) + [mask_type]), name)
+    made.linkage = "internal"
+    for attribute in ("noinline", "nounwind"):
+        made.attributes.add(attribute)
+    *values, result, mask = made.args
+    builder = ir.IRBuilder(made.append_basic_block())
+
+    def one(args: list[Any]) -> Any:
+        if element == double:
+            return builder.call(function, args)
+        return builder.fptrunc(builder.call(function, [builder.fpext(value, double) for value in args]), element)
+
+    if not width:
+        builder.ret(one(values))
+        return made
+    memory = []
+    for value in (*values, result):
+        memory.append(builder.alloca(own))
+        builder.store(value, memory[-1])
+    start, turn, asked, end, done = builder.block, *(made.append_basic_block() for _ in range(4))
+    builder.branch(turn)
+    builder.position_at_end(turn)
+    lane = builder.phi(index)
+    bit = builder.lshr(mask, builder.trunc(lane, mask_type) if width < 32 else lane)
+    builder.cbranch(builder.trunc(bit, ir.IntType(1)), asked, end)
+    builder.position_at_end(asked)
+    places = [
+        builder.gep(builder.bitcast(place, element.as_pointer()), [lane], source_etype=element) for place in memory
+    ]
+    builder.store(one([builder.load(place, typ=element) for place in places[:-1]]), places[-1])
+    builder.branch(end)
+    builder.position_at_end(end)
+    after = builder.add(lane, index(1))
+    builder.cbranch(builder.icmp_unsigned("<", after, index(width)), turn, done)
+    lane.add_incoming(index(0), start)
+    lane.add_incoming(after, end)
+    builder.position_at_end(done)
+    builder.ret(builder.load(memory[-1], typ=own))
+    return made
