@@ -61,7 +61,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mean": _reduced("mean"),
     "pow": lambda x, y: torch.pow(x, _number(y)),
     "sub": lambda x, y: torch.sub(x, _number(y)),
-    "softplus": torch.nn.functional.softplus,
     "reshape": lambda x, shape: x.reshape(shape),
     "expand": lambda x, size: x.expand(size),
     "clamp": _clamp,
