@@ -109,8 +109,9 @@ atan2 = binary(
     ),
     doc="Angle in radians of the point with ordinate `input` and abscissa `other`.",
     derivative=":math:`y/(x^2 + y^2)` and :math:`-x/(x^2 + y^2)`; 0 for both at the origin.",
-    to_float=True, real_only=True,
-    special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0)}, oracle=np.arctan2,
+    to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
+    special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (-1.0, -1.0): (-0.5, 0.5), (2.0, -1.0): (-0.2, -0.4)},
+    oracle=np.arctan2,
 )  # fmt: skip
 
 sinh = unary(
@@ -168,7 +169,8 @@ logaddexp = binary(
 hypot = binary(
     "hypot", np.hypot, (lambda ct, x, out: ct * (x / out), lambda ct, y, out: ct * (y / out)),
     doc="Length :math:`\\sqrt{x^2 + y^2}`.", derivative=":math:`x/` and :math:`y/\\sqrt{x^2 + y^2}`.",
-    to_float=True, real_only=True, special={(3.0, 4.0): (0.6, 0.8)},
+    to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
+    special={(3.0, 4.0): (0.6, 0.8), (-3.0, 4.0): (-0.6, 0.8), (3.0, -4.0): (0.6, -0.8)},
 )  # fmt: skip
 
 
