@@ -49,7 +49,7 @@ def _doc(row: Row, summary: str, formula: str) -> str:
         lines += ["    If the operand is no tensor, array or number."]
     if formula:
         lines += ["", "Notes", "-----", f"Derivative: {formula}"]
-    operands = _EXAMPLE_OPERANDS[: len(row.operands)]
+    operands = list(_EXAMPLE_OPERANDS[: len(row.operands)])
     low, high = row.domain
     if not low <= 0.5 <= 2.0 <= high:
         operands = [[round(low + part * (high - low), 2) for part in (0.25, 0.75)] for _ in operands]
