@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 __all__ = ["get_num_threads", "set_num_threads"]
 
 MAX_BLOCK: Final = 8192  # elements; a run's memory in the cache is laid out for them
+# A multiple of the elements that a vectorised loop takes at a time. Blocks are multiples of it: what is left over is
+# done one by one, where LLVM may contract other products and sums, and the bits would depend on where a block ends.
+UNROLLED: Final = 64
 
 
 class Division(NamedTuple):

@@ -253,7 +253,7 @@ class Plan:
 def _for_runs(steps: Sequence[Step]) -> tuple[int, int]:
     """Return how many elements all steps go over, 0 if not the same, and of how many a block must be a multiple."""
     elements = steps[0].elements if steps else 0
-    grain = math.lcm(*(step.grain for step in steps))
+    grain = math.lcm(large.UNROLLED, *(step.grain for step in steps))
     divided = all(step.elements == elements and (step.total is None or step.parts is not None) for step in steps)
     # A row that is longer than a block would be cut.
     if not divided or not large.division.block or elements < 2 * large.division.block or grain > large.MAX_BLOCK:

@@ -84,6 +84,7 @@ A_ADDRESS, A_STEP, A_ROW_STEP, A_LOCAL, A_WORDS = range(5)
 # Of a cotangent's address: it is an offset in the memory for blocks that each thread has.
 LOCAL: Final = 1 << 62
 ADDRESS: Final = ~(FLAG_BITS | LOCAL)
+SUMMED: Final = -(1 << 40)  # the mark of what a run sums up
 
 
 def common_multiple(a: int, b: int) -> int:
@@ -111,8 +112,15 @@ def extent(state: int, position: int) -> int:
             records += 2 * get(plan, ARITY)
             if get(plan, ELEMENTS) != n or both > MAX_BLOCK or entries > LOCALS or records > RECORDS:
                 break
+            if get(uses, number) == SUMMED - position:
+                break  # its cotangent is not known before the run has ended
             grain = both
             put(uses, number, -1 - position)
+            edge = get(state, EDGES_AT) + 8 * get(get(state, STARTS_AT), end)
+            for operand in range(get(plan, ARITY)):
+                step = get(plan, STEPS + operand)
+                if get(edge, operand) >= 0 and step != 0 and get(step, SUM_KERNEL) != 0:
+                    put(uses, get(edge, operand), SUMMED - position)
         end += 1
     put(state, RUN_ELEMENTS, n)
     put(state, RUN_END, end)

@@ -69,6 +69,7 @@ CASES = {
     "columns": (lambda x, s: (x * s).sum(), (300, 100), (300, 1)),
     "transposed": (lambda x, y: ((x.T * y).exp() * y).sum(), (100, 300), (300, 100)),
     "sums on the way": (lambda x: ((x * x).sum(dim=1) ** 2).sum() + (x.exp().sum(dim=0) ** 2).sum(), (300, 100)),
+    "mean of itself": (lambda x: ((x - x.sin().mean(dim=0)) ** 2 / x.mean()).sum(), (300, 100)),
     "views on the way": (lambda x: ((x * x).reshape(100, 300) * 2.0)[1:].sin().sum(), (300, 100)),
     "long": (lambda x: _many(x).sum(), (N,)),
     "add": (lambda x, y, s: (x + y + s - y).mean(), (N,), (N,), ()),
