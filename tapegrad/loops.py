@@ -48,20 +48,31 @@ def loop(rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...
     def strides(typingctx: Any, dims: Any) -> Any:
         return words(2, steps)
 
+    # A source with one element, such as an exponent, is read before the loop too: LLVM then takes what depends on it
+    # alone out of the loop, for instance the case of a square.
+    single = tuple(place for place in range(count) if steps[place] == 0)
+
     @intrinsic
-    def values(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
-        return elements(types[:count], casts, addresses, strides, tuple(range(count)))
+    def singles(typingctx: Any, addresses: Any) -> Any:
+        return elements(types[:count], types[:count], addresses, None, single)
+
+    @intrinsic
+    def values(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
+        return elements(types[:count], casts, addresses, strides, tuple(range(count)), single, singles)
 
     def kernel(args: int, dims: int, accumulate: int) -> int:
         sources, step = addresses(args), strides(dims)
         out, n, skip = get(args, count), get(dims, 1), step[count]
+        if n <= 0:
+            return 0
+        fixed = singles(sources)
         if accumulate:
             for i in range(n):
                 before = load_at(out, i * skip, target)
-                store_at(out, i * skip, before + rule(*values(sources, step, i)), target)
+                store_at(out, i * skip, before + rule(*values(sources, step, fixed, i)), target)
         else:
             for i in range(n):
-                store_at(out, i * skip, rule(*values(sources, step, i)), target)
+                store_at(out, i * skip, rule(*values(sources, step, fixed, i)), target)
         return 0
 
     return kernel
@@ -156,9 +167,19 @@ def words(first: int, known: tuple[int, ...]) -> Any:
 
 
 def elements(
-    types: tuple[str, ...], casts: tuple[str, ...], addresses: Any, strides: Any, picks: tuple[int, ...]
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+    addresses: Any,
+    strides: Any,
+    picks: tuple[int, ...],
+    known: tuple[int, ...] = (),
+    values: Any = None,
 ) -> Any:
-    """Define an intrinsic that returns the elements with number i of some sources, converted."""
+    """Define an intrinsic that returns elements of some sources, converted.
+
+    Its arguments are addresses; strides, values of the sources `known`, and the element's number; or, without
+    strides, the addresses alone, for the first elements. `values` is the type of the known ones, None if there are none.
+    """
     from numba.core import types as nb
 
     own = [numba_dtype(name) for name in types]
@@ -169,9 +190,20 @@ def elements(
         found = []
         for place in picks:
             dtype, to = own[place], wanted[place]
-            offset = builder.mul(args[2], builder.extract_value(args[1], place))
-            at = byte_address(context, builder, dtype, builder.extract_value(args[0], place), offset)
-            found.append(context.cast(builder, read(context, builder, dtype, at), dtype, to))
+            if place in known:
+                value = builder.extract_value(args[2], known.index(place))
+            else:
+                at = context.get_constant(nb.int64, 0)
+                if strides is not None:
+                    at = builder.mul(args[-1], builder.extract_value(args[1], place))
+                value = read(
+                    context, builder, dtype,
+                    byte_address(context, builder, dtype, builder.extract_value(args[0], place), at),
+                )  # fmt: skip
+            found.append(context.cast(builder, value, dtype, to))
         return context.make_tuple(builder, result, found)
 
-    return result(addresses, strides, nb.int64), codegen
+    arguments = [addresses] if strides is None else [addresses, strides, nb.int64]
+    if values is not None:
+        arguments.insert(2, values)
+    return result(*arguments), codegen
