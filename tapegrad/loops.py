@@ -177,8 +177,8 @@ def elements(
 ) -> Any:
     """Define an intrinsic that returns elements of some sources, converted.
 
-    Its arguments are addresses; strides, values of the sources `known`, and the element's number; or, without
-    strides, the addresses alone, for the first elements. `values` is the type of the known ones, None if there are none.
+    Its arguments are addresses; strides, values of the sources `known`, and the element's number; or, without strides,
+    the addresses alone, for the first elements. `values` is the type of the known ones, None if there are none.
     """
     from numba.core import types as nb
 
