@@ -81,8 +81,9 @@ def _rest(results: Results) -> Iterator[str]:
         yield "## Memory"
         yield ""
         yield (
-            "By how much a process grows at most while it computes gradients, with 1 thread. The inputs and what a tool "
-            "loads when it is first used are not counted; results are. Figures below 1 MB are mostly the allocator's."
+            "By how much a process grows at most while it computes gradients, with 1 thread. The inputs and what a "
+            "tool loads when it is first used are not counted; results are. Figures below 1 MB are mostly the "
+            "allocator's."
         )
         yield ""
         yield from _markdown(memory_table(results.memory))
@@ -90,8 +91,8 @@ def _rest(results: Results) -> Iterator[str]:
         yield "## Start"
         yield ""
         yield (
-            "From a new process that has imported NumPy to its first gradient, that of `mlp`. Once with empty caches of "
-            "compiled code, once with what the process before it kept there."
+            "From a new process that has imported NumPy to its first gradient, that of `mlp`. Once with empty caches "
+            "of compiled code, once with what the process before it kept there."
         )
         yield ""
         yield from _markdown(start_table(results.start))
