@@ -9,6 +9,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from bench.tables import means_table, memory_table, speed_table, start_table
 from bench.tools import TOOLS, installed
 
 ROUNDS, QUICK_ROUNDS, STARTS = 30, 3, 3
-STARTING = ("tapegrad", "torch", "jax", "autograd", "mygrad")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -77,6 +77,8 @@ def _writable(text: str) -> Path:
 
 def _folder(text: str) -> Path:
     path = Path(text)
+    if find_spec("matplotlib") is None:
+        raise argparse.ArgumentTypeError("a chart needs matplotlib: pip install '.[bench]'")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -142,11 +144,11 @@ def _measure(options: argparse.Namespace, threads: Sequence[int], rounds: int, r
             print("\nmemory: this system does not tell a process its peak")
         elif options.memory:
             for tool in tools:
-                request = {"problems": problems, "tool": tool, "quick": options.quick}
+                request = {"problems": problems, "tool": tool, "quick": options.quick, "size": options.size}
                 results.memory += records_of("memory", request, alone)
             show(memory_table(results.memory))
     if options.start:
-        results.start += start.records([name for name in tools if name in STARTING], 1 if options.quick else STARTS)
+        results.start += start.records([name for name in tools if name in start.TOOLS], 1 if options.quick else STARTS)
         show(start_table(results.start))
 
 

@@ -17,7 +17,7 @@ DRIFT = 0.15  # of the median, relative to the least median of the run
 
 
 def make() -> Callable[[], Any]:
-    """Return the work, about 2 ms of it."""
+    """Return the work, about 1 ms of it."""
     small, large, out = np.linspace(0.0, 1.0, 100), np.ones(500_000), np.empty(500_000)
 
     def run() -> Any:

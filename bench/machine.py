@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def describe(command: str, threads: Iterable[int]) -> dict[str, str]:
     versions = {package: _version(package) for package in PACKAGES}
     count = cores()
     facts = {
+        "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{processor()}, {count} core{'s' if count > 1 else ''}",
         "threads": ", ".join(map(str, threads)),
         "system": f"{platform.system()} {platform.release()}, {platform.python_implementation()} "

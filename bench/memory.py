@@ -25,12 +25,15 @@ def measurable() -> bool:
     return _STATUS.exists() and _CLEAR.exists() and hasattr(os, "fork")
 
 
-def records(problems: Sequence[str], tool: str, quick: bool = False) -> Iterator[dict[str, Any]]:
+def records(
+    problems: Sequence[str], tool: str, quick: bool = False, size: int | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the peak of each problem on a tool, in bytes, each from a process forked once the tool is imported."""
     loaded = load(tool)
     for name in problems:
         problem = PROBLEMS[name]
-        found = _forked(lambda problem=problem: _peak(problem, loaded, quick))  # type: ignore[misc]
+        own = size or (problem.quick_size if quick else problem.size)
+        found = _forked(lambda problem=problem, own=own: _peak(problem, loaded, own))  # type: ignore[misc]
         yield {"problem": name, "tool": tool, "peak": found}
 
 
@@ -55,11 +58,11 @@ def _forked(work: Callable[[], Any]) -> Any:
     return json.loads(answer)
 
 
-def _peak(problem: Problem, tool: Tool, quick: bool) -> int | None:
+def _peak(problem: Problem, tool: Tool, size: int) -> int | None:
     """Return the growth in bytes; None if the tool cannot express the problem."""
     try:
         tool.prepare(problem, problem.data(problem.quick_size))()  # loads what a tool loads when it is first used
-        run = tool.prepare(problem, problem.data(problem.quick_size if quick else None))
+        run = tool.prepare(problem, problem.data(size))
     except InexpressibleError:
         return None
     gc.collect()

@@ -15,7 +15,7 @@ from bench.timing import interleaved
 from bench.tools import InexpressibleError, Tool, load
 
 REFERENCE = "tapegrad"
-AT_MOST = 5.0  # seconds of rounds for a problem
+AT_MOST = 4.0  # seconds of rounds for a problem
 
 Record = dict[str, Any]
 

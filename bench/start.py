@@ -11,6 +11,7 @@ import numpy as np
 from bench.processes import caches, printed_by
 
 PROBLEM = "mlp"
+TOOLS = ("tapegrad", "torch", "jax", "autograd", "mygrad")  # beyond NumPy and a derivative by hand
 _PROGRAM = """
 from time import perf_counter
 start = perf_counter()

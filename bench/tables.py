@@ -67,9 +67,16 @@ def ratio_table(speed: Speed) -> Table:
         times = record["tools"]
         own = seconds(times[REFERENCE]["median"]) if REFERENCE in times else "-"
         table.rows.append((record["problem"], own, *(_median(times.get(tool)) for tool in tools)))
-    means = (speed.mean_ratio(tool) for tool in tools)
-    table.rows.append(("geometric mean", "", *("-" if mean is None else ratio(mean) for mean in means)))
+    table.rows.append(("geometric mean", "", *(_mean(speed, tool) for tool in tools)))
     return table
+
+
+def _mean(speed: Speed, tool: str) -> str:
+    """Write a tool's geometric mean, and over how many problems if not over all."""
+    mean, count = speed.mean_ratio(tool), len(speed.ratios(tool))
+    if mean is None:
+        return "-"
+    return ratio(mean) if count == len(speed.problems) else f"{ratio(mean)} (of {count})"
 
 
 def _median(times: Record | None) -> str:
@@ -127,5 +134,8 @@ def start_table(records: Sequence[Record]) -> Table:
 
 
 def reasons(results: Results, kind: str) -> list[str]:
-    """Return a line for each problem that a tool was left out of, or wrong on."""
-    return [f"{problem}: {tool}: {reason}" for problem, tool, reason in results.reasons(kind)]
+    """Return lines on the tools that were left out of problems, or wrong on them."""
+    problems: dict[str, list[str]] = {}
+    for problem, tool, reason in results.reasons(kind):
+        problems.setdefault(f"{tool}: {reason}", []).append(problem)
+    return [f"{what}: {', '.join(names)}" for what, names in problems.items()]

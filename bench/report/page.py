@@ -120,5 +120,6 @@ def _markdown(table: Table) -> Iterator[str]:
     yield f"| {' | '.join(table.columns)} |"
     yield f"| --- |{' ---: |' * (len(table.columns) - 1)}" if len(table.columns) > 2 else "| --- | --- |"
     for row in table.rows:
-        yield f"| {' | '.join(row)} |"
+        cells = (cell.replace("|", "\\|") for cell in row)
+        yield f"| {' | '.join(cells)} |"
     yield ""
