@@ -135,7 +135,7 @@ def _measure(options: argparse.Namespace, threads: Sequence[int], rounds: int, r
         for count in threads:
             one = Speed(count)
             results.speed.append(one)
-            for record in records_of("speed", request, {**kept, **thread_variables(count)}):
+            for record in records_of("speed", {**request, "threads": count}, {**kept, **thread_variables(count)}):
                 one.problems.append(record)
                 show(speed_table(record, count))
             show(means_table(one))

@@ -21,16 +21,26 @@ Record = dict[str, Any]
 
 
 def records(
-    problems: Sequence[str], tools: Sequence[str], rounds: int, quick: bool = False, size: int | None = None
+    problems: Sequence[str],
+    tools: Sequence[str],
+    rounds: int,
+    threads: int = 1,
+    quick: bool = False,
+    size: int | None = None,
 ) -> Iterator[Record]:
     """Yield what is found on each problem; see `record`."""
     loaded = {name: load(name) for name in tools}
     for name in problems:
-        yield record(PROBLEMS[name], loaded, rounds, quick, size)
+        yield record(PROBLEMS[name], loaded, rounds, quick, size, settled=threads > 1)
 
 
 def record(
-    problem: Problem, tools: Mapping[str, Tool], rounds: int, quick: bool = False, size: int | None = None
+    problem: Problem,
+    tools: Mapping[str, Tool],
+    rounds: int,
+    quick: bool = False,
+    size: int | None = None,
+    settled: bool = False,
 ) -> Record:
     """Check and time tools on a problem.
 
@@ -65,7 +75,7 @@ def record(
         else:
             wrong[name] = found
     runs[control.NAME] = control.make()
-    times = interleaved(runs, rounds, *((0.001, 1.0) if quick else (0.005, AT_MOST)))
+    times = interleaved(runs, rounds, *((0.001, 1.0) if quick else (0.025 if settled else 0.005, AT_MOST)), settled)
     reference = times.get(REFERENCE)
     measured: dict[str, Record] = {}
     for name, own in times.items():

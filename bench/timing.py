@@ -6,7 +6,7 @@ import gc
 import math
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from time import perf_counter
+from time import perf_counter, process_time, sleep
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,13 +43,28 @@ def quiet_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
+def settle(at_most: float = 0.3) -> None:
+    """Wait until the threads of this process sleep.
+
+    Those of OpenBLAS and OpenMP look for more work in a loop first, for up to 0.1 s. Meanwhile they take cores from the
+    threads of the next tool, which would have them in a program of its own.
+    """
+    end = perf_counter() + at_most
+    while perf_counter() < end:
+        before = process_time()
+        sleep(0.002)
+        if process_time() - before < 0.0005:
+            break
+
+
 def interleaved(
-    runs: Mapping[str, Run], rounds: int, at_least: float = 0.005, at_most: float = math.inf
+    runs: Mapping[str, Run], rounds: int, at_least: float = 0.005, at_most: float = math.inf, settled: bool = False
 ) -> dict[str, np.ndarray]:
     """Return the seconds of one call of each, for each round.
 
     In a round all run in turn, beginning with another one each time, as often as takes `at_least` seconds. When
-    `at_most` seconds are over, no round begins after the seventh.
+    `at_most` seconds are over, no round begins after the seventh. With `settled`, a turn waits until the threads of the
+    one before sleep, and wakes its own by as many calls that are not timed.
     """
     names = list(runs)
     counts = {}
@@ -64,5 +79,8 @@ def interleaved(
                 break
             first = number % len(names) if names else 0
             for name in names[first:] + names[:first]:
+                if settled:
+                    settle()
+                    _batch(runs[name], counts[name])
                 times[name].append(_batch(runs[name], counts[name]))
     return {name: np.array(own) for name, own in times.items()}

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from threading import Thread
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +26,7 @@ from bench.report import CHART, FIGURES, PAGE, write_report
 from bench.results import Results, Speed
 from bench.speed import record
 from bench.tables import means_table, speed_table
-from bench.timing import LEAST_ROUNDS, interleaved
+from bench.timing import LEAST_ROUNDS, interleaved, settle
 from bench.tools import TOOLS, InexpressibleError, Tool, installed, load
 from bench.tools.functions import Functions
 
@@ -162,6 +164,20 @@ def test_tools_take_turns() -> None:
 
 def test_rounds_end_in_time() -> None:
     assert interleaved({"a": int}, 100, at_least=0.0, at_most=0.0)["a"].shape == (LEAST_ROUNDS,)
+
+
+def test_a_turn_waits_for_threads() -> None:
+    end = perf_counter() + 0.1
+
+    def spin() -> None:
+        while perf_counter() < end:
+            pass
+
+    thread = Thread(target=spin)
+    thread.start()
+    settle(at_most=10.0)
+    assert perf_counter() >= end
+    thread.join()
 
 
 QUIET = {"median": 1.0, "low": 0.98, "high": 1.03, "least": 0.97}

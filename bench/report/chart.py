@@ -69,16 +69,16 @@ def _panel(axes: Axes, speed: Speed) -> None:
                 _point(axes, tool, place, ratios[name])
         mean = speed.mean_ratio(tool)
         if mean is not None and len(ratios) == len(names):  # over the same problems as the others
-            _point(axes, tool, len(names), {"median": mean, "low": mean, "high": mean})
+            _point(axes, tool, len(names) + 0.2, {"median": mean, "low": mean, "high": mean})
     axes.axhline(len(names) - 0.5, color="black", linewidth=0.6)
     mean = speed.mean_ratio(AGAINST)
     if mean is not None:
         axes.annotate(
-            ratio(mean), (np.clip(mean, LEAST, MOST / 1.15), len(names)), (0, 7), textcoords="offset points", ha="center",
-            color=STYLES[AGAINST].color,
+            ratio(mean), (np.clip(mean, LEAST, MOST / 1.15), len(names) + 0.2), (0, 7), textcoords="offset points",
+            ha="center", color=STYLES[AGAINST].color,
         )  # fmt: skip
-    axes.set_yticks(range(len(names) + 1), [*names, MEAN])
-    axes.set_ylim(len(names) + 0.5, -0.6)
+    axes.set_yticks([*range(len(names)), len(names) + 0.2], [*names, MEAN])
+    axes.set_ylim(len(names) + 0.7, -0.6)
     axes.set_xlabel(f"← {REFERENCE} is slower          {REFERENCE} is faster →")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -88,7 +88,7 @@ def _panel(axes: Axes, speed: Speed) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _point(axes: Axes, tool: str, place: int, times: dict[str, float]) -> None:
+def _point(axes: Axes, tool: str, place: float, times: dict[str, float]) -> None:
     """Draw a median with its quartiles; one beyond the axis as a figure at its edge."""
     style = STYLES[tool]
     shown = float(np.clip(times["median"], LEAST * 1.15, MOST / 1.15))
