@@ -1,17 +1,13 @@
-"""One thread for everybody, then the command line."""
+"""One thread for what is measured here, then the command line."""
 
 import os
 import sys
 
-# Read when OpenMP, a BLAS or Numba is loaded, hence set before anything else is imported.
-os.environ.update(
-    OMP_NUM_THREADS="1",
-    OPENBLAS_NUM_THREADS="1",
-    MKL_NUM_THREADS="1",
-    VECLIB_MAXIMUM_THREADS="1",
-    NUMEXPR_NUM_THREADS="1",
-    NUMBA_NUM_THREADS="1",
-)
+from bench.processes import thread_variables
+
+# Read when OpenMP, a BLAS or XLA is loaded, hence set before anything else is imported. Processes for other numbers of
+# threads are given theirs.
+os.environ.update(thread_variables(1))
 
 from bench.command import main
 

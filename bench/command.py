@@ -1,153 +1,161 @@
-"""The command line: choose problems and tools, check, time, and print."""
+"""The command line: choose problems and tools, measure, and show what was found."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import shlex
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from time import perf_counter
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+from bench import detail, machine, memory, start
+from bench.problems import PROBLEMS
+from bench.processes import caches, records_of, thread_variables
+from bench.report import write_report
+from bench.results import Results, Speed
+from bench.speed import REFERENCE
+from bench.table import show
+from bench.tables import means_table, memory_table, speed_table, start_table
+from bench.tools import TOOLS, installed
 
-from bench import detail, machine
-from bench.checking import complaint
-from bench.problems import PROBLEMS, Problem
-from bench.table import Table, ratio, seconds, show, spread
-from bench.timing import interleaved
-from bench.tools import NAMES, SUMMARIES, Tool, load
-
-REFERENCE = "tapegrad"
+ROUNDS, QUICK_ROUNDS, STARTS = 30, 3, 3
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Time gradients in tapegrad and in other tools. Results are checked against derivatives "
-        "by hand first; the tools take turns in one process, on one thread. The result is the ratio.",
+        description="Time gradients in tapegrad and in other tools. Results are checked against derivatives by hand "
+        "first; the tools take turns in one process. The result is the ratio.",
     )
     add = parser.add_argument
-    add("--problem", nargs="+", choices=list(PROBLEMS), metavar="NAME", help="these problems only")
-    add("--tool", nargs="+", choices=NAMES, metavar="NAME", help="these tools only, beside tapegrad")
-    add("--size", type=_positive, help="size of the problems, e.g. length of the chain, instead of their own")
-    add("--repeat", type=_positive, help="rounds in which each tool takes its turn (default 30)")
+    add("problems", nargs="*", type=_one_of(PROBLEMS), metavar="PROBLEM", help="these only (default all; see --list)")
+    add("--tools", nargs="+", type=_one_of(TOOLS), metavar="TOOL", help="these only, beside tapegrad")
+    add("--threads", nargs="+", type=_positive, metavar="N", help="numbers of threads, one after the other (default 1)")
+    add("--rounds", type=_positive, metavar="N", help=f"in which each tool takes its turn (default {ROUNDS})")
+    add("--size", type=_positive, metavar="N", help="size of the problems, e.g. length of the chain")
+    add("--quick", action="store_true", help="small problems and few rounds: does it run? The figures mean nothing")
+    add("--memory", action="store_true", help="measure peaks of memory too, in processes of their own")
+    add("--start", action="store_true", help="measure the time from a new process to its first gradient too")
+    add("--json", type=_writable, metavar="FILE", help="write all figures into a file")
     add(
-        "--quick",
-        action="store_true",
-        help="small problems and few rounds: does it run? The figures mean nothing",
-    )
+        "--report", type=_folder, metavar="FOLDER",
+        help="write a page, a chart and the JSON file, of memory and start too, with 1 thread and with all",
+    )  # fmt: skip
     sections = ", ".join(detail.SECTIONS)
     parts = f"figures of tapegrad's parts beside torch's, instead of the problems: {sections} (default all)"
-    add("--detail", nargs="*", choices=list(detail.SECTIONS), metavar="SECTION", help=parts)
+    add("--detail", nargs="*", type=_one_of(detail.SECTIONS), metavar="SECTION", help=parts)
     add("--list", action="store_true", help="list problems, tools and sections")
     return parser
 
 
+def _one_of(names: Any) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(names)}")
+        return text
+
+    return check
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, is {number}")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
+def _writable(text: str) -> Path:
+    path = Path(text)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written")
+    return path
+
+
+def _folder(text: str) -> Path:
+    path = Path(text)
+    if find_spec("matplotlib") is None:
+        raise argparse.ArgumentTypeError("a chart needs matplotlib: pip install '.[bench]'")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be made: {error.strerror}") from None
+    return path
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark; the status is 1 if a tool computes something wrong, whatever the times are."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     if options.list:
         _list()
         return 0
-    rounds = options.repeat or (3 if options.quick else 30)
-    for name, fact in machine.describe(shlex.join(["python", "-m", "bench", *arguments])).items():
+    if options.report is not None:
+        options.memory = options.start = True
+    threads = options.threads or sorted({1, machine.cores() if options.report else 1})
+    results = Results(machine.describe(shlex.join(["python", "-m", "bench", *arguments]), threads))
+    for name, fact in results.facts.items():
         print(f"{name + ':':<13}{fact}")
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     if options.detail is not None:
         for name in options.detail or detail.SECTIONS:
             for table in detail.SECTIONS[name](rounds, options.quick):
                 show(table)
         return 0
-    tools = _load([name for name in NAMES if options.tool is None or name in (*options.tool, REFERENCE)])
-    right = True
-    for name in options.problem or PROBLEMS:
-        problem = PROBLEMS[name]
-        size = options.size or (problem.quick_size if options.quick else problem.size)
-        table, all_right = run_problem(problem, size, tools, rounds, 0.001 if options.quick else 0.005)
-        show(table)
-        right = right and all_right
-    print(
-        f"\ntime / {REFERENCE}: of the same round, median and quartiles over {rounds} rounds. "
-        "first call: with whatever is loaded or compiled then."
-    )
-    return 0 if right else 1
+    try:
+        _measure(options, threads, rounds, results)
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+    if options.json is not None:
+        options.json.write_text(json.dumps(results.as_dict(), indent=1) + "\n")
+    if options.report is not None:
+        print("\nwritten:", *write_report(results, options.report))
+    return 1 if any(results.reasons("wrong")) else 0
+
+
+def _measure(options: argparse.Namespace, threads: Sequence[int], rounds: int, results: Results) -> None:
+    """Measure what the options say, show each table as soon as it is there, and fill the results."""
+    problems = options.problems or list(PROBLEMS)
+    chosen = [name for name in TOOLS if options.tools is None or name in (*options.tools, REFERENCE)]
+    tools = [name for name in chosen if installed(name)]
+    results.not_installed = [name for name in chosen if name not in tools]
+    for name in results.not_installed:
+        print(f"{'left out:':<13}{name} is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        # A report says what compiling takes from nothing, and compiles once for all that it measures.
+        kept = caches(folder) if options.report is not None else {}
+        request = {
+            "problems": problems, "tools": tools, "quick": options.quick, "size": options.size,
+            "rounds": rounds,
+        }  # fmt: skip
+        for count in threads:
+            one = Speed(count)
+            results.speed.append(one)
+            for record in records_of("speed", {**request, "threads": count}, {**kept, **thread_variables(count)}):
+                one.problems.append(record)
+                show(speed_table(record, count))
+            show(means_table(one))
+        alone = {**kept, **thread_variables(1)}
+        if options.memory and not memory.measurable():
+            print("\nmemory: this system does not tell a process its peak")
+        elif options.memory:
+            for tool in tools:
+                request = {"problems": problems, "tool": tool, "quick": options.quick, "size": options.size}
+                results.memory += records_of("memory", request, alone)
+            show(memory_table(results.memory))
+    if options.start:
+        results.start += start.records([name for name in tools if name in start.TOOLS], 1 if options.quick else STARTS)
+        show(start_table(results.start))
 
 
 def _list() -> None:
     for problem in PROBLEMS.values():
-        print(f"problem  {problem.name:<12}{problem.summary.format(problem.size)}")
-    for name in NAMES:
-        print(f"tool     {name:<12}{SUMMARIES[name]}{'' if load(name) else ' (not installed)'}")
+        print(f"problem  {problem.name:<14}{problem.summary.format(problem.size)}")
+    for name, about in TOOLS.items():
+        print(f"tool     {name:<14}{about.summary}{'' if installed(name) else ' (not installed)'}")
     for name, section in detail.SECTIONS.items():
-        print(f"detail   {name:<12}{section.__doc__}")
-
-
-def _load(names: Sequence[str]) -> dict[str, Tool]:
-    tools = {}
-    for name in names:
-        tool = load(name)
-        if tool is None:
-            print(f"{'left out:':<13}{name} is not installed")
-        else:
-            tools[name] = tool
-    return tools
-
-
-@dataclass
-class _Ready:
-    """A tool whose result is right, and how long it took to get it the first time."""
-
-    run: Callable[[], Any]
-    first: float
-
-
-def run_problem(
-    problem: Problem, size: int, tools: dict[str, Tool], rounds: int, at_least: float
-) -> tuple[Table, bool]:
-    """Check and time the tools on a problem; return the table and whether all were right."""
-    data = problem.data(size)
-    notes, ready = [], {}
-    right = True
-    for name, tool in tools.items():
-        if problem.loss not in tool.LOSSES:
-            notes.append(f"{name} does not have this problem")
-            continue
-        try:
-            run = tool.prepare(problem.loss, data)
-            start = perf_counter()
-            raw = run()
-            first = perf_counter() - start
-            wrong = complaint(tool, problem.loss, data, raw)
-        except Exception as error:  # one tool's failure is no reason not to show the others
-            wrong = f"{type(error).__name__}: {error}"
-        else:
-            if wrong is None:
-                ready[name] = _Ready(run, first)
-                continue
-        right = False
-        notes.append(f"WRONG, hence not timed: {name}: {wrong}")
-    times = interleaved({name: one.run for name, one in ready.items()}, rounds, at_least)
-    columns = ("tool", "median", "quartiles", "minimum", f"time / {REFERENCE}", "quartiles", "of minima", "first call")
-    table = Table(f"{problem.name}: {problem.summary.format(size)}", columns, notes=notes)
-    for name, own in times.items():
-        ratios = own / times[REFERENCE] if REFERENCE in times else None
-        table.rows.append(
-            (
-                name,
-                seconds(float(np.median(own))),
-                spread(own, seconds),
-                seconds(own.min()),
-                "-" if ratios is None else ratio(float(np.median(ratios))),
-                "-" if ratios is None else spread(ratios, ratio),
-                "-" if ratios is None else ratio(float(own.min() / times[REFERENCE].min())),
-                seconds(ready[name].first),
-            )
-        )
-    return table, right
+        print(f"detail   {name:<14}{section.__doc__}")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("tapegrad", "numpy", "numba", "llvmlite", "torch", "autograd", "mygrad")
+PACKAGES = ("tapegrad", "numpy", "numba", "llvmlite", "torch", "jax", "autograd", "mygrad")
 
 
 def processor() -> str:
@@ -28,6 +30,11 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
+def load() -> float | None:
+    """Return how many processes ran in the last minute on average."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
 def _version(package: str) -> str | None:
     if package == "tapegrad":
         from tapegrad._version import __version__
@@ -39,16 +46,20 @@ def _version(package: str) -> str | None:
         return None
 
 
-def describe(command: str) -> dict[str, str]:
+def describe(command: str, threads: Iterable[int]) -> dict[str, str]:
     """Return what a reader needs to judge the figures and to get them again."""
     versions = {package: _version(package) for package in PACKAGES}
+    count = cores()
     facts = {
-        "machine": f"{processor()}, {cores()} cores, 1 thread used",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{processor()}, {count} core{'s' if count > 1 else ''}",
+        "threads": ", ".join(map(str, threads)),
         "system": f"{platform.system()} {platform.release()}, {platform.python_implementation()} "
         f"{platform.python_version()}",
         "versions": ", ".join(f"{package} {found}" for package, found in versions.items() if found),
         "command": command,
     }
-    if hasattr(os, "getloadavg"):
-        facts["load before"] = f"{os.getloadavg()[0]:.1f} in the last minute"
+    before = load()
+    if before is not None:
+        facts["load before"] = f"{before:.1f} in the last minute"
     return facts

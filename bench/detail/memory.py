@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.detail.process import printed_by
-from bench.problems import PROBLEMS, Data
+from bench.problems import PROBLEMS, Data, Problem
+from bench.processes import printed_by
 from bench.table import Table, ratio, size
-from bench.tools import load
+from bench.tools import installed
 
 Storages = dict[int, int]  # bytes by identity or address
 
@@ -44,13 +44,13 @@ def _handles(root: Any) -> Iterator[Any]:
             pending.extend(operand_handles(handle))
 
 
-def tapegrad_storages(loss: str, data: Data) -> tuple[Storages, Storages]:
+def tapegrad_storages(problem: Problem, data: Data) -> tuple[Storages, Storages]:
     """Return what tapegrad's tape holds after a forward pass, and what its user holds anyway."""
     from bench.tools import tapegrad as tool
     from tapegrad.tape import FIRST_OPERAND, PLAN_OBJECT
 
     inputs, constants = tool.arguments(data)
-    value = tool.LOSSES[loss](*inputs, *constants)
+    value = problem.program(tool.FUNCTIONS, *inputs, *constants)
     residuals = [
         residual
         for handle in _handles(value._handle)
@@ -63,7 +63,7 @@ def tapegrad_storages(loss: str, data: Data) -> tuple[Storages, Storages]:
     return _numpy_storages(residuals), _numpy_storages(own)
 
 
-def torch_storages(loss: str, data: Data) -> tuple[Storages, Storages]:
+def torch_storages(problem: Problem, data: Data) -> tuple[Storages, Storages]:
     """Return what torch's graph holds after a forward pass, and what its user holds anyway."""
     import torch
 
@@ -77,7 +77,7 @@ def torch_storages(loss: str, data: Data) -> tuple[Storages, Storages]:
 
     inputs, constants = tool.arguments(data)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        value = tool.LOSSES[loss](*inputs, *constants)
+        value = problem.program(tool.FUNCTIONS, *inputs, *constants)
     own = [tensor for tensor in (*inputs, *constants, value) if isinstance(tensor, torch.Tensor)]
     return _torch_storages(saved), _torch_storages(own)
 
@@ -117,7 +117,7 @@ def _growth(package: str, shape: tuple[int, ...], length: int) -> float:
 
 def tables(rounds: int, quick: bool) -> list[Table]:
     """Bytes held after a forward pass, and growth of the process for an entry of a chain."""
-    tools = ["tapegrad", "torch"] if load("torch") else ["tapegrad"]
+    tools = ["tapegrad", "torch"] if installed("torch") else ["tapegrad"]
     count = {"tapegrad": tapegrad_storages, "torch": torch_storages}
     held = Table(
         "memory: bytes of data that the graph holds after a forward pass, each storage once",
@@ -127,7 +127,7 @@ def tables(rounds: int, quick: bool) -> list[Table]:
         data = problem.data(problem.quick_size if quick else None)
         reference = 0
         for tool in tools:
-            residuals, own = count[tool](problem.loss, data)
+            residuals, own = count[tool](problem, data)
             alone = sum(nbytes for key, nbytes in residuals.items() if key not in own)
             total = sum(residuals.values())
             reference = alone if tool == "tapegrad" else reference

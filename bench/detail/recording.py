@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.table import Table, ratio, seconds
 from bench.timing import interleaved
-from bench.tools import load
+from bench.tools import installed
 
 SHAPES = {"0-d": (), "100 elements": (100,)}
 
@@ -65,7 +65,7 @@ def tables(rounds: int, quick: bool) -> list[Table]:
     """One operation recorded, above NumPy's bare call."""
     count = 20 if quick else 1000
     tools = ["numpy", "tapegrad"]
-    if load("torch"):
+    if installed("torch"):
         tools += ["torch", "torch, no_grad"]
     columns = ("operation", *tools, "tapegrad - numpy", "torch - numpy", "torch / tapegrad")
     table = Table("recording: one operation, float64; medians, and minima in brackets", columns)

@@ -7,9 +7,9 @@ import tempfile
 
 import numpy as np
 
-from bench.detail.process import printed_by
+from bench.processes import printed_by
 from bench.table import Table, seconds
-from bench.tools import load
+from bench.tools import installed
 
 # One process: imports NumPy, then the tool, then differentiates a product and the small MLP.
 _PROGRAM = """
@@ -27,7 +27,7 @@ from bench.problems import PROBLEMS
 from bench.tools import load
 data, bench_tool = PROBLEMS["mlp"].data(), load("{package}")
 ready = now()
-bench_tool.prepare("mlp", data)()
+bench_tool.prepare(PROBLEMS["mlp"], data)()
 done = now()
 import json
 steps = [after - before for before, after in zip(marks, marks[1:])]
@@ -43,7 +43,7 @@ def _start(package: str, **variables: str) -> list[float]:
 
 def _rounds(rounds: int) -> dict[str, list[list[float]]]:
     found: dict[str, list[list[float]]] = {"tapegrad, empty cache": [], "tapegrad, warm cache": []}
-    if load("torch"):
+    if installed("torch"):
         found["torch"] = []
     # An installed package has its bytecode, and so have all here: this costs 70 ms otherwise.
     with tempfile.TemporaryDirectory() as bytecode, tempfile.TemporaryDirectory() as first:

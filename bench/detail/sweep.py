@@ -12,7 +12,7 @@ import numpy as np
 from bench.detail.recording import SHAPES
 from bench.table import Table, ratio, seconds
 from bench.timing import quiet_collector
-from bench.tools import load
+from bench.tools import installed
 
 PARTS = ("find", "run", "close")  # methods of `tapegrad.sweep.Sweep`; close frees the handles
 PHASES = ("forward", "backward", "drop")
@@ -135,7 +135,7 @@ def _slopes(times: np.ndarray, lengths: tuple[int, int]) -> list[str]:
 
 def tables(rounds: int, quick: bool) -> list[Table]:
     """An entry's share of forward, backward and drop, and what a backward pass costs however short."""
-    tools = ["tapegrad", "torch"] if load("torch") else ["tapegrad"]
+    tools = ["tapegrad", "torch"] if installed("torch") else ["tapegrad"]
     lengths = (20, 60) if quick else (2000, 6000)
     slopes = Table(
         f"sweep: what one more entry costs, float64, from {lengths[0]} and {lengths[1]}; medians (minima)",

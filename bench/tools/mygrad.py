@@ -1,45 +1,33 @@
-"""The losses in MyGrad, with its memory guarding off, as its documentation advises where speed matters."""
+"""MyGrad, with its memory guarding off, as its documentation advises where speed matters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mygrad as mg
-import numpy as np
+import mygrad.nnet as nnet
 
-from bench.problems import Arrays, Data
+from bench.problems import Arrays, Data, Problem
+from bench.tools import leaves
+from bench.tools.functions import like_numpy
 
 GRADIENTS = True
+FUNCTIONS = like_numpy(
+    mg, constant=lambda x: x.data, sigmoid=nnet.sigmoid, relu=nnet.relu, softmax=nnet.softmax,
+    cross_entropy=nnet.softmax_crossentropy, einsum=partial(mg.einsum, optimize=True),
+)  # fmt: skip
 
 
-def chain(x: Any, length: int) -> Any:
-    y = x
-    for _ in range(length):
-        y = y * x
-    return y.sum()
-
-
-def mlp(W1: Any, b1: Any, W2: Any, b2: Any, X: Any, t: Any) -> Any:
-    return ((mg.tanh(X @ W1 + b1) @ W2 + b2 - t) ** 2).mean()
-
-
-def rosenbrock(x: Any) -> Any:
-    return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
-
-
-LOSSES: dict[str, Callable[..., Any]] = {loss.__name__: loss for loss in (chain, mlp, rosenbrock)}
-
-
-def prepare(loss: str, data: Data) -> Callable[[], Any]:
-    function = LOSSES[loss]
+def prepare(problem: Problem, data: Data) -> Callable[[], Any]:
     inputs = [mg.tensor(array) for array in data.inputs]
 
     def run() -> Any:
         mg.turn_memory_guarding_off()
         for leaf in inputs:
             leaf.null_grad()
-        value = function(*inputs, *data.constants)
+        value = problem.program(FUNCTIONS, *inputs, *data.constants)
         value.backward()
         return value, [leaf.grad for leaf in inputs]
 
@@ -47,5 +35,4 @@ def prepare(loss: str, data: Data) -> Callable[[], Any]:
 
 
 def result(raw: Any) -> tuple[float, Arrays]:
-    value, gradients = raw
-    return value.item(), tuple(np.asarray(gradient) for gradient in gradients)
+    return leaves.result(raw)

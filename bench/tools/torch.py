@@ -1,34 +1,28 @@
-"""The losses in PyTorch, eager."""
+"""PyTorch, eager."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from bench.problems import Arrays, Data
+from bench.problems import Data, Problem
+from bench.tools.functions import Functions
+from bench.tools.leaves import backward, result
+
+__all__ = ["FUNCTIONS", "GRADIENTS", "arguments", "prepare", "result"]
 
 GRADIENTS = True
-
-
-def chain(x: Any, length: int) -> Any:
-    y = x
-    for _ in range(length):
-        y = y * x
-    return y.sum()
-
-
-def mlp(W1: Any, b1: Any, W2: Any, b2: Any, X: Any, t: Any) -> Any:
-    return ((torch.tanh(X @ W1 + b1) @ W2 + b2 - t) ** 2).mean()
-
-
-def rosenbrock(x: Any) -> Any:
-    return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
-
-
-LOSSES: dict[str, Callable[..., Any]] = {loss.__name__: loss for loss in (chain, mlp, rosenbrock)}
+FUNCTIONS = Functions(
+    exp=torch.exp, log=torch.log, sin=torch.sin, cos=torch.cos, tanh=torch.tanh, sigmoid=torch.sigmoid,
+    relu=torch.relu, einsum=torch.einsum, softmax=torch.softmax, logsumexp=torch.logsumexp,
+    cross_entropy=torch.nn.functional.cross_entropy,
+)  # fmt: skip
+if "OMP_NUM_THREADS" in os.environ:
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 def arguments(data: Data) -> tuple[list[Any], list[Any]]:
@@ -37,20 +31,5 @@ def arguments(data: Data) -> tuple[list[Any], list[Any]]:
     return inputs, [torch.from_numpy(value) if isinstance(value, np.ndarray) else value for value in data.constants]
 
 
-def prepare(loss: str, data: Data) -> Callable[[], Any]:
-    function = LOSSES[loss]
-    inputs, constants = arguments(data)
-
-    def run() -> Any:
-        for leaf in inputs:
-            leaf.grad = None
-        value = function(*inputs, *constants)
-        value.backward()
-        return value, [leaf.grad for leaf in inputs]
-
-    return run
-
-
-def result(raw: Any) -> tuple[float, Arrays]:
-    value, gradients = raw
-    return value.item(), tuple(gradient.numpy() for gradient in gradients)
+def prepare(problem: Problem, data: Data) -> Callable[[], Any]:
+    return backward(problem, FUNCTIONS, *arguments(data))

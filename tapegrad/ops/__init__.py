@@ -4,7 +4,9 @@ from tapegrad.ops import arithmetic, complex, transcendental
 from tapegrad.ops.arithmetic import *
 from tapegrad.ops.complex import *
 from tapegrad.ops.composite import addmm, log_softmax, logsumexp, positive, reciprocal, softmax, square, var
+from tapegrad.ops.contraction import einsum
 from tapegrad.ops.creation import DoubleTensor, FloatTensor, as_tensor, from_numpy, tensor
+from tapegrad.ops.diagonals import diagonal
 from tapegrad.ops.extrema import amax, amin, argmax, argmin, max, min
 from tapegrad.ops.filled import empty, empty_like, eye, full, full_like, ones, ones_like, zeros, zeros_like
 from tapegrad.ops.joining import cat, stack
@@ -75,9 +77,9 @@ __all__ = [
     # shapes
     "reshape", "flatten", "ravel", "transpose", "t", "permute", "movedim", "moveaxis", "swapaxes",
     "swapdims", "squeeze", "unsqueeze", "view", "view_as", "reshape_as", "expand", "expand_as", "broadcast_to",
-    "sum_to_size", "contiguous", "flip", "clone", "cat", "concat", "concatenate", "stack",
+    "sum_to_size", "contiguous", "flip", "diagonal", "clone", "cat", "concat", "concatenate", "stack",
     # linear algebra
-    "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm",
+    "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "einsum",
 ]  # fmt: skip
 __all__ += arithmetic.__all__
 __all__ += transcendental.__all__

@@ -222,6 +222,11 @@ def _shape_only(value: Any) -> Any:
     return value._data if isinstance(value, Tensor) else value
 
 
+def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    _refuse("einsum", out=out, **kwargs)
+    return ops.einsum(*operands)
+
+
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     return ops.clone(a)
 
@@ -273,6 +278,8 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     np.squeeze: _squeeze, np.expand_dims: _expand_dims,
     np.broadcast_to: lambda array, shape, subok=False: ops.broadcast_to(array, shape),
     np.concatenate: _concatenate, np.stack: _stack, np.where: _where, np.clip: _clip, np.dot: _dot, np.copy: _copy,
+    np.einsum: _einsum,
+    np.diagonal: lambda a, offset=0, axis1=0, axis2=1: ops.diagonal(a, offset, axis1, axis2),
     np.outer: lambda a, b, out=None: ops.mul(ops.reshape(a, (-1, 1)), ops.reshape(b, (1, -1))),
     np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),
     np.zeros_like: _like("zeros"), np.ones_like: _like("ones"), np.empty_like: _like("empty"),
