@@ -61,6 +61,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mean": _reduced("mean"),
     "pow": lambda x, y: torch.pow(x, _number(y)),
     "sub": lambda x, y: torch.sub(x, _number(y)),
+    "logaddexp": lambda x, y: torch.logaddexp(_number(x), _number(y)),  # its derivative subtracts
+    "atan2": lambda x, y: torch.atan2(_number(x), _number(y)),  # its derivative negates
     "reshape": lambda x, shape: x.reshape(shape),
     "expand": lambda x, size: x.expand(size),
     "clamp": _clamp,
