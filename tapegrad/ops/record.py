@@ -87,7 +87,7 @@ def new_plan(
         raise RuntimeError(
             f"{row.name} not implemented for complex tensors; take the real part or the absolute value first"
         )
-    forward = row.forward_for(layouts)
+    forward = row.forward_for(layouts, attrs)
     out = forward(*data, *extras, **attrs)
     names = tuple(f"extra{number}" for number in range(len(extras)))
     return Plan(row, layouts, attrs, forward, layout_of(out), names), out

@@ -108,7 +108,8 @@ class Row:
     joint : callable, optional
         ``plan -> Step`` that serves both operands at once, or None where there is none.
     prepare_forward : callable, optional
-        From the operands' layouts to the function that computes the forward for them; default `forward` itself.
+        From the operands' layouts and the attributes to the function that computes the forward for them; default
+        `forward` itself.
     """
 
     name: str
@@ -127,7 +128,7 @@ class Row:
     bilinear: bool = False
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
-    prepare_forward: Callable[[tuple[Layout, ...]], Callable[..., Any]] | None = None
+    prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
     plans: Plans = field(init=False, default_factory=Plans, repr=False, compare=False)
     variadic: bool = field(init=False)
 
@@ -146,9 +147,9 @@ class Row:
                 raise ValueError(f"row {self.name}: a rule takes ct and of {sorted(allowed)}, not {sorted(unknown)}")
         rows[self.name] = self
 
-    def forward_for(self, layouts: tuple[Layout, ...]) -> Callable[..., Any]:
-        """Return the function that computes the forward for operands of these layouts."""
-        return self.prepare_forward(layouts) if self.prepare_forward else self.forward
+    def forward_for(self, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+        """Return the function that computes the forward for operands of these layouts, with these attributes."""
+        return self.prepare_forward(layouts, attrs) if self.prepare_forward else self.forward
 
     def rule(self, operand: int) -> Vjp:
         """Return the rule for the operand with this number."""

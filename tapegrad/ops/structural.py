@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 
 from tapegrad import errors, modes
+from tapegrad.layout import Layout
 from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import as_operand, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp
@@ -49,6 +50,7 @@ def reduction(
     samples: Sequence[Sample] = REDUCTION_SAMPLES,
     special: Mapping[Any, Any] | None = None,
     real_only: bool = False,
+    prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None,
 ) -> Callable[[Attributes[P]], Function[P]]:
     """Make the row of a function that reduces operand ``x`` over the dimensions ``dim``, a sorted tuple.
 
@@ -57,7 +59,7 @@ def reduction(
     name : str
     forward : callable
         From the operand and, by name, the attributes.
-    vjp, step, oracle, attrs, samples, special, real_only
+    vjp, step, oracle, attrs, samples, special, real_only, prepare_forward
         As in `Row`; the oracle takes the arguments of the public function.
     """
 
@@ -74,6 +76,7 @@ def reduction(
             oracle=oracle,
             special=special or {},
             samples=samples,
+            prepare_forward=prepare_forward,
             errors=(
                 ErrorSample(
                     lambda: row_call(row)(np.ones(3), dim=1),
