@@ -129,7 +129,7 @@ def joint_loop(
         Numbers of the sources that each rule takes.
     types, casts, steps
         As for `loop`, of all sources and of both targets. Bits 0 and 1 of `accumulate` stand for the targets, which
-        may be the same memory: then the second adds to what the first wrote.
+        may be the same memory: then they are added.
     """
     first, second = rules
     count = len(casts)
@@ -155,7 +155,12 @@ def joint_loop(
     def kernel(args: int, dims: int, accumulate: int) -> int:
         places, step = addresses(args), strides(dims)
         one, two, n, skip, jump = places[count], places[count + 1], get(dims, 1), step[count], step[count + 1]
-        if accumulate == 0:
+        if one == two:
+            for i in range(n):
+                a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
+                both = load_at(one, i * skip, one_type) + a + b if accumulate & 1 else a + b
+                store_at(one, i * skip, both, one_type)
+        elif accumulate == 0:
             for i in range(n):
                 a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
                 store_at(one, i * skip, a, one_type)
