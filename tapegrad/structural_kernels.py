@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad.cache import address_of
-from tapegrad.intrinsics import as_pointer, call_void, load, load_at, store, store_at
+from tapegrad.intrinsics import as_pointer, call_void, get, load, load_at, store, store_at
 from tapegrad.kernels import coalesce, identity_step, product_of_two
 from tapegrad.layout import contiguous_strides
 from tapegrad.plan import ARRAY, CT, Source, Step
@@ -160,13 +160,12 @@ _GEMM_WORDS: Final = 13
 
 def _gemm_kernel() -> Callable[..., int]:
     def kernel(args: int, dims: int, accumulate: int) -> int:
-        table = as_pointer(args, "int64")
-        p = load_at(dims, 8, "int64")
+        p = get(dims, 1)
         # C = A B in rows is C^T = B^T A^T in columns, so the factors change places.
         call_void(
-            load_at(p, 8 * _GEMM, "int64"), p + 8 * _TRANS_A, p + 8 * _TRANS_B, p + 8 * _M, p + 8 * _N, p + 8 * _K,
-            p + 8 * _ONE, load(table, 1), p + 8 * _LDA, load(table, 0), p + 8 * _LDB,
-            p + 8 * _ONE if accumulate else p + 8 * _ZERO, load(table, 2), p + 8 * _LDC,
+            get(p, _GEMM), p + 8 * _TRANS_A, p + 8 * _TRANS_B, p + 8 * _M, p + 8 * _N, p + 8 * _K,
+            p + 8 * _ONE, get(args, 1), p + 8 * _LDA, get(args, 0), p + 8 * _LDB,
+            p + 8 * _ONE if accumulate else p + 8 * _ZERO, get(args, 2), p + 8 * _LDC,
         )  # fmt: skip
         return 0
 

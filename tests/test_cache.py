@@ -26,7 +26,7 @@ from tapegrad import cache
 told = []
 cache.on_compile.append(told.append)
 def kernel(x):
-    return x * x + 1
+    return int(1.0 * x * x) + 1  # floats are numba's
 address = cache.address_of("square", kernel, ("int64",))
 result = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(7)
 print(json.dumps({"result": result, "compiled": cache.stats.compiled, "loaded": cache.stats.loaded,
