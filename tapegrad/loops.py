@@ -43,7 +43,7 @@ def loop(
         Bytes between elements of the sources and of the target, or STRIDED.
     length : int, optional
         That of rows, which the kernel then goes over too, or STRIDED. Behind the dims of the outer dimensions stand
-        their number and the bytes between them.
+        their number and the bytes between them: see `tapegrad.steps.rows_at`.
     """
     count, target = len(casts), types[-1]
 
@@ -98,19 +98,13 @@ def loop(
 
     def kernel_of_rows(args: int, dims: int, accumulate: int) -> int:
         first, step, n = addresses(args), strides(dims), get(dims, 1) if length == STRIDED else length
-        at = rows_at(dims, count + 1)
+        at = dims + 8 * (3 + count + get(dims, 0) * (2 + count))
         row_step = row_strides(at)
         for i in range(get(at, 0)):
             row(beginnings(first, row_step, i), step, n, accumulate)
         return 0
 
     return kernel_of_rows
-
-
-def rows_at(dims: int, count: int) -> int:
-    """Return where the dims of a kernel with `count` arguments say how many rows there are."""
-    outer: int = get(dims, 0)
-    return dims + 8 * (2 + count + outer * (1 + count))
 
 
 def joint_loop(

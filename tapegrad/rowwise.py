@@ -1,4 +1,4 @@
-"""Forwards of our own on rows, where NumPy is slow: for each row it begins a loop anew, in 10 ns or more."""
+"""Forwards of our own where NumPy is slow: on short rows, for each of which it begins a loop anew, and sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tapegrad import native, pool
 from tapegrad.intrinsics import clear_float_errors, float_errors, get, memset, put, stack
 from tapegrad.kernels import broadcast_strides, coalesce, loop_step, sum_step
 from tapegrad.layout import Layout, contiguous_strides
-from tapegrad.native import DATA, new_integer, release_gil, take_gil
+from tapegrad.native import DATA, drop, new_object, release_gil, take_gil, vectorcall
 from tapegrad.plan import ARRAY
 from tapegrad.steps import iterate
 from tapegrad.ufuncs import FLOAT_ERRORS
@@ -25,13 +25,14 @@ _RULES: Final[dict[Any, Callable[..., Any]]] = {
 }
 # Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation.
 _LONG: Final = 64
-_LONG_SUM: Final = 256
 _SMALL: Final = 256
 # Of rows that are taken column by column, and of columns.
 _LONG_IN_COLUMNS: Final = 24
 _SHORT_COLUMN: Final = 512
 
-KERNEL, ZEROED, DIMS = range(3)  # words of a forward: bytes that are zeroed first, or 0; the dims stand at the end
+# Words of a forward: the bytes of a result that is added to, or 0; the type of one that is a scalar, or 0; the dims at
+# the end.
+KERNEL, ZEROED, SCALAR, SHAPE, DTYPE, EMPTY, OTHERWISE, DIMS = range(8)
 
 
 def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Callable[..., Any]:
@@ -54,20 +55,18 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
 
 
 def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: Callable[..., Any]) -> Any:
-    """Return what sums over dimensions to a result of this shape: `otherwise`, unless rows are short."""
-    if layout.dtype.kind != "f" or not layout.contiguous or not layout.size or not shape:
-        return otherwise
-    row, summed = 1, None  # elements at the end that are all summed, or all kept
-    for place, length in reversed(list(enumerate(layout.shape))):
-        if length > 1:
-            if summed is not None and summed != (place in dim):
-                break
-            row, summed = row * length, place in dim
-    if row >= _LONG_SUM:
+    """Return what sums over dimensions to a result of this shape: `otherwise`, unless the memory is in order."""
+    if layout.dtype.kind != "f" or not layout.contiguous or not layout.size or not layout.ndim:
         return otherwise
     kept = tuple(1 if place in dim else length for place, length in enumerate(layout.shape))
     kernel, dims = sum_step(layout.shape, kept, layout.dtype)
     return _computed(kernel(), dims, bool(dims[0]), shape, layout.dtype, otherwise)
+
+
+class _Words(np.ndarray):
+    """Words, and the objects whose addresses stand in them."""
+
+    objects: tuple[object, ...]
 
 
 def _computed(
@@ -75,31 +74,45 @@ def _computed(
 ) -> Callable[..., Any]:
     """Return what runs a kernel into a new array; where floating point fails, NumPy does it again, and says so."""
     nbytes = math.prod(shape) * dtype.itemsize
-    run = native.load(run_kernel, np.array([kernel, nbytes if adds else 0, *dims]))
-    empty: Any = pool.empty if nbytes >= pool.THRESHOLD else np.empty
-
-    def forward(*values: Any, **attrs: Any) -> Any:
-        out = empty(shape, dtype)
-        return otherwise(*values, **attrs) if run(*values, out) else out
-
-    return forward
+    scalar = dtype.type if not shape else None
+    objects = (shape, dtype, pool.empty if nbytes >= pool.THRESHOLD else np.empty, otherwise)
+    words = np.array([kernel, nbytes if adds else 0, id(scalar) if scalar else 0, *map(id, objects), *dims])
+    own = words.view(_Words)
+    own.objects = objects
+    return native.load(compute, own)
 
 
-def run_kernel(self: int, args: int, nargs: int) -> int:
-    """Run a kernel on arrays, the last of which it writes; return the errors of floating point."""
-    words, places = get(self, DATA), stack(128)
+def compute(self: int, args: int, nargs: int) -> int:
+    """Return the result of a kernel on arrays: a new array, or NumPy's scalar object; 0 if Python raised."""
+    words, places, value = get(self, DATA), stack(128), stack(16)
     for number in range(nargs):
         put(places, number, get(get(args, number), DATA))
+    out = 0
+    if get(words, SCALAR) == 0:
+        out = vectorcall(get(words, EMPTY), words + 8 * SHAPE, 2, 0)
+        if out == 0:
+            return out
+        put(places, nargs, get(out, DATA))
+    else:
+        put(value, 0, 0)
+        put(places, nargs, value)
     zeroed = get(words, ZEROED)
     thread = release_gil()
     clear_float_errors(FLOAT_ERRORS)
     if zeroed != 0:
-        memset(get(places, nargs - 1), zeroed)
-    iterate(get(words, KERNEL), places, nargs, words + 8 * DIMS, 1 if zeroed != 0 else 0)
+        memset(get(places, nargs), zeroed)
+    iterate(get(words, KERNEL), places, nargs + 1, words + 8 * DIMS, 1 if zeroed != 0 else 0)
     found = float_errors(FLOAT_ERRORS)
     take_gil(thread)
-    status: int = new_integer(found)
-    return status
+    if found != 0:
+        if out != 0:
+            drop(out)
+        return vectorcall(get(words, OTHERWISE), args, nargs, 0)
+    if get(words, SCALAR) != 0:
+        out = new_object(get(words, SCALAR), 0)
+        if out != 0:
+            put(out, DATA, get(value, 0))
+    return out
 
 
 def extremum(function: np.ufunc, x: np.ndarray, dim: tuple[int, ...], keepdim: bool) -> Any:

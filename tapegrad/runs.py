@@ -14,7 +14,6 @@ from typing import Final
 
 from tapegrad.intrinsics import call, get, put, stack
 from tapegrad.large import MAX_BLOCK
-from tapegrad.loops import rows_at
 from tapegrad.native import DATA, ITEMS, integer, new_integer, release_gil, take_gil
 from tapegrad.plan import (
     ARITY,
@@ -39,7 +38,7 @@ from tapegrad.plan import (
     SUM_KERNEL,
     TERMS,
 )
-from tapegrad.steps import allocate, buffer_at, find_sources, give_back
+from tapegrad.steps import allocate, buffer_at, find_sources, give_back, rows_at
 from tapegrad.tape import HANDLE, PLAN, STOP
 from tapegrad.workspace import (
     BLOCK,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad.dtypes import on_change
 from tapegrad.layout import Layout
-from tapegrad.recording import Plans
+from tapegrad.plans import Plans
 
 if TYPE_CHECKING:
     from tapegrad.plan import Plan, Step
@@ -108,8 +109,8 @@ class Row:
     joint : callable, optional
         ``plan -> Step`` that serves both operands at once, or None where there is none.
     prepare_forward : callable, optional
-        From the operands' layouts and the attributes to the function that computes the forward for them; default
-        `forward` itself.
+        From the operands' layouts and the attributes to the function that computes the forward from the operands;
+        default `forward` with the attributes.
     """
 
     name: str
@@ -148,8 +149,10 @@ class Row:
         rows[self.name] = self
 
     def forward_for(self, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-        """Return the function that computes the forward for operands of these layouts, with these attributes."""
-        return self.prepare_forward(layouts, attrs) if self.prepare_forward else self.forward
+        """Return the function that computes the forward from operands of these layouts, with these attributes."""
+        if self.prepare_forward:
+            return self.prepare_forward(layouts, attrs)
+        return functools.partial(self.forward, **attrs) if attrs else self.forward
 
     def rule(self, operand: int) -> Vjp:
         """Return the rule for the operand with this number."""
