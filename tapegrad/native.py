@@ -64,7 +64,11 @@ class _MethodDef(ctypes.Structure):
 
 _METH_FASTCALL: Final = 0x80
 _METH_KEYWORDS: Final = 0x02
-_kept: Final[list[Any]] = []  # addresses of these are in use; of two threads that come at once, both make their own
+
+
+def keep_forever(thing: object) -> None:
+    """Let an object outlive Python's end, in the course of which functions may still be called or die."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 @functools.cache
@@ -73,7 +77,7 @@ def _method(function: Callable[..., int], name: str, doc: str) -> _MethodDef:
     address = address_of(function.__name__, function, ("int64",) * count)
     flags = _METH_FASTCALL | (_METH_KEYWORDS if count == 4 else 0)
     method = _MethodDef(name.encode(), address, flags, doc.encode())
-    _kept.append(method)
+    keep_forever(method)
     return method
 
 
@@ -131,7 +135,7 @@ def shared() -> np.ndarray:
     for word, (kind, name) in _slots.items():
         words[word] = _word_of(kind, name)
     words[DISABLED_AT] = ctypes.addressof(modes.disabled_anywhere)
-    _kept.append(words)
+    keep_forever(words)
     probe = object.__new__(Tensor)
     probe._layout = FLOAT
     if ctypes.c_int64.from_address(id(probe) + 8 * int(words[LAYOUT_OF])).value != id(FLOAT):

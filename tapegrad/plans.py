@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.layout import FLOAT, INTEGER, Layout
-from tapegrad.native import as_method, load, shared
+from tapegrad.native import as_method, keep_forever, load, shared
 from tapegrad.plan import Plan
 from tapegrad.recording import (
     KEY_WORDS,
@@ -58,6 +58,7 @@ class Plans(dict[Any, Plan]):
                     table = self._table.ctypes.data
                     self._words[:] = shared().ctypes.data, n_operands, n_arguments, table, lines, id(fallback), 0
                     self._words[1, REVERSED] = 1
+                    keep_forever(self)
             self.call, reverse = (load(record, words, name, f"tapegrad.{name} as an operator") for words in self._words)
             for operator, is_reversed in self.operators.items():
                 setattr(Tensor, operator, as_method(reverse if is_reversed else self.call))

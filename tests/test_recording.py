@@ -1,5 +1,6 @@
 """The compiled recording path: what it knows, what it hands to Python, and what it holds."""
 
+import subprocess
 import sys
 import threading
 
@@ -261,3 +262,23 @@ def test_operands_in_reverse(operation):
                     operation(other, x)
                 continue
             np.testing.assert_allclose(operation(other, x).detach().numpy(), expected, rtol=1e-15)
+
+
+def test_the_end_of_python():
+    """Objects that die late, when modules are gone, may compute still."""
+    program = (
+        "import sys, tapegrad as tg\n"
+        "class Late:\n"
+        "    def __init__(self):\n"
+        "        self.x, self.own = tg.tensor([1.0, 2.0], requires_grad=True), self\n"
+        "        self()\n"
+        "    def __call__(self):\n"
+        "        return (self.x * self.x + self.x[0] - 1).sum()\n"
+        "    def __del__(self):\n"
+        "        self()\n"
+        "late, sys.late, tg.late = Late(), Late(), Late()\n"
+        "late().backward()\n"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], timeout=120, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
