@@ -19,7 +19,7 @@ import numpy as np
 from tapegrad import modes, pool
 from tapegrad.cache import address_of
 from tapegrad.intrinsics import external
-from tapegrad.layout import FLOAT, INTEGER, OBJECT_HEADER, Layout
+from tapegrad.layout import FLOAT, INTEGER, OBJECT_HEADER, Layout, layout_of
 from tapegrad.plan import Plan
 from tapegrad.tape import Leaf, Page, Recorder, recorder
 from tapegrad.tensor import Tensor
@@ -31,7 +31,7 @@ NEXT_PAGE, IS_GRAD_ENABLED, EMPTY, DISABLED_AT = range(11, 15)
 DATA_OF, LAYOUT_OF, HANDLE_OF, GRAD_OF, PAGE_OF, FREE_OF, ADDRESS_OF_PLAN = range(15, 22)
 SLOT_OF_LEAF, TENSOR_OF_LEAF, HOOKS_OF_LEAF, POST_HOOKS_OF_LEAF = range(22, 26)
 PLAIN_OF, SHAPE_OF, DTYPE_OF, CONTIGUOUS_OF, INLINE_OF, NBYTES_OF, EMPTY_LARGE = range(26, 33)
-SLICE_TYPE, TUPLE_TYPE, VIEWED_OF, SHARED_WORDS = range(33, 37)
+SLICE_TYPE, TUPLE_TYPE, VIEWED_OF, LAYOUT_OF_ARRAY, FLOAT64_TYPE, FLOAT64_LAYOUT, SHARED_WORDS = range(33, 40)
 
 # Words of any object, and of arrays, lists and bytes.
 REFERENCES, TYPE = 0, 1
@@ -41,6 +41,8 @@ BYTES: Final = 4
 TUPLE_ITEMS: Final = 3
 SLICE_ITEMS: Final = 2  # start, stop and step
 ARRAY_FLAGS: Final = 8  # the lower half of the word
+ALIGNED: Final = 0x0100
+WRITEABLE: Final = 0x0400
 
 take: Final = external("Py_IncRef", 1)
 drop: Final = external("Py_DecRef", 1)
@@ -108,7 +110,7 @@ _objects: Final = {
     TENSOR: Tensor, FLOAT_TYPE: float, INT_TYPE: int, LIST_TYPE: list, ARRAY_TYPE: np.ndarray, NONE: None,
     FALSE: False, TRUE: True, FLOAT_LAYOUT: FLOAT, INT_LAYOUT: INTEGER, RECORDER: recorder, NEXT_PAGE: recorder.turn,
     IS_GRAD_ENABLED: modes.is_grad_enabled, EMPTY: np.empty, EMPTY_LARGE: pool.empty, SLICE_TYPE: slice,
-    TUPLE_TYPE: tuple,
+    TUPLE_TYPE: tuple, LAYOUT_OF_ARRAY: layout_of, FLOAT64_TYPE: np.float64, FLOAT64_LAYOUT: layout_of(np.float64(0)),
 }  # fmt: skip
 _slots: Final[dict[int, tuple[type, str]]] = {
     DATA_OF: (Tensor, "_data"), LAYOUT_OF: (Tensor, "_layout"), HANDLE_OF: (Tensor, "_handle"),

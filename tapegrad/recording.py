@@ -1,7 +1,7 @@
 """The compiled recording path: from operands to a result and its entry.
 
 `record` is a function as `tapegrad.native` says. It stands behind every row of few operands, and `finish`, which all
-other rows end with. It knows tensors and Python numbers as operands, and layouts and arguments that the row has a plan
+other rows end with. It knows tensors, arrays and numbers as operands, and layouts and arguments that the row has a plan
 for; whatever else comes goes to Python, and with it every error.
 """
 
@@ -12,11 +12,16 @@ from typing import Final
 from tapegrad.intrinsics import get, put, stack
 from tapegrad.native import (
     ADDRESS_OF_PLAN,
+    ALIGNED,
+    ARRAY_FLAGS,
+    ARRAY_TYPE,
     BYTES,
     DATA,
     DATA_OF,
     DISABLED_AT,
     FALSE,
+    FLOAT64_LAYOUT,
+    FLOAT64_TYPE,
     FLOAT_LAYOUT,
     FLOAT_TYPE,
     FREE_OF,
@@ -27,6 +32,7 @@ from tapegrad.native import (
     IS_GRAD_ENABLED,
     ITEMS,
     LAYOUT_OF,
+    LAYOUT_OF_ARRAY,
     LENGTH,
     LIST_TYPE,
     NEXT_PAGE,
@@ -281,11 +287,22 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
             if plain:
                 layout = get(layout, get(known, PLAIN_OF))
             put(data, operand, get(value, get(known, DATA_OF)))
+        elif get(row, N_ARGUMENTS) != 0:
+            return vectorcall(get(row, FALLBACK), args, nargs, 0)
         elif kind == get(known, FLOAT_TYPE):
             layout = get(known, FLOAT_LAYOUT)
             put(data, operand, value)
         elif kind == get(known, INT_TYPE):
             layout = get(known, INT_LAYOUT)
+            put(data, operand, value)
+        elif kind == get(known, FLOAT64_TYPE):
+            layout = get(known, FLOAT64_LAYOUT)
+            put(data, operand, value)
+        elif kind == get(known, ARRAY_TYPE) and get(value, ARRAY_FLAGS) & ALIGNED:
+            layout = vectorcall(get(known, LAYOUT_OF_ARRAY), args + 8 * operand, 1, 0)
+            if layout == 0:
+                return 0
+            drop(layout)  # layouts never die
             put(data, operand, value)
         else:
             return vectorcall(get(row, FALLBACK), args, nargs, 0)

@@ -10,6 +10,7 @@ from typing import Final
 
 from tapegrad.intrinsics import get, put, stack
 from tapegrad.native import (
+    ALIGNED,
     ARRAY_FLAGS,
     ARRAY_TYPE,
     CONTIGUOUS_OF,
@@ -34,6 +35,7 @@ from tapegrad.native import (
     TENSOR_OF_LEAF,
     TRUE,
     TYPE,
+    WRITEABLE,
     append,
     drop,
     integer,
@@ -46,8 +48,7 @@ from tapegrad.pool import THRESHOLD
 from tapegrad.tape import HANDLE
 from tapegrad.workspace import BORROWED, FLAG_BITS, GRADS_AT, LEAVES_AT, N_LEAVES, WRITTEN
 
-# Flags of an array: aligned and writeable (NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE).
-USABLE: Final = 0x0500
+USABLE: Final = ALIGNED | WRITEABLE
 UNKNOWN: Final = -1
 
 

@@ -282,3 +282,30 @@ def test_the_end_of_python():
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", program], timeout=120, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+def test_arrays_and_scalars_of_numpy():
+    data = np.linspace(0.5, 2.0, 6).reshape(2, 3)
+    unaligned = np.frombuffer(b"\0" * 1 + data.tobytes(), np.uint8)[1:].view(np.float64).reshape(2, 3)
+    for _ in range(3):
+        x = leaf(2, 3)
+        for other in (data, data[:1], data.T[0][:, None], unaligned, np.float64(1.5), np.float32(1.5), np.asarray(2.0),
+                      np.asfortranarray(data), data.astype(np.float32), data.astype(int), data > 1):  # fmt: skip
+            np.testing.assert_allclose((x * other).detach().numpy(), x.detach().numpy() * other, rtol=1e-7)
+            np.testing.assert_allclose((other * x).detach().numpy(), x.detach().numpy() * other, rtol=1e-7)
+            np.testing.assert_allclose(tg.where(data > 1, x, other).detach().numpy(),
+                                       np.where(data > 1, x.detach().numpy(), other), rtol=1e-7)  # fmt: skip
+        for bad in (data.astype(object), data.astype(np.float16), data.astype(">f8"), np.ma.masked_array(data)):
+            try:
+                result = x * bad
+            except (TypeError, RuntimeError):
+                continue
+            assert isinstance(result, tg.Tensor | np.ma.MaskedArray)
+
+
+def test_rows_with_arguments_take_what_is_no_tensor():
+    for _ in range(3):
+        s = tg.tensor(2.0, requires_grad=True) * 1.0  # a scalar of NumPy inside
+        for value in (s, np.float64(2.0), 2.0, 2, np.array(2.0), np.array([2.0])):
+            assert tg.sum(value).item() == 2
+            assert tg.reshape(value, (1, 1)).tolist() == [[2]]

@@ -232,6 +232,7 @@ def elementwise(
     return _publish(call, row, "")
 
 
+_KNOWN = (Tensor, float, int, np.ndarray, np.float64)  # classes that compiled code knows
 _PUBLIC_NAMES = {"x": "input", "y": "other"}
 
 
@@ -265,7 +266,7 @@ def _connected(row: Row, promoted: tuple[int, ...] | None = None) -> Plans:
             plans.remember(key, plan)
         else:
             out = plan.forward(*data)
-        if all(value.__class__ in (Tensor, float, int) for value in values):
+        if all(value.__class__ in _KNOWN for value in values):
             plans.offer(tuple(seen), plan)
         return compiled.finish(plan, out, *tensors)
 
