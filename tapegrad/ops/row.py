@@ -107,6 +107,8 @@ class Row:
         Whether the function has no meaning for complex numbers.
     joint : callable, optional
         ``plan -> Step`` that serves both operands at once, or None where there is none.
+    call : callable, optional
+        What operands and attributes of a sample are given to; default the function of the row's name.
     prepare_forward : callable, optional
         From the operands' layouts to the function that computes the forward for them; default `forward` itself.
     """
@@ -127,6 +129,7 @@ class Row:
     bilinear: bool = False
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
+    call: Callable[..., Any] | None = None
     prepare_forward: Callable[[tuple[Layout, ...]], Callable[..., Any]] | None = None
     plans: Plans = field(init=False, default_factory=Plans, repr=False, compare=False)
     variadic: bool = field(init=False)
@@ -149,6 +152,13 @@ class Row:
     def forward_for(self, layouts: tuple[Layout, ...]) -> Callable[..., Any]:
         """Return the function that computes the forward for operands of these layouts."""
         return self.prepare_forward(layouts) if self.prepare_forward else self.forward
+
+    def called(self, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        """Call the row's function, the public one if there is one, as a sample says."""
+        import tapegrad  # at call time: it imports all rows
+
+        function = self.call or getattr(tapegrad, self.name, None) or getattr(xp, self.name)
+        return function(list(operands), **attrs) if self.variadic else function(*operands, **attrs)
 
     def rule(self, operand: int) -> Vjp:
         """Return the rule for the operand with this number."""
