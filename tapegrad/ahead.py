@@ -7,12 +7,9 @@ contiguous, strided and broadcast operands and on Python numbers, for each choic
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +128,8 @@ def _dtypes(dtypes: Sequence[Any]) -> list[str]:
 
 
 def _writable_folder() -> str:
+    import tempfile  # here and below: who only imports tapegrad needs none of it, and it takes 20 ms
+
     folder = cache.folder()
     if folder is None:
         raise OSError("there is no folder for the cache that can be made and is safe to use; set TAPEGRAD_CACHE_DIR")
@@ -147,6 +146,9 @@ def _done(tasks: list[tuple[str, str]], processes: int) -> Iterator[tuple[tuple[
         for task in tasks:
             yield task, _do(task)
         return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         # The machinery first, and alone: the others would all compile it too.
         yield tasks[0], pool.submit(_do, tasks[0]).result()

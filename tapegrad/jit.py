@@ -32,7 +32,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from tapegrad import words
 from tapegrad.fingerprint import attribute_names, is_namespace, references
 from tapegrad.intrinsics import VECTORISABLE, Intrinsic, divide
 
@@ -134,6 +133,8 @@ def compile_function(
     """
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
+    from tapegrad import words  # at call time: a process that finds its kernels compiles nothing
+
     with _lock:
         try:
             return _emit(words.lower(function, signature, bind or {}, symbol, target_machine()), symbol, walks=True)
