@@ -84,29 +84,33 @@ def warmup(
 
     Notes
     -----
-    Mixed dtypes, and arrays of integers and truth values beside floating ones, are left to the program.
+    Mixed dtypes, and arrays of integers and truth values beside floating ones, are left to the program. A process does
+    not compile again what it has compiled for another cache: then call this in a new one.
 
     Examples
     --------
     >>> import tapegrad as tg
     >>> done = tg.warmup(["neg"], ["float64"])
-    >>> done.compiled + done.found > 5
-    True
+    >>> again = tg.warmup(["neg"], ["float64"])
+    >>> again.compiled
+    0
     """
     begin = time.perf_counter()
     tasks = list(itertools.product(_names(ops), _dtypes(dtypes)))
     folder = _writable_folder()
     before = cache.kept(folder)
+    had = cache.known() if processes == 1 else frozenset()
     used: set[str] = set()
     for count, (task, keys) in enumerate(_done(tasks, processes), 1):
         used |= keys
         if progress is not None:
             progress(count, len(tasks), " ".join(task))
     after = cache.kept(folder)
-    if not used <= after.keys():
-        raise OSError(f"{len(used - after.keys())} of {len(used)} functions could not be written to {folder}")
-    found = len(used & before.keys())
-    return Warmup(len(used) - found, found, folder, sum(after.values()), time.perf_counter() - begin)
+    new = used - had - before.keys()
+    if not new <= after.keys():
+        raise OSError(f"{len(new - after.keys())} of {len(new)} functions could not be written to {folder}")
+    seconds = time.perf_counter() - begin
+    return Warmup(len(new), len(used & before.keys()), folder, sum(after.values()), seconds)
 
 
 _MACHINERY = "the machinery"  # a task like an operation
@@ -147,14 +151,21 @@ def _done(tasks: list[tuple[str, str]], processes: int) -> Iterator[tuple[tuple[
             yield task, _do(task)
         return
     import multiprocessing
+    import signal
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    # Ctrl-C is for this process, which then waits for what is being compiled and for nothing else.
+    pool = ProcessPoolExecutor(
+        processes, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    )
+    try:
         # The machinery first, and alone: the others would all compile it too.
         yield tasks[0], pool.submit(_do, tasks[0]).result()
         running = {pool.submit(_do, task): task for task in tasks[1:]}
         for future in as_completed(running):
             yield running[future], future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _do(task: tuple[str, str]) -> frozenset[str]:
