@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad import cache, large
-from tapegrad.kernels import elementwise_step
+from tapegrad.kernels import SHORT, elementwise_step
 from tapegrad.modes import enable_grad
 from tapegrad.ops.row import NotYet, Row, Sample, rows, xp
 from tapegrad.plan import plans_by_address
@@ -113,6 +113,7 @@ def warmup(
     return Warmup(len(new), len(used & before.keys()), folder, sum(after.values()), seconds)
 
 
+_MANY_ROWS = 128  # so many that forwards are ours too
 _MACHINERY = "the machinery"  # a task like an operation
 
 
@@ -177,7 +178,8 @@ def _do(task: tuple[str, str]) -> frozenset[str]:
         else:
             row = rows[name]
             for sample in row.samples if not (row.real_only and np.dtype(dtype).kind == "c") else ():
-                _run_sample(row, sample, np.dtype(dtype))
+                for one in _sizes(row, sample, np.dtype(dtype)):
+                    _run_sample(row, one, np.dtype(dtype))
         for plan in list(plans_by_address.values()):
             plan.complete()
     return cache.known()
@@ -188,6 +190,17 @@ def _run_machinery(dtype: np.dtype) -> None:
     for length in (2, 2 * large.division.block or 2):
         x, y = from_array(np.ones(length, dtype)).requires_grad_(), from_array(np.ones((), dtype)).requires_grad_()
         xp.sum(xp.mul(xp.mul(x, y), x)).backward(from_array(np.ones((), dtype)))
+
+
+def _sizes(row: Row, sample: Sample, dtype: np.dtype) -> Iterator[Sample]:
+    """Yield a sample as it is and, where shapes are free, with rows of other lengths: short ones have own kernels."""
+    yield sample
+    free = row.step is elementwise_step or row.family == "reduction"
+    if not free or sample.values is not None or all(len(shape) < 2 for shape in sample.shapes):
+        return
+    for length in (*(range(2, SHORT + 1) if dtype.kind == "f" else ()), 2 * SHORT):
+        sizes = {2: _MANY_ROWS, 3: length}
+        yield Sample(tuple(tuple(sizes.get(n, n) for n in shape) for shape in sample.shapes), sample.attrs)
 
 
 def _run_sample(row: Row, sample: Sample, dtype: np.dtype) -> None:

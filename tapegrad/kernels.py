@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BIND = {"xp": vmath}
 MAX_SOURCES = 6  # of a step in a run
+SHORT = 8  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -93,18 +94,21 @@ def loop_step(
                 for place, (step, size) in enumerate(zip(inner, sizes, strict=True)))  # fmt: skip
     pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
     casts = tuple(casts or types[:-1])
-    outer = len(lengths) - 1
-    dims = [outer, lengths[-1], *inner, *lengths[:-1]]
+    # Rows, one after the other, are the kernel's own affair, so that short ones cost no call each.
+    length = None if len(lengths) == 1 else lengths[-1] if fixed and lengths[-1] <= SHORT else STRIDED
+    outer = max(len(lengths) - 2, 0)
+    dims = [outer, lengths[-1], *inner, *lengths[:outer]]
     for dim in range(outer):
         dims.extend(own[dim] for own in steps)
+    dims += [1, *(0 for _ in steps)] if length is None else [lengths[-2], *(own[-2] for own in steps)]
 
-    address = functools.partial(_loop_address, name, rule, types, casts, pattern)
+    address = functools.partial(_loop_address, name, rule, types, casts, pattern, length)
     sources = [source for source, _, _ in operands]
     # In a run (`tapegrad.runs`) the target and a cotangent may be memory for a part of the elements, one after the
     # other. A cotangent that is spread has fewer, and is in other memory.
-    in_order = [own[-1] == size and (outer == 0 or own[0] == size * lengths[-1])
+    in_order = [own[-1] == size and (len(lengths) == 1 or own[0] == size * lengths[-1])
                 for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
-    divides = outer <= 1 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
+    divides = outer == 0 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
     for (kind, _), right, own in zip(sources, in_order, steps, strict=False):
         divides &= kind != CT or right or 0 in own
     elements = math.prod(lengths) if divides else 0
@@ -113,9 +117,14 @@ def loop_step(
 
 @functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
 def _loop_address(
-    name: str, rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...], steps: tuple[int, ...]
+    name: str,
+    rule: Callable[..., Any],
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+    steps: tuple[int, ...],
+    length: int | None,
 ) -> int:
-    function = loop(rule, types, casts, steps)
+    function = loop(rule, types, casts, steps, length)
     return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 

@@ -110,7 +110,7 @@ class Step:
     @property
     def grain(self) -> int:
         """Of how many elements a part of them must be a multiple: of rows, and of the terms of a sum's parts."""
-        row = int(self.dims[1]) if self.dims[0] == 1 else 1
+        row = int(self.dims[1]) if self.elements and self.elements != self.dims[1] else 1
         inner = int(self.total[1][3]) if self.total is not None else 1
         return math.lcm(row, inner if inner > 1 else TERMS if self.total is not None else 1)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.machinery
-import importlib.util
-import sys
+import importlib
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -176,34 +173,26 @@ def _gemm_kernel() -> Callable[..., int]:
 
 
 @cache
-def _blas() -> Any:
-    """Return SciPy's table of BLAS functions for other compiled code, `scipy.linalg.cython_blas`."""
-    name = "scipy.linalg.cython_blas"
-    if name not in sys.modules:
-        # The package around it takes 130 ms to import, the extension module itself 3 ms.
-        import scipy
-
-        folder = str(Path(scipy.__file__).parent / "linalg")
-        spec = importlib.machinery.PathFinder.find_spec("cython_blas", [folder])
-        try:
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        except (AssertionError, ImportError):
-            return importlib.import_module(name)
-        return module
-    return sys.modules[name]
-
-
-@cache
 def _gemm_address(letter: str) -> int:
-    capsule = _blas().__pyx_capi__[f"{letter}gemm"]
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    """Return where gemm is of the BLAS that NumPy is linked with; where NumPy hides it, SciPy's.
+
+    That of NumPy multiplies in the forward. Threads of another BLAS would look for work in a loop while these compute,
+    and the other way round: with two on two cores, a product takes four times as long. Both widths of integers read
+    the words of a block, as they are below 2^31.
+    """
+    module: Any = importlib.import_module("numpy._core._multiarray_umath")
+    library = ctypes.CDLL(module.__file__)  # what it depends on is searched too
+    for name in (f"scipy_{letter}gemm_64_", f"{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_"):
+        if hasattr(library, name):
+            found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+            assert found is not None
+            return found
+    capsule = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[f"{letter}gemm"]
+    capsule_name = ctypes.pythonapi.PyCapsule_GetName
+    capsule_name.restype, capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address: int = pointer(capsule, name(capsule))
+    address: int = pointer(capsule, capsule_name(capsule))
     return address
 
 

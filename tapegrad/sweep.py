@@ -85,6 +85,8 @@ class Sweep:
         Keep residuals.
     """
 
+    __slots__ = ("captured", "handles", "inputs", "keep", "outliving", "retain", "seeds", "workspace")
+
     def __init__(
         self,
         handles: Sequence[Handle],
@@ -94,7 +96,7 @@ class Sweep:
     ) -> None:
         self.handles, self.inputs, self.retain = handles, inputs, retain
         # A root that another root was computed from gets more added to it; then its seed must be ours.
-        self.seeds = [seed.copy() if len(seeds) > 1 or not is_aligned(seed) else seed for seed in seeds]
+        self.seeds = seeds if len(seeds) == 1 and is_aligned(seeds[0]) else [seed.copy() for seed in seeds]
         self.workspace = _take_workspace()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
@@ -105,8 +107,10 @@ class Sweep:
         """Find the entries to go over; nothing has changed if this raises."""
         workspace, handles = self.workspace, self.handles
         state = workspace.state
-        inputs = list({slot_of(handle): None for handle in self.inputs}) if self.inputs is not None else []
-        while max(len(handles), len(inputs)) > state[ws.CAPACITY]:
+        inputs: Sequence[int] = ()
+        if self.inputs is not None:
+            inputs = list({slot_of(handle): None for handle in self.inputs})
+        while len(handles) + len(inputs) > state[ws.CAPACITY]:
             workspace.resize(2 * state[ws.CAPACITY])
         # N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE
         _pack_find(state, 0, len(handles), len(inputs), self.retain, *writes.last)

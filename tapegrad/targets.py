@@ -1,7 +1,7 @@
 """Compiled: where a sweep is to write the gradients of the leaves that it found.
 
-`aim` is a function as `tapegrad.native` says. It knows leaves without hooks whose gradient is an array that can be
-added to, or is not there yet. It leaves all others to Python.
+`aim` and `settle` are functions as `tapegrad.native` says. `aim` knows leaves without hooks whose gradient is an array
+that can be added to, or is not there yet. It leaves all others to Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from tapegrad.native import (
     GRAD_OF,
     HANDLE_OF,
     HOOKS_OF_LEAF,
+    ITEMS,
     LAYOUT_OF,
+    LENGTH,
     NBYTES_OF,
     NONE,
     PLAIN_OF,
@@ -151,3 +153,22 @@ def aim(self: int, args: int, nargs: int) -> int:
             put(targets, number, target)
     take(get(known, NONE))
     return get(known, NONE)
+
+
+def settle(self: int, args: int, nargs: int) -> int:
+    """Give tensors that have none their gradients: ``settle(new)``, in pairs as `aim` wrote them.
+
+    Returns how many got one. The first that has a gradient by now, and those after it, are left to Python.
+    """
+    known, new = get(self, DATA), get(args, 0)
+    at, none = get(known, GRAD_OF), get(known, NONE)
+    place = 0
+    while place < get(new, LENGTH):
+        tensor, value = get(get(new, ITEMS), place), get(get(new, ITEMS), place + 1)
+        if get(tensor, at) != none:
+            break
+        take(value)
+        put(tensor, at, value)
+        drop(none)
+        place += 2
+    return new_integer(place)

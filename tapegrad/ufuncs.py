@@ -30,6 +30,8 @@ from tapegrad.intrinsics import (  # fmt: skip
 __all__ = ["Function"]
 
 _NUMBERS = {"float32": 11, "float64": 12}  # of dtypes in NumPy's C API
+#: The errors of <fenv.h> but FE_INEXACT, which no one looks at.
+FLOAT_ERRORS = 15 if platform.machine().lower() in ("aarch64", "arm64") else 29
 _BLOCK = 128
 _lock = threading.RLock()
 _alive: list[Any] = []  # NumPy keeps the addresses of what a ufunc is made from
@@ -109,9 +111,8 @@ def inner_loop(function: Intrinsic, dtype: str, invalid: bool) -> Callable[..., 
     size = np.dtype(dtype).itemsize
     block = _BLOCK
     room = block * size
-    arm = platform.machine().lower() in ("aarch64", "arm64")
     error = 1 if invalid else 0  # FE_INVALID of <fenv.h> on x86 and ARM
-    errors = 15 if arm else 29  # all of it but FE_INEXACT, which no one looks at
+    errors = FLOAT_ERRORS
 
     def kernel(args: int, dims: int, steps: int, data: int) -> int:
         source, target, n = get(args, 0), get(args, 1), get(dims, 0)

@@ -67,6 +67,7 @@ class Workspace:
         self.buffers: list[np.ndarray] = []
         self.fresh = (0, 0)  # where the newest chunk begins and ends
         self.classes = np.zeros(0, dtype=np.int64)
+        self.n_classes = 0
         self.records = np.zeros(RECORDS * RECORD_WORDS, dtype=np.int64)
         self.state[RECORDS_AT] = self.records.ctypes.data
         self.division: large.Division | None = None
@@ -85,15 +86,17 @@ class Workspace:
 
     def begin(self) -> None:
         """Empty the arena, and know the size classes of today."""
-        if 2 * len(size_classes) != len(self.classes):
+        if len(size_classes) != self.n_classes:
             sizes = list(size_classes)  # other threads may add to it
+            self.n_classes = len(sizes)
             self.classes = np.array([word for size in sizes for word in (0, size)], dtype=np.int64)
             self.state[CLASSES_AT] = self.classes.ctypes.data
         if self.division is not large.division:
             self.divide(large.division)
-        del self.chunks[:-1]
+        if len(self.chunks) > 1:
+            del self.chunks[:-1]
         # STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES
-        _pack_sweep(self.state, 8 * STARTED, 0, 0, 0, -1, *self.fresh, len(self.classes) // 2)
+        _pack_sweep(self.state, 8 * STARTED, 0, 0, 0, -1, *self.fresh, self.n_classes)
 
     def divide(self, division: large.Division) -> None:
         """Make memory for the blocks of each thread."""

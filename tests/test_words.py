@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tapegrad import cache, jit, recording, runs, sweep_loop, targets, walk, words
+from tapegrad import cache, jit, recording, rowwise, runs, sweep_loop, targets, walk, words
 from tapegrad.intrinsics import as_pointer, call, call_void, clz, get, memcpy, memset, put, stack, store
 
 BIG, FLAG = 1 << 40, True
@@ -183,9 +183,12 @@ def test_calls(compiler):
     assert a.tolist() == [1 + 20 + 3 + 40]
 
 
-@pytest.mark.parametrize("function", [walk.find, sweep_loop.sweep, recording.record, runs.run, targets.aim])
+@pytest.mark.parametrize("function", [
+    walk.find, sweep_loop.sweep, recording.record, rowwise.compute, runs.run, targets.aim, targets.settle,
+])  # fmt: skip
 def test_the_walks_are_of_words(function):
-    assert f'@"{jit.SYMBOL}"' in words.lower(function, ("int64",) * 3, {}, jit.SYMBOL, jit.target_machine())
+    signature = ("int64",) * function.__code__.co_argcount
+    assert f'@"{jit.SYMBOL}"' in words.lower(function, signature, {}, jit.SYMBOL, jit.target_machine())
 
 
 def floating(a, b):

@@ -16,8 +16,8 @@ from tapegrad.layout import FLOAT
 from tapegrad.ops.promotion import forward_for
 from tapegrad.ops.record import as_operand, constant, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp, xp
+from tapegrad.plans import Plans, compiled
 from tapegrad.printing import format_tensor
-from tapegrad.recording import Plans, compiled
 from tapegrad.tensor import Tensor, from_array
 
 UNARY_SAMPLES = (Sample(((),)), Sample(((3,),)), Sample(((2, 3),)), Sample(((0, 3),)))
@@ -26,6 +26,7 @@ BINARY_SAMPLES = (
     Sample(((3,), (3,))),
     Sample(((2, 3), (3,))),
     Sample(((2, 1), (1, 3))),
+    Sample(((2, 3), (2, 1))),
     Sample(((), (2, 3))),
     Sample(((2, 0), (2, 1))),
 )

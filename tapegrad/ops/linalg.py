@@ -12,7 +12,7 @@ from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import as_operand, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, xp
 from tapegrad.ops.stretching import unsqueeze
-from tapegrad.recording import compiled
+from tapegrad.plans import compiled
 from tapegrad.structural_kernels import product_step
 from tapegrad.tensor import Tensor
 
