@@ -84,8 +84,9 @@ def warmup(
 
     Notes
     -----
-    Mixed dtypes, and arrays of integers and truth values beside floating ones, are left to the program. A process does
-    not compile again what it has compiled for another cache: then call this in a new one.
+    Left to the program are mixed dtypes, arrays of integers and truth values beside floating ones, and broadcasting
+    along rows of less than nine elements, which have kernels for each length. A process does not compile again what it
+    has compiled for another cache: then call this in a new one.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def _do(task: tuple[str, str]) -> frozenset[str]:
         else:
             row = rows[name]
             for sample in row.samples if not (row.real_only and np.dtype(dtype).kind == "c") else ():
-                for one in _sizes(row, sample, np.dtype(dtype)):
+                for one in _sizes(row, sample):
                     _run_sample(row, one, np.dtype(dtype))
         for plan in list(plans_by_address.values()):
             plan.complete()
@@ -192,14 +193,12 @@ def _run_machinery(dtype: np.dtype) -> None:
         xp.sum(xp.mul(xp.mul(x, y), x)).backward(from_array(np.ones((), dtype)))
 
 
-def _sizes(row: Row, sample: Sample, dtype: np.dtype) -> Iterator[Sample]:
-    """Yield a sample as it is and, where shapes are free, with rows of other lengths: short ones have own kernels."""
+def _sizes(row: Row, sample: Sample) -> Iterator[Sample]:
+    """Yield a sample as it is and, where shapes are free, with many rows, longer than those with own kernels."""
     yield sample
     free = row.step is elementwise_step or row.family == "reduction"
-    if not free or sample.values is not None or all(len(shape) < 2 for shape in sample.shapes):
-        return
-    for length in (*(range(2, SHORT + 1) if dtype.kind == "f" else ()), 2 * SHORT):
-        sizes = {2: _MANY_ROWS, 3: length}
+    if free and sample.values is None and any(len(shape) > 1 for shape in sample.shapes):
+        sizes = {2: _MANY_ROWS, 3: 2 * SHORT}
         yield Sample(tuple(tuple(sizes.get(n, n) for n in shape) for shape in sample.shapes), sample.attrs)
 
 

@@ -28,11 +28,11 @@ for dtype in ("float64", "float32"):
         return tg.tensor(rng.standard_normal(shape).astype(dtype), requires_grad=grad)
 
     # A network, with mean squares and with cross-entropy.
-    w, b, v, c = tensor(8, 32), tensor(32), tensor(32, 4), tensor(4)
+    w, b, v, c = tensor(8, 32), tensor(32), tensor(32, 10), tensor(10)
     optimizer = tg.optim.Adam([w, b, v, c])
     for _ in range(2):
         out = tg.tanh(tensor(16, 8, grad=False) @ w + b) @ v + c
-        loss = ((out - tensor(16, 4, grad=False)) ** 2).mean() + F.cross_entropy(out, tg.tensor(np.arange(16) % 4))
+        loss = ((out - tensor(16, 10, grad=False)) ** 2).mean() + F.cross_entropy(out, tg.tensor(np.arange(16) % 10))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -42,7 +42,7 @@ for dtype in ("float64", "float32"):
         h = tg.tanh(h @ a + x @ u)
     (h * h).sum().backward()
     # Broadcasting, numbers, the same operand twice; arrays that are large.
-    x, row, column, one = tensor(5, 7), tensor(7), tensor(5, 1), tensor()
+    x, row, column, one = tensor(5, 17), tensor(17), tensor(5, 1), tensor()
     (x * row + column * row - one * x * 2.0 + (1 - x) / 3 + x * x).sum().backward()
     (column * one + row * 0.5).mean().backward()
     (x[1:, ::2].T * 2.0 + x[0, 0]).sum().backward()
