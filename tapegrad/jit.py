@@ -1,9 +1,11 @@
 """Turn a plain Python function over addresses into object code: the only module that imports numba.
 
 numba is imported inside `compile_function` and nowhere else, so a process that finds its kernels on disk
-(`tapegrad.cache`) never pays for it. A kernel is a function of integers that returns an integer. It reads and
-writes memory through `tapegrad.intrinsics`; their dtypes are compile-time constants: literals, or strings in
-a global or a closure cell (not in an argument of a helper function, where numba forgets the value)::
+(`tapegrad.cache`) never pays for it. Functions of words alone (`tapegrad.words`) do not need it.
+
+A kernel is a function of integers that returns an integer. It reads and writes memory through
+`tapegrad.intrinsics`; their dtypes are compile-time constants: literals, or strings in a global or a closure
+cell (not in an argument of a helper function, where numba forgets the value)::
 
     def make(rule, dtype):
         def kernel(args, block, accumulate):  # operand addresses, (n, steps...), 0 or 1
@@ -32,7 +34,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from tapegrad import words
 from tapegrad.fingerprint import attribute_names, is_namespace, references
 from tapegrad.intrinsics import VECTORISABLE, Intrinsic, divide
 
@@ -134,6 +135,8 @@ def compile_function(
     """
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
+    from tapegrad import words  # at call time: a process that finds its kernels compiles nothing
+
     with _lock:
         try:
             return _emit(words.lower(function, signature, bind or {}, symbol, target_machine()), symbol, walks=True)

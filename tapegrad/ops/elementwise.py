@@ -26,6 +26,7 @@ BINARY_SAMPLES = (
     Sample(((3,), (3,))),
     Sample(((2, 3), (3,))),
     Sample(((2, 1), (1, 3))),
+    Sample(((2, 3), (2, 1))),
     Sample(((), (2, 3))),
     Sample(((2, 0), (2, 1))),
 )

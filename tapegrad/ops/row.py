@@ -108,6 +108,8 @@ class Row:
         Whether the function has no meaning for complex numbers.
     joint : callable, optional
         ``plan -> Step`` that serves both operands at once, or None where there is none.
+    call : callable, optional
+        What operands and attributes of a sample are given to; default the function of the row's name.
     prepare_forward : callable, optional
         From the operands' layouts and the attributes to the function that computes the forward from the operands;
         default `forward` with the attributes.
@@ -129,6 +131,7 @@ class Row:
     bilinear: bool = False
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
+    call: Callable[..., Any] | None = None
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
     plans: Plans = field(init=False, default_factory=Plans, repr=False, compare=False)
     variadic: bool = field(init=False)
@@ -153,6 +156,13 @@ class Row:
         if self.prepare_forward:
             return self.prepare_forward(layouts, attrs)
         return functools.partial(self.forward, **attrs) if attrs else self.forward
+
+    def called(self, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        """Call the row's function, the public one if there is one, as a sample says."""
+        import tapegrad  # at call time: it imports all rows
+
+        function = self.call or getattr(tapegrad, self.name, None) or getattr(xp, self.name)
+        return function(list(operands), **attrs) if self.variadic else function(*operands, **attrs)
 
     def rule(self, operand: int) -> Vjp:
         """Return the rule for the operand with this number."""
