@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import default_dtype
-from tapegrad.layout import layout_of
 from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
-from tapegrad.ops.record import as_operand, constant
+from tapegrad.ops.record import as_operand
 from tapegrad.ops.reductions import kept_shape, mean, sum
 from tapegrad.ops.structural import one_dim
 from tapegrad.ops.transcendental import exp, log
@@ -123,8 +122,7 @@ def shifted(x: Tensor, dim: int) -> Tensor:
 
     So `exp` does not overflow.
     """
-    largest = _largest(x, (dim,))
-    return sub(x, constant(largest, layout_of(largest)))
+    return sub(x, _largest(x, (dim,)))
 
 
 def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
@@ -230,16 +228,17 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     dims = tuple(one_dim("logsumexp", x._layout.ndim, d) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
     largest = _largest(x, dims)
     finite = np.isfinite(largest)
-    if not finite.all():
+    all_finite = finite.all()
+    if not all_finite:
         largest = np.where(finite, largest, 0.0).astype(x.dtype)
-    total = sum(exp(sub(x, constant(largest, layout_of(largest)))), dims, keepdim)
+    total = sum(exp(sub(x, largest)), dims, keepdim)
     shift = largest if keepdim else largest.reshape(total._layout.shape)
-    if not finite.all():
+    if not all_finite:
         # log(0) would be -inf with slope inf. Adding 1 and then -inf keeps the value, with slope 0.
         empty = np.asarray(total._data == 0)
         total = add(total, from_array(empty.astype(x.dtype)))
         shift = np.where(empty, -np.inf, shift).astype(x.dtype)
-    return add(log(total), from_array(shift))
+    return add(log(total), shift)
 
 
 # Linear and moments ------------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def _getitem_new(input: Any, key: Any) -> Tensor:
     if plan is not None and not modes.disabled:
         return record(plan, x, plan.forward(x._data))
     try:
-        if extras:
+        if extras and len(parts) > 1:
             # Slices and new dimensions first, as a view; so the arrays meet whole dimensions only.
             basic = tuple(WHOLE if item is ARRAY else item for item in parts)
             if any(item is not Ellipsis and item != WHOLE for item in basic):
@@ -267,7 +267,9 @@ def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, .
                     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
                     f"(got {type(item).__name__}); arrays must be of integers or bool, this is of dtype {array.dtype}"
                 )
-    if arrays:  # beside arrays, an int is an array without dimensions
+    if len(key) == len(arrays) == 1:
+        arrays = [np.ascontiguousarray(arrays[0])]
+    elif arrays:  # beside arrays, an int is an array without dimensions
         places = iter(arrays)
         arrays = [
             next(places) if item is ARRAY else np.array(item) for item in key if item is ARRAY or item.__class__ is int
