@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad import cache, large
-from tapegrad.kernels import SHORT, elementwise_step
+from tapegrad.kernels import ARITHMETIC, SHORT, elementwise_step
 from tapegrad.modes import enable_grad
 from tapegrad.ops.row import NotYet, Row, Sample, rows, xp
 from tapegrad.plan import plans_by_address
@@ -84,9 +84,8 @@ def warmup(
 
     Notes
     -----
-    Left to the program are mixed dtypes, arrays of integers and truth values beside floating ones, and broadcasting
-    along rows of less than nine elements, which have kernels for each length. A process does not compile again what it
-    has compiled for another cache: then call this in a new one.
+    Left to the program are mixed dtypes, and arrays of integers and truth values beside floating ones. A process does
+    not compile again what it has compiled for another cache: then call this in a new one.
 
     Examples
     --------
@@ -194,12 +193,14 @@ def _run_machinery(dtype: np.dtype) -> None:
 
 
 def _sizes(row: Row, sample: Sample) -> Iterator[Sample]:
-    """Yield a sample as it is and, where shapes are free, with many rows, longer than those with own kernels."""
+    """Yield a sample as it is and, where shapes are free, with many rows: long ones, and those with own kernels."""
     yield sample
     free = row.step is elementwise_step or row.family == "reduction"
     if free and sample.values is None and any(len(shape) > 1 for shape in sample.shapes):
-        sizes = {2: _MANY_ROWS, 3: 2 * SHORT}
-        yield Sample(tuple(tuple(sizes.get(n, n) for n in shape) for shape in sample.shapes), sample.attrs)
+        unrolled = row.forward in ARITHMETIC or row.family == "reduction"
+        for length in (2 * SHORT, *(range(2, SHORT + 1) if unrolled else ())):
+            sizes = {2: _MANY_ROWS, 3: length}
+            yield Sample(tuple(tuple(sizes.get(n, n) for n in shape) for shape in sample.shapes), sample.attrs)
 
 
 def _run_sample(row: Row, sample: Sample, dtype: np.dtype) -> None:

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 BIND = {"xp": vmath}
 MAX_SOURCES = 6  # of a step in a run
-SHORT = 8  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
+SHORT = 4  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
+#: Functions of NumPy that are worth such kernels, as rules.
+ARITHMETIC: dict[Any, Callable[..., Any]] = {
+    np.add: lambda x, y: x + y,
+    np.subtract: lambda x, y: x - y,
+    np.multiply: lambda x, y: x * y,
+    np.true_divide: lambda x, y: x / y,
+}
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -68,6 +75,7 @@ def loop_step(
     target: tuple[str, Sequence[int]],
     *,
     casts: Sequence[str] | None = None,
+    unrolled: bool = False,
     **kwargs: Any,
 ) -> Step:
     """Return the step that runs a rule over all elements of a shape.
@@ -83,6 +91,8 @@ def loop_step(
     target : (dtype, strides)
     casts : sequence of str, optional
         dtypes that the arguments are converted to.
+    unrolled : bool
+        Use kernels for the length of short rows.
     kwargs
         Further fields of `Step`.
     """
@@ -95,7 +105,7 @@ def loop_step(
     pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
     casts = tuple(casts or types[:-1])
     # Rows, one after the other, are the kernel's own affair, so that short ones cost no call each.
-    length = None if len(lengths) == 1 else lengths[-1] if fixed and lengths[-1] <= SHORT else STRIDED
+    length = None if len(lengths) == 1 else lengths[-1] if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
     outer = max(len(lengths) - 2, 0)
     dims = [outer, lengths[-1], *inner, *lengths[:outer]]
     for dim in range(outer):
@@ -144,7 +154,8 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
             extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
     name = f"{plan.name}-{plan.row.operands[operand]}"
-    return loop_step(name, rule, shape, operands, target, casts=casts, **extra)
+    unrolled = plan.row.forward in ARITHMETIC
+    return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
 
 
 def joint_step(plan: Plan) -> Step | None:
@@ -297,10 +308,10 @@ def spread_step(plan: Plan, shape: tuple[int, ...], scale: float | None = None) 
     operands = [((CT, 0), result.dtype.name, broadcast_strides(shape, ct, own.shape))]
     target = (own.dtype.name, contiguous_strides(own.shape, own.dtype.itemsize))
     if scale is None:
-        return loop_step("identity", _identity, own.shape, operands, target)
+        return loop_step("identity", _identity, own.shape, operands, target, unrolled=True)
     factor = np.array(scale, dtype=own.dtype if own.dtype.kind == "f" else np.float64)
     operands.append(((3, factor.ctypes.data), factor.dtype.name, (0,) * own.ndim))
-    return product_of_two(own.shape, operands, target, keep=(factor,))
+    return product_of_two(own.shape, operands, target, keep=(factor,), unrolled=True)
 
 
 def product_of_two(

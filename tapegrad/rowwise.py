@@ -10,19 +10,13 @@ import numpy as np
 
 from tapegrad import native, pool
 from tapegrad.intrinsics import clear_float_errors, float_errors, get, memset, put, stack
-from tapegrad.kernels import broadcast_strides, coalesce, loop_step, sum_step
+from tapegrad.kernels import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
 from tapegrad.layout import Layout, contiguous_strides
 from tapegrad.native import DATA, drop, new_object, release_gil, take_gil, vectorcall
 from tapegrad.plan import ARRAY
 from tapegrad.steps import iterate
 from tapegrad.ufuncs import FLOAT_ERRORS
 
-_RULES: Final[dict[Any, Callable[..., Any]]] = {
-    np.add: lambda x, y: x + y,
-    np.subtract: lambda x, y: x - y,
-    np.multiply: lambda x, y: x * y,
-    np.true_divide: lambda x, y: x / y,
-}
 # Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation.
 _LONG: Final = 64
 _SMALL: Final = 256
@@ -37,7 +31,7 @@ KERNEL, ZEROED, SCALAR, SHAPE, DTYPE, EMPTY, OTHERWISE, DIMS = range(8)
 
 def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Callable[..., Any]:
     """Return what computes a ufunc of two operands: the ufunc itself, unless they are broadcast along short rows."""
-    rule = _RULES.get(function)
+    rule = ARITHMETIC.get(function)
     if rule is None or any(own.inline or own.weak or own.dtype != layouts[0].dtype for own in layouts):
         return function
     dtype, shape = layouts[0].dtype, np.broadcast_shapes(*(own.shape for own in layouts))
@@ -50,7 +44,7 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
     if len(lengths) == 1 or lengths[-1] >= _LONG or any(own[-1] not in (0, dtype.itemsize) for own in steps):
         return function
     operands = [((ARRAY, 0), dtype.name, own) for own in strides[:2]]
-    step = loop_step(f"forward-{function.__name__}", rule, shape, operands, (dtype.name, in_order))
+    step = loop_step(f"forward-{function.__name__}", rule, shape, operands, (dtype.name, in_order), unrolled=True)
     return _computed(step.kernel(), step.dims, False, shape, dtype, function)
 
 

@@ -46,6 +46,9 @@ for dtype in ("float64", "float32"):
     (x * row + column * row - one * x * 2.0 + (1 - x) / 3 + x * x).sum().backward()
     (column * one + row * 0.5).mean().backward()
     (x[1:, ::2].T * 2.0 + x[0, 0]).sum().backward()
+    for n in 2, 3, 4, 5:  # short rows, those of points in space
+        points, center, scale = tensor(200, n), tensor(n), tensor(200, 1)
+        ((points - center) / scale * center + points).sum(-1).mean().backward()
     x, y = tensor(20000), tensor()
     (x * y + x * x).sum().backward()
 if "demo" in sys.argv:
