@@ -40,7 +40,7 @@ class Plans(dict[Any, Plan]):
         self.most = 16384
         self._words = np.zeros((2, ROW_WORDS), dtype=np.int64)  # for operands in order, and in reverse
         self._table = np.zeros(0, dtype=np.int64)
-        self._in_table: dict[int, tuple[Plan, Any]] = {}
+        self._in_table: dict[int, Any] = {}
         self._lock = threading.Lock()
         self._fallback: Callable[..., Tensor] | None = None
         self.operators: dict[str, bool] = {}
@@ -94,9 +94,16 @@ class Plans(dict[Any, Plan]):
         floats = sum(1 << i for i, own in enumerate(layouts) if own is INTEGER and plan.layouts[i] is FLOAT)
         line = [id(plan), plan.address, floats, len(key), *key]
         with self._lock:
-            first = LINE_WORDS * (place & (len(self._table) // LINE_WORDS - 1))
-            self._table[first : first + len(line)] = line
-            self._in_table[first] = plan, arguments  # what stood there may die now
+            lines = self._table.reshape(-1, LINE_WORDS)
+            first = place & (len(lines) - 1)
+            second = first ^ 1
+            if lines[first, : len(line)].tolist() == line:
+                return  # it was called with keywords
+            # The one that stands there goes to the other place, and what stood in that one may die now.
+            lines[second] = lines[first]
+            lines[first, : len(line)] = line
+            self._in_table[second] = self._in_table.get(first)
+            self._in_table[first] = plan, arguments
 
 
 def _words_of(argument: Any) -> list[int]:

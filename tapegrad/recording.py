@@ -232,17 +232,21 @@ def add_argument(known: int, key: int, length: int, value: int) -> int:
 
 
 def line_of(row: int, key: int, length: int) -> int:
-    """Return the line of a table with this key; 0 if there is none."""
+    """Return the line of a table with this key, of the two where it may stand; 0 if there is none."""
     place = 0
     for number in range(length):
         place = 3 * place + (get(key, number) >> 4) + (get(key, number) >> 10) + get(key, number)
-    line = get(row, TABLE) + 8 * LINE_WORDS * (place & (get(row, N_LINES) - 1))
-    if get(line, LINE_LENGTH) != length:
-        return 0
-    for number in range(length):
-        if get(key, number) != get(line, LINE_KEY + number):
-            return 0
-    return line
+    place &= get(row, N_LINES) - 1
+    for turn in range(2):
+        line = get(row, TABLE) + 8 * LINE_WORDS * (place ^ turn)
+        same = 1 if get(line, LINE_LENGTH) == length else 0
+        for number in range(length * same):
+            if get(key, number) != get(line, LINE_KEY + number):
+                same = 0
+                break
+        if same != 0:
+            return line
+    return 0
 
 
 def note_view(known: int, tensor: int) -> None:

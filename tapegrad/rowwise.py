@@ -8,14 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import native, pool
-from tapegrad.intrinsics import clear_float_errors, float_errors, get, memset, put, stack
+from tapegrad.computed import computed
 from tapegrad.kernels import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
 from tapegrad.layout import Layout, contiguous_strides
-from tapegrad.native import DATA, drop, new_object, release_gil, take_gil, vectorcall
 from tapegrad.plan import ARRAY
-from tapegrad.steps import iterate
-from tapegrad.ufuncs import FLOAT_ERRORS
 
 # Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation.
 _LONG: Final = 64
@@ -23,10 +19,6 @@ _SMALL: Final = 256
 # Of rows that are taken column by column, and of columns.
 _LONG_IN_COLUMNS: Final = 24
 _SHORT_COLUMN: Final = 512
-
-# Words of a forward: the bytes of a result that is added to, or 0; the type of one that is a scalar, or 0; the dims at
-# the end.
-KERNEL, ZEROED, SCALAR, SHAPE, DTYPE, EMPTY, OTHERWISE, DIMS = range(8)
 
 
 def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Callable[..., Any]:
@@ -45,7 +37,7 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
         return function
     operands = [((ARRAY, 0), dtype.name, own) for own in strides[:2]]
     step = loop_step(f"forward-{function.__name__}", rule, shape, operands, (dtype.name, in_order), unrolled=True)
-    return _computed(step.kernel(), step.dims, False, shape, dtype, function)
+    return computed(step.kernel(), step.dims, shape, dtype, function)
 
 
 def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: Callable[..., Any]) -> Any:
@@ -54,59 +46,7 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
         return otherwise
     kept = tuple(1 if place in dim else length for place, length in enumerate(layout.shape))
     kernel, dims = sum_step(layout.shape, kept, layout.dtype)
-    return _computed(kernel(), dims, bool(dims[0]), shape, layout.dtype, otherwise)
-
-
-class _Words(np.ndarray):
-    """Words, and the objects whose addresses stand in them."""
-
-    objects: tuple[object, ...]
-
-
-def _computed(
-    kernel: int, dims: np.ndarray, adds: bool, shape: tuple[int, ...], dtype: np.dtype, otherwise: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Return what runs a kernel into a new array; where floating point fails, NumPy does it again, and says so."""
-    nbytes = math.prod(shape) * dtype.itemsize
-    scalar = dtype.type if not shape else None
-    objects = (shape, dtype, pool.empty if nbytes >= pool.THRESHOLD else np.empty, otherwise)
-    words = np.array([kernel, nbytes if adds else 0, id(scalar) if scalar else 0, *map(id, objects), *dims])
-    own = words.view(_Words)
-    own.objects = objects
-    return native.load(compute, own)
-
-
-def compute(self: int, args: int, nargs: int) -> int:
-    """Return the result of a kernel on arrays: a new array, or NumPy's scalar object; 0 if Python raised."""
-    words, places, value = get(self, DATA), stack(128), stack(16)
-    for number in range(nargs):
-        put(places, number, get(get(args, number), DATA))
-    out = 0
-    if get(words, SCALAR) == 0:
-        out = vectorcall(get(words, EMPTY), words + 8 * SHAPE, 2, 0)
-        if out == 0:
-            return out
-        put(places, nargs, get(out, DATA))
-    else:
-        put(value, 0, 0)
-        put(places, nargs, value)
-    zeroed = get(words, ZEROED)
-    thread = release_gil()
-    clear_float_errors(FLOAT_ERRORS)
-    if zeroed != 0:
-        memset(get(places, nargs), zeroed)
-    iterate(get(words, KERNEL), places, nargs + 1, words + 8 * DIMS, 1 if zeroed != 0 else 0)
-    found = float_errors(FLOAT_ERRORS)
-    take_gil(thread)
-    if found != 0:
-        if out != 0:
-            drop(out)
-        return vectorcall(get(words, OTHERWISE), args, nargs, 0)
-    if get(words, SCALAR) != 0:
-        out = new_object(get(words, SCALAR), 0)
-        if out != 0:
-            put(out, DATA, get(value, 0))
-    return out
+    return computed(kernel(), dims, shape, layout.dtype, otherwise, adds=bool(dims[0]))
 
 
 def extremum(function: np.ufunc, x: np.ndarray, dim: tuple[int, ...], keepdim: bool) -> Any:
