@@ -19,7 +19,7 @@ from tapegrad.ufuncs import FLOAT_ERRORS
 KERNEL, ZEROED, SCALAR, SHAPE, DTYPE, EMPTY, OTHERWISE, DIMS = range(8)
 
 
-class _Words(np.ndarray):
+class Words(np.ndarray):
     """Words, and the objects whose addresses stand in them."""
 
     objects: tuple[object, ...]
@@ -53,7 +53,7 @@ def computed(
     scalar = dtype.type if not shape else None
     objects = (shape, dtype, pool.empty if nbytes >= pool.THRESHOLD else np.empty, otherwise)
     words = np.array([kernel, nbytes if adds else 0, id(scalar) if scalar else 0, *map(id, objects), *dims])
-    own = words.view(_Words)
+    own = words.view(Words)
     own.objects = *objects, *keep
     return native.load(compute, own)
 
@@ -74,7 +74,8 @@ def compute(self: int, args: int, nargs: int) -> int:
         put(places, nargs, value)
     zeroed = get(words, ZEROED)
     thread = release_gil()
-    clear_float_errors(FLOAT_ERRORS)
+    if float_errors(FLOAT_ERRORS) != 0:
+        clear_float_errors(FLOAT_ERRORS)  # which takes longer
     if zeroed != 0:
         memset(get(places, nargs), zeroed)
     iterate(get(words, KERNEL), places, nargs + 1, words + 8 * DIMS, 1 if zeroed != 0 else 0)

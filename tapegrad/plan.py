@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad import large
-from tapegrad.forwards import for_large
 from tapegrad.layout import Layout
 from tapegrad.tape import FIRST_OPERAND
 
@@ -154,7 +153,7 @@ class Plan:
     ) -> None:
         layouts = row.differentiable_in(layouts)
         self.row, self.layouts, self.attrs = row, layouts, attrs
-        self.forward = for_large(forward, layouts, result)
+        self.forward = forward
         self.name = row.name
         self.arity = len(layouts)
         self.records = result.floating and any(layout.requires_grad for layout in layouts)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
+from tapegrad.forwards import prepared
 from tapegrad.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.ops.row import NotYet, Row
 from tapegrad.plan import Plan
@@ -90,4 +91,5 @@ def new_plan(
     forward = row.forward_for(layouts, attrs)
     out = forward(*data, *extras)
     names = tuple(f"extra{number}" for number in range(len(extras)))
-    return Plan(row, layouts, attrs, forward, layout_of(out), names), out
+    result = layout_of(out)
+    return Plan(row, layouts, attrs, prepared(forward, layouts, result), result, names), out
