@@ -8,21 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import native, pool
+from tapegrad import native
 from tapegrad.intrinsics import clear_float_errors, float_errors, get, memset, put, stack
 from tapegrad.native import DATA, drop, new_object, release_gil, take_gil, vectorcall
+from tapegrad.results import RESULT_WORDS, new_result, words_for
 from tapegrad.steps import iterate
 from tapegrad.ufuncs import FLOAT_ERRORS
 
-# Words of a forward: the bytes of a result that is added to, or 0; the type of one that is a scalar, or 0; the dims at
-# the end.
-KERNEL, ZEROED, SCALAR, SHAPE, DTYPE, EMPTY, OTHERWISE, DIMS = range(8)
-
-
-class Words(np.ndarray):
-    """Words, and the objects whose addresses stand in them."""
-
-    objects: tuple[object, ...]
+# Words of a forward, after those about its result: the bytes of one that is added to, or 0; the type of one that is a
+# scalar, or 0; NumPy's way; the dims at the end.
+KERNEL, ZEROED, SCALAR, OTHERWISE, DIMS = range(RESULT_WORDS, RESULT_WORDS + 5)
 
 
 def computed(
@@ -49,13 +44,10 @@ def computed(
     keep : tuple
         Objects whose addresses stand in the dims.
     """
-    nbytes = math.prod(shape) * dtype.itemsize
-    scalar = dtype.type if not shape else None
-    objects = (shape, dtype, pool.empty if nbytes >= pool.THRESHOLD else np.empty, otherwise)
-    words = np.array([kernel, nbytes if adds else 0, id(scalar) if scalar else 0, *map(id, objects), *dims])
-    own = words.view(Words)
-    own.objects = *objects, *keep
-    return native.load(compute, own)
+    zeroed = math.prod(shape) * dtype.itemsize if adds else 0
+    scalar = 0 if shape else id(dtype.type)
+    words = words_for(shape, dtype, kernel, zeroed, scalar, id(otherwise), *dims, keep=(otherwise, *keep))
+    return native.load(compute, words)
 
 
 def compute(self: int, args: int, nargs: int) -> int:
@@ -65,7 +57,7 @@ def compute(self: int, args: int, nargs: int) -> int:
         put(places, number, get(get(args, number), DATA))
     out = 0
     if get(words, SCALAR) == 0:
-        out = vectorcall(get(words, EMPTY), words + 8 * SHAPE, 2, 0)
+        out = new_result(words)
         if out == 0:
             return out
         put(places, nargs, get(out, DATA))

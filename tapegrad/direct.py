@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.computed import Words
 from tapegrad.intrinsics import call_void, clear_float_errors, float_errors, get, put, stack
 from tapegrad.layout import OBJECT_HEADER, Layout
 from tapegrad.native import DATA, drop, load, vectorcall
+from tapegrad.results import RESULT_WORDS, new_result, words_for
 from tapegrad.ufuncs import FLOAT_ERRORS
 
 
@@ -26,9 +26,9 @@ class _Ufunc(ctypes.Structure):
     ]  # fmt: skip
 
 
-# Words of a forward: the loop and its data, elements, the operands that are numbers inside objects, what makes the
-# result, NumPy's way, and at the end the steps.
-LOOP, LOOP_DATA, COUNT, INLINE, SHAPE, DTYPE, EMPTY, OTHERWISE, STRIDES = range(9)
+# Words of a forward, after those about its result: the loop and its data, elements, the operands that are numbers
+# inside objects, NumPy's way, and at the end the steps.
+LOOP, LOOP_DATA, COUNT, INLINE, OTHERWISE, STRIDES = range(RESULT_WORDS, RESULT_WORDS + 6)
 
 
 def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
@@ -47,10 +47,8 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
     if found is None:
         return ufunc
     inline = sum(1 << number for number, own in enumerate(layouts) if own.inline)
-    objects = (result.shape, result.dtype, np.empty, ufunc)
-    words = np.array([*found, result.size, inline, *map(id, objects), *strides, result.dtype.itemsize]).view(Words)
-    words.objects = objects
-    return load(run_loop, words)
+    rest = (*found, result.size, inline, id(ufunc), *strides, result.dtype.itemsize)
+    return load(run_loop, words_for(result.shape, result.dtype, *rest, keep=(ufunc,)))
 
 
 def _loop(ufunc: np.ufunc, dtypes: Sequence[np.dtype]) -> tuple[int, int] | None:
@@ -69,7 +67,7 @@ def _loop(ufunc: np.ufunc, dtypes: Sequence[np.dtype]) -> tuple[int, int] | None
 def run_loop(self: int, args: int, nargs: int) -> int:
     """Return the result of a loop on operands; 0 if Python raised. After an error of floating point NumPy says so."""
     words, places, count = get(self, DATA), stack(64), stack(8)
-    out = vectorcall(get(words, EMPTY), words + 8 * SHAPE, 2, 0)
+    out = new_result(words)
     if out == 0:
         return 0
     for number in range(nargs):

@@ -18,6 +18,7 @@ __all__ = [
     "Words",
     "as_pointer",
     "call",
+    "call_c",
     "call_void",
     "clear_float_errors",
     "clz",
@@ -338,6 +339,15 @@ def call_void(builder: Any, address: Any, *args: Any) -> None:
 
     kind = ir.FunctionType(ir.VoidType(), [address.type] * len(args))
     builder.call(builder.inttoptr(address, kind.as_pointer()), args)
+
+
+@words
+def call_c(builder: Any, address: Any, *args: Any) -> Any:
+    """Call the C function ``int64 f(int64 or pointer, ...)`` at ``address``."""
+    from llvmlite import ir
+
+    kind = ir.FunctionType(address.type, [address.type] * len(args))
+    return builder.call(builder.inttoptr(address, kind.as_pointer()), args)
 
 
 def external(name: str, count: int) -> Words:

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tapegrad import cache, computed, jit, recording, runs, sweep_loop, targets, walk, words
+from tapegrad import cache, computed, direct, jit, recording, runs, sweep_loop, targets, walk, words
 from tapegrad.intrinsics import as_pointer, call, call_void, clz, get, memcpy, memset, put, stack, store
 
 BIG, FLAG = 1 << 40, True
@@ -184,7 +184,7 @@ def test_calls(compiler):
 
 
 @pytest.mark.parametrize("function", [
-    walk.find, sweep_loop.sweep, recording.record, computed.compute, runs.run, targets.aim, targets.settle,
+    walk.find, sweep_loop.sweep, recording.record, computed.compute, direct.run_loop, runs.run, targets.aim, targets.settle,
 ])  # fmt: skip
 def test_the_walks_are_of_words(function):
     signature = ("int64",) * function.__code__.co_argcount
