@@ -184,7 +184,8 @@ def test_calls(compiler):
 
 
 @pytest.mark.parametrize("function", [
-    walk.find, sweep_loop.sweep, recording.record, computed.compute, direct.run_loop, runs.run, targets.aim, targets.settle,
+    walk.find, sweep_loop.sweep, recording.record, computed.compute, direct.run_loop, runs.run, targets.aim,
+    targets.settle,
 ])  # fmt: skip
 def test_the_walks_are_of_words(function):
     signature = ("int64",) * function.__code__.co_argcount
