@@ -105,6 +105,8 @@ def points(name: str, dtype: str) -> np.ndarray:
         found += [
             near,
             np.nextafter(near, near.dtype.type(INF)),
+            rng.uniform(1.4, 1.7, 500),
+            rng.uniform(-0.1, 0.1, 500),
             rng.uniform(-2e4, 2e4, 300),
             rng.uniform(-2e8, 2e8, 300),
         ]
