@@ -128,6 +128,8 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "EXP_SINGLE": (EXP, exp_weight, -LN2, LN2, 4, "f"),
     "EXPM1": (EXP, expm1_weight, -LN2, LN2, 9, "d"),
     "EXPM1_SINGLE": (EXP, expm1_weight, -LN2, LN2, 4, "f"),
+    "TANH": (odd(mp.tanh), first, mpf(0), LN2 * LN2, 7, "d"),
+    "TANH_SINGLE": (odd(mp.tanh), first, mpf(0), LN2 * LN2, 3, "f"),
     "LOG": (lambda t: 2 * odd(mp.atanh)(t), lambda t: t / 2 + SMALL, mpf(0), ROOT, 6, "d"),
     "LOG_SINGLE": (LOG, lambda f: f * f + mpf("1e-3"), mpf("-0.293893"), mpf("0.415214"), 7, "f"),
     "SIN": (after(odd(mp.sin), -1 / 6), sine_weight(1), BEGIN, HALF, 6, "d"),
