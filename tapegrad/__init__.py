@@ -4,6 +4,7 @@ from math import e, inf, nan, pi
 
 from tapegrad import autograd, nn, ops, optim
 from tapegrad._version import __version__
+from tapegrad.ahead import warmup
 from tapegrad.dtypes import (
     bool as bool,
 )
@@ -50,6 +51,8 @@ __all__ = [
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
     # memory and threads
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
+    # compiling ahead of time
+    "warmup",
     # namespaces
     "nn", "optim",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`

@@ -1,11 +1,14 @@
-"""The demo: ``python -m tapegrad`` trains a network on digits, checks its gradient and prints a tape."""
+"""The command: ``python -m tapegrad`` is the demo, with ``--warmup`` it compiles ahead of time.
+
+The demo trains a network on digits, checks its gradient and prints a tape.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +36,7 @@ print(w.grad, b.grad)"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo.
+    """Run the demo, or compile ahead of time.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, 1 if the gradient check fails or the plot cannot be written, 130 after Ctrl-C.
+        The exit code: 0, 1 if the gradient check fails or the plot or the cache cannot be written, 130 after Ctrl-C.
 
     Raises
     ------
@@ -53,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
+        if options.warmup is not None:
+            return _warm_up(parser, options.warmup)
         if options.plot is not None:
             _require(parser, "matplotlib.figure", "matplotlib")
         _require(parser, "rich.console", "rich")
@@ -75,6 +80,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--epochs", type=_epochs, default=30, metavar="N", help="passes over the digits (default: 30)")
     add("--seed", type=_seed, default=0, metavar="N", help="of weights, batches and directions (default: 0)")
     add("--plot", type=_plot, metavar="FILE", help="draw the learning curve into FILE, a .png")
+    add(
+        "--warmup",
+        nargs="*",
+        metavar="OP",
+        help="no demo: compile the kernels of all operations, or of these, into the cache, for images and clusters",
+    )
     return parser
 
 
@@ -109,6 +120,50 @@ def _require(parser: argparse.ArgumentParser, module: str, package: str) -> None
     except ImportError as error:
         repair = "pip install 'tapegrad[demo]'"
         parser.exit(2, f"{parser.prog}: the demo needs {package}: {repair} ({error})\n")
+
+
+# ---- compiling ahead of time
+
+
+def _warm_up(parser: argparse.ArgumentParser, ops: Sequence[str]) -> int:
+    from tapegrad.ahead import default_processes
+
+    try:
+        with _progress() as progress:
+            done = tg.warmup(ops or None, processes=default_processes(), progress=progress)
+    except ValueError as error:
+        parser.error(str(error))
+    except OSError as error:
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return 1
+    print(f"compiled {done.compiled} functions and found {done.found} in {done.seconds:.1f} s")
+    print(f"the cache {done.folder} has {done.nbytes / 1e6:.1f} MB")
+    return 0
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, str], object]]:
+    """Show how far the work is: a bar if there is a terminal and rich, else a line for each tenth."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        yield _write_tenth
+        return
+    console = Console()
+    if not console.is_interactive:
+        yield _write_tenth
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, TextColumn("{task.description}"), console=console, transient=True) as bars:
+        bar = bars.add_task("", total=None)
+        yield lambda count, total, name: bars.update(bar, completed=count, total=total, description=name)
+
+
+def _write_tenth(count: int, total: int, name: str) -> None:
+    if count * 10 // total != (count - 1) * 10 // total:
+        print(f"compiling {count}/{total}  {name}", flush=True)
 
 
 # ---- the demo

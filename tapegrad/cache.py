@@ -22,7 +22,7 @@ from typing import Any
 from tapegrad import jit
 from tapegrad.fingerprint import fingerprint
 
-__all__ = ["Stats", "address_of", "folder", "on_compile", "stats"]
+__all__ = ["Stats", "address_of", "folder", "kept", "known", "on_compile", "stats"]
 
 _MAGIC = b"tapegrad kernel 1\n"
 _KEY_BYTES = 32
@@ -115,7 +115,23 @@ def address_of(
         return _addresses[key]
 
 
+def known() -> frozenset[str]:
+    """Return the fingerprints of the functions that this process has loaded or compiled."""
+    return frozenset(_addresses)
+
+
 # ---- the folder
+
+
+def kept(path: str) -> dict[str, int]:
+    """Return the fingerprints of the functions in a folder, with the bytes of their files."""
+    with os.scandir(path) as found:
+        files = [(entry.name, entry.stat().st_size) for entry in found if entry.name.endswith(".o")]
+    sizes: dict[str, int] = {}
+    for name, size in files:
+        key = name[:-2].rpartition("-")[2]
+        sizes[key] = sizes.get(key, 0) + size
+    return sizes
 
 
 def folder() -> str | None:
@@ -157,8 +173,18 @@ def _fault(found: os.stat_result) -> str:
 
 
 def _path(name: str, key: str) -> str | None:
+    """Return where a function is kept, or is to be: operations of the same rule share one, under the first's name."""
     place = folder()
-    return place and os.path.join(place, f"{re.sub(r'[^A-Za-z0-9_.]+', '_', name)[:80]}-{key}.o")
+    if not place:
+        return None
+    path = os.path.join(place, f"{re.sub(r'[^A-Za-z0-9_.]+', '_', name)[:80]}-{key}.o")
+    if not os.path.exists(path):
+        try:
+            found = [entry for entry in os.listdir(place) if entry.endswith(f"-{key}.o")]
+        except OSError:
+            found = []
+        return os.path.join(place, found[0]) if found else path
+    return path
 
 
 def _seal(key: str, code: bytes) -> bytes:

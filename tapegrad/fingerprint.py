@@ -21,7 +21,7 @@ from typing import Any
 from tapegrad._version import __version__
 from tapegrad.intrinsics import Intrinsic
 
-__all__ = ["attribute_names", "fingerprint", "global_names", "is_namespace", "references"]
+__all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_namespace", "references"]
 
 # ---- what a function refers to
 
@@ -80,7 +80,7 @@ _USES_CONSTANT = frozenset(opcode.hasconst)
 
 
 @cache
-def _code_token(code: types.CodeType) -> bytes:
+def code_token(code: types.CodeType) -> bytes:
     """Return a digest of what ``code`` does: no file name, no line numbers, no docstring."""
     constants = list(code.co_consts)
     pairs = zip(code.co_code[::2], code.co_code[1::2], strict=True)
@@ -107,7 +107,7 @@ def _constant(value: Any) -> bytes:
     """Return a digest of an immutable value; -0.0 differs from 0.0, True from 1, and sets have an order."""
     kind = type(value).__name__
     if isinstance(value, types.CodeType):
-        body = _code_token(value)
+        body = code_token(value)
     elif isinstance(value, tuple):
         body = b"".join(map(_constant, value))
     elif isinstance(value, frozenset):
@@ -160,7 +160,7 @@ class _Walk:
             return
         self.met[id(function)] = len(self.met)
         code = function.__code__
-        add(_code_token(code))
+        add(code_token(code))
         attributes = attribute_names(code)
         add(_constant((function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))))
         for name, in_cell, value in references(function, self.bind):
@@ -184,6 +184,12 @@ def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: 
 _VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 
 
+_COMPILER = (
+    "jit.py", "words.py", "translation.py", "intrinsics.py",
+    os.path.join("vmath", "lanes.py"), os.path.join("vmath", "functions.py"),
+)  # fmt: skip
+
+
 @cache
 def _environment() -> bytes:
     """Return a digest of compiler versions, of our own compiler module, and of the CPU."""
@@ -191,7 +197,7 @@ def _environment() -> bytes:
     import llvmlite.binding as llvm
 
     source = []  # so that a change of numba's options, of our wrapper or of an intrinsic's helper counts
-    for name in ("jit.py", "intrinsics.py", os.path.join("vmath", "lanes.py"), os.path.join("vmath", "functions.py")):
+    for name in _COMPILER:
         try:
             with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
                 source.append(file.read())

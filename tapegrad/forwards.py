@@ -1,4 +1,4 @@
-"""Forwards with large results: written to memory of the pool, and elementwise ones by several threads."""
+"""Forwards of ufuncs: small ones without NumPy's overhead; large ones in memory of the pool, by several threads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import large, pool, threads
+from tapegrad.direct import direct
 from tapegrad.layout import Layout
 
 # Elements from which on two threads gain more than it takes to wake one, 30 µs: of arithmetic (0.3 ns an element, and
@@ -18,9 +19,11 @@ _MANY_OF_OTHERS: Final = 1 << 17
 _UNIT: Final = 64  # elements, so that no two threads write to one line of the cache
 
 
-def for_large(forward: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
-    """Return the forward for a plan: itself, unless it is a ufunc and its result is large and contiguous."""
-    if result.nbytes < pool.THRESHOLD or not result.contiguous or result.inline:
+def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
+    """Return the forward for a plan: itself, unless it is a ufunc and its result is contiguous."""
+    if result.nbytes < pool.THRESHOLD:
+        return direct(forward, layouts, result)
+    if not result.contiguous or result.inline:
         return forward
     if not isinstance(forward, np.ufunc) or forward.nout != 1 or forward.nin != len(layouts):
         return forward

@@ -8,12 +8,14 @@ numba, and only `tapegrad.jit` runs them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 __all__ = [
     "VECTORISABLE",
     "Intrinsic",
+    "Words",
     "as_pointer",
     "call",
     "call_void",
@@ -31,6 +33,7 @@ __all__ = [
     "stack",
     "store",
     "store_at",
+    "words",
 ]
 
 
@@ -64,6 +67,64 @@ class Intrinsic:
 def intrinsic(function: Callable[..., Any]) -> Intrinsic:
     """Mark ``def name(typingctx, ...): return signature, codegen`` as an intrinsic of kernels."""
     return Intrinsic(function)
+
+
+class Words(Intrinsic):
+    """An intrinsic over words (int64) alone, from which LLVM it emits: numba and `tapegrad.words` both take it."""
+
+    def __init__(self, function: Callable[..., Any], constants: bool = False) -> None:
+        super().__init__(function)
+        self.constants = constants
+
+    def compiled(self) -> Any:
+        """Return numba's intrinsic, made once."""
+        if self._compiled is None:
+            from numba.extending import intrinsic as numba_intrinsic
+
+            self._compiled = numba_intrinsic(prefer_literal=True)(_definition(self.function, self.constants))
+        return self._compiled
+
+
+def words(function: Callable[..., Any]) -> Words:
+    """Mark ``def name(builder, ...)``, which emits LLVM over words and returns a word or None, as an intrinsic."""
+    return Words(function)
+
+
+def _definition(emit: Callable[..., Any], constants: bool) -> Callable[..., Any]:
+    """Return numba's definition of an intrinsic over words.
+
+    Its signature keeps constants as such only if they are all that it takes: numba makes code for each anew.
+    """
+    signature = inspect.signature(emit)
+    first, *others = signature.parameters.values()
+    packed = bool(others) and others[-1].kind is inspect.Parameter.VAR_POSITIONAL  # numba makes one tuple of *args
+
+    def definition(typingctx: Any, *types: Any) -> Any:
+        from llvmlite import ir
+        from numba.core import types as nb
+
+        kinds = types if constants else [nb.int64] * len(types)
+        if packed:
+            alone = len(others) - 1
+            kinds = [*kinds[:alone], nb.StarArgTuple(kinds[alone:])]
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            given = list(values)
+            if packed:
+                *given, rest = values
+                given += [builder.extract_value(rest, place) for place in range(len(types) - len(given))]
+            word = ir.IntType(64)
+            if constants:
+                given = [word(kind.literal_value) for kind in types]
+            out = emit(builder, *given)
+            return word(0) if out is None else out
+
+        return nb.int64(*kinds), codegen
+
+    definition.__name__ = emit.__name__
+    parameters = [first.replace(name="typingctx"), *others]
+    definition.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return definition
 
 
 # ---- memory
@@ -206,177 +267,133 @@ def store_at(typingctx: Any, address: Any, offset: Any, value: Any, dtype: Any) 
     return nb.void(nb.int64, nb.int64, nb.unliteral(value), dtype), codegen
 
 
-@intrinsic
-def get(typingctx: Any, address: Any, index: Any) -> Any:
-    """Return word ``index`` (int64) behind ``address``. As an intrinsic it is not compiled anew for each constant."""
-    from numba.core import types as nb
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(_word(builder, args))
-
-    return nb.int64(nb.int64, nb.int64), codegen
+@words
+def get(builder: Any, address: Any, index: Any) -> Any:
+    """Return word ``index`` (int64) behind ``address``."""
+    return builder.load(_word(builder, address, index), typ=index.type)
 
 
-@intrinsic
-def put(typingctx: Any, address: Any, index: Any, value: Any) -> Any:
+@words
+def put(builder: Any, address: Any, index: Any, value: Any) -> None:
     """Write word ``index`` (int64) behind ``address``."""
-    from numba.core import types as nb
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[2], _word(builder, args))
-        return context.get_dummy_value()
-
-    return nb.void(nb.int64, nb.int64, nb.int64), codegen
+    builder.store(value, _word(builder, address, index))
 
 
-def _word(builder: Any, args: Any) -> Any:
+def _word(builder: Any, address: Any, index: Any) -> Any:
+    word = index.type
+    return builder.gep(builder.inttoptr(address, word.as_pointer()), [index], inbounds=True, source_etype=word)
+
+
+def _stack(builder: Any, nbytes: Any) -> Any:
+    """Return the address of ``nbytes`` (constant) raw bytes, aligned to 64, gone when the caller returns."""
     from llvmlite import ir
 
-    word = ir.IntType(64)
-    return builder.gep(builder.inttoptr(args[0], word.as_pointer()), [args[1]], inbounds=True, source_etype=word)
+    with builder.goto_entry_block():
+        memory = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes.constant))
+    memory.align = 64
+    return builder.ptrtoint(memory, nbytes.type)
 
 
-@intrinsic
-def stack(typingctx: Any, nbytes: Any) -> Any:
-    """Return the address of ``nbytes`` (constant) bytes of any content, aligned to 64, gone when the caller returns."""
-    from llvmlite import ir
-    from numba.core import types as nb
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        with builder.goto_entry_block():  # numba's own would fill it with zeros at each call: 70 ns for 8 KB
-            memory = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes.literal_value))
-        memory.align = 64
-        return builder.ptrtoint(memory, ir.IntType(64))
-
-    return nb.int64(nbytes), codegen
+stack = Words(_stack, constants=True)
 
 
-@intrinsic
-def memset(typingctx: Any, address: Any, nbytes: Any) -> Any:
+@words
+def memset(builder: Any, address: Any, nbytes: Any) -> None:
     """Fill ``nbytes`` bytes at ``address`` with zeros."""
     from llvmlite import ir
-    from numba.core import cgutils
-    from numba.core import types as nb
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        cgutils.memset(builder, builder.inttoptr(args[0], ir.IntType(8).as_pointer()), args[1], 0)
-        return context.get_dummy_value()
-
-    return nb.void(nb.int64, nb.int64), codegen
+    byte = ir.IntType(8)
+    function = builder.module.declare_intrinsic("llvm.memset", [byte.as_pointer(), nbytes.type])
+    target = builder.inttoptr(address, byte.as_pointer())
+    builder.call(function, [target, byte(0), nbytes, ir.IntType(1)(0)])
 
 
-@intrinsic
-def memcpy(typingctx: Any, target: Any, source: Any, nbytes: Any) -> Any:
+@words
+def memcpy(builder: Any, target: Any, source: Any, nbytes: Any) -> None:
     """Copy ``nbytes`` bytes between two addresses whose ranges do not overlap."""
     from llvmlite import ir
-    from numba.core import cgutils
-    from numba.core import types as nb
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        cgutils.raw_memcpy(builder, builder.inttoptr(args[0], byte), builder.inttoptr(args[1], byte), args[2], 1)
-        return context.get_dummy_value()
-
-    return nb.void(nb.int64, nb.int64, nb.int64), codegen
+    pointer = ir.IntType(8).as_pointer()
+    function = builder.module.declare_intrinsic("llvm.memcpy", [pointer, pointer, nbytes.type])
+    places = [builder.inttoptr(address, pointer) for address in (target, source)]
+    builder.call(function, [*places, nbytes, ir.IntType(1)(0)])
 
 
 # ---- calls and bits
 
 
-def _indirect(address: Any, args: Any, returns: Any) -> Any:
-    from llvmlite import ir
-    from numba.core import types as nb
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        word = ir.IntType(64)
-        result = ir.VoidType() if returns == nb.void else word
-        target = builder.inttoptr(values[0], ir.FunctionType(result, [word] * len(args)).as_pointer())
-        # numba packs *args as one tuple.
-        out = builder.call(target, [builder.extract_value(values[1], i) for i in range(len(args))])
-        return context.get_dummy_value() if returns == nb.void else out
-
-    return returns(nb.int64, nb.StarArgTuple((nb.int64,) * len(args))), codegen
-
-
-@intrinsic
-def call(typingctx: Any, address: Any, *args: Any) -> Any:
+@words
+def call(builder: Any, address: Any, *args: Any) -> Any:
     """Call the C function ``int64 f(int64, ...)`` at ``address`` and return its result."""
-    from numba.core import types as nb
+    from llvmlite import ir
 
-    return _indirect(address, args, nb.int64)
+    kind = ir.FunctionType(address.type, [address.type] * len(args))
+    return builder.call(builder.inttoptr(address, kind.as_pointer()), args)
 
 
-@intrinsic
-def call_void(typingctx: Any, address: Any, *args: Any) -> Any:
+@words
+def call_void(builder: Any, address: Any, *args: Any) -> None:
     """Call the C function ``void f(int64 or pointer, ...)`` at ``address``: BLAS takes only pointers."""
-    from numba.core import types as nb
+    from llvmlite import ir
 
-    return _indirect(address, args, nb.void)
+    kind = ir.FunctionType(ir.VoidType(), [address.type] * len(args))
+    builder.call(builder.inttoptr(address, kind.as_pointer()), args)
 
 
-def external(name: str, count: int) -> Intrinsic:
+def external(name: str, count: int) -> Words:
     """Return an intrinsic that calls the C function ``int64 name(int64, ...)`` of this process; pointers are int64."""
 
-    @intrinsic
-    def function(typingctx: Any, *args: Any) -> Any:
+    @words
+    def function(builder: Any, *args: Any) -> Any:
         from llvmlite import ir
-        from numba.core import cgutils
-        from numba.core import types as nb
 
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            word = ir.IntType(64)
-            kind = ir.FunctionType(word, [word] * count)
-            target = cgutils.get_or_insert_function(builder.module, kind, name)
-            return builder.call(target, [builder.extract_value(values[0], i) for i in range(count)])
-
-        return nb.int64(nb.StarArgTuple((nb.int64,) * len(args))), codegen
+        word = ir.IntType(64)
+        assert len(args) == count
+        return builder.call(_declared(builder.module, name, ir.FunctionType(word, [word] * count)), args)
 
     return function
 
 
-def _fenv(name: str) -> Any:
-    """Define an intrinsic that calls ``int name(int)`` of <fenv.h>."""
+def _declared(module: Any, name: str, kind: Any) -> Any:
+    """Return the function of this name, declared if need be."""
     from llvmlite import ir
-    from numba.core import types as nb
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        number = ir.IntType(32)
-        function = builder.module.globals.get(name)
-        if function is None:
-            function = ir.Function(builder.module, ir.FunctionType(number, [number]), name)
-        return builder.zext(builder.call(function, [builder.trunc(values[0], number)]), values[0].type)
-
-    return nb.int64(nb.int64), codegen
+    return module.globals.get(name) or ir.Function(module, kind, name)
 
 
-@intrinsic
-def float_errors(typingctx: Any, which: Any) -> Any:
+def _fenv(builder: Any, name: str, which: Any) -> Any:
+    """Emit the call of ``int name(int)`` of <fenv.h>."""
+    from llvmlite import ir
+
+    number = ir.IntType(32)
+    function = _declared(builder.module, name, ir.FunctionType(number, [number]))
+    return builder.zext(builder.call(function, [builder.trunc(which, number)]), which.type)
+
+
+@words
+def float_errors(builder: Any, which: Any) -> Any:
     """Return which flags of floating errors the CPU has set, by their numbers in <fenv.h>."""
-    return _fenv("fetestexcept")
+    return _fenv(builder, "fetestexcept", which)
 
 
-@intrinsic
-def clear_float_errors(typingctx: Any, which: Any) -> Any:
+@words
+def clear_float_errors(builder: Any, which: Any) -> Any:
     """Clear flags of floating errors, which NumPy looks at after each of its loops."""
-    return _fenv("feclearexcept")
+    return _fenv(builder, "feclearexcept", which)
 
 
-@intrinsic
-def raise_float_errors(typingctx: Any, which: Any) -> Any:
+@words
+def raise_float_errors(builder: Any, which: Any) -> Any:
     """Set flags of floating errors."""
-    return _fenv("feraiseexcept")
+    return _fenv(builder, "feraiseexcept", which)
 
 
-@intrinsic
-def clz(typingctx: Any, x: Any) -> Any:
-    """Return the number of leading zero bits of a 64-bit integer; 64 for zero."""
+@words
+def clz(builder: Any, x: Any) -> Any:
+    """Return the number of leading zero bits of a word; 64 for zero."""
     from llvmlite import ir
-    from numba.core import types as nb
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return nb.int64(nb.uint64 if x == nb.uint64 else nb.int64), codegen
+    return builder.ctlz(x, ir.IntType(1)(0))
 
 
 # ---- arithmetic

@@ -1,9 +1,11 @@
 """Turn a plain Python function over addresses into object code: the only module that imports numba.
 
 numba is imported inside `compile_function` and nowhere else, so a process that finds its kernels on disk
-(`tapegrad.cache`) never pays for it. A kernel is a function of integers that returns an integer. It reads and
-writes memory through `tapegrad.intrinsics`; their dtypes are compile-time constants: literals, or strings in
-a global or a closure cell (not in an argument of a helper function, where numba forgets the value)::
+(`tapegrad.cache`) never pays for it. Functions of words alone (`tapegrad.words`) do not need it.
+
+A kernel is a function of integers that returns an integer. It reads and writes memory through
+`tapegrad.intrinsics`; their dtypes are compile-time constants: literals, or strings in a global or a closure
+cell (not in an argument of a helper function, where numba forgets the value)::
 
     def make(rule, dtype):
         def kernel(args, block, accumulate):  # operand addresses, (n, steps...), 0 or 1
@@ -133,11 +135,17 @@ def compile_function(
     """
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
+    from tapegrad import words  # at call time: a process that finds its kernels compiles nothing
+
     with _lock:
+        try:
+            return _emit(words.lower(function, signature, bind or {}, symbol, target_machine()), symbol, walks=True)
+        except words.NotOfWordsError:
+            pass
         collects = gc.isenabled()
         gc.disable()  # numba makes hundreds of thousands of objects that live to the end: 10 % of the time
         try:
-            return _emit(*_lower(_Builder(bind or {}).function(function), signature), signature, symbol)
+            return _emit(_lower(_Builder(bind or {}).function(function), signature, symbol), symbol)
         finally:
             if collects:
                 gc.enable()
@@ -239,8 +247,8 @@ def _callee(function: types.FunctionType) -> Any:
     return made
 
 
-def _lower(function: types.FunctionType, signature: tuple[str, ...]) -> tuple[str, str]:
-    """Return unoptimised LLVM IR, callees included, and the name of the function in it.
+def _lower(function: types.FunctionType, signature: tuple[str, ...], symbol: str) -> str:
+    """Return unoptimised LLVM IR of the C function, callees included.
 
     `njit` would optimise twice and emit machine code into its own engine, to be thrown away here.
     """
@@ -263,7 +271,10 @@ def _lower(function: types.FunctionType, signature: tuple[str, ...]) -> tuple[st
             typing, target, function, args, nb.int64, flags, {}, library=library, pipeline_class=pipeline
         )
         library.finalize()
-        return library.get_llvm_str(), result.fndesc.llvm_func_name
+        parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
+        wrapper = _WRAPPER.format(symbol=symbol, native=result.fndesc.llvm_func_name, parameters=parameters)
+        ir: str = library.get_llvm_str()
+        return ir + wrapper
 
 
 _LLVM_TYPES = {"int64": "i64", "uint64": "i64", "int32": "i32", "float64": "double", "float32": "float"}
@@ -288,16 +299,18 @@ done:
 """
 
 
-def _emit(ir: str, native: str, signature: tuple[str, ...], symbol: str) -> bytes:
-    """Wrap, inline, optimise and assemble; refuse what cannot run without Python."""
+def _emit(ir: str, symbol: str, walks: bool = False) -> bytes:
+    """Inline, optimise and assemble; refuse what cannot run without Python.
+
+    A function that walks over words has no loops to unroll or to vectorise: trying takes half of the time.
+    """
     import llvmlite.binding as llvm
 
-    parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
     # Functions of vectors, which nothing calls before LLVM vectorises a loop, would be dropped as dead.
     kept = re.findall(rf'^define .*(@"?{VECTORISABLE}\w+"?)\(', ir, re.MULTILINE)
     used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
     ir += used + 'section "llvm.metadata"\n' if kept else ""
-    module = llvm.parse_assembly(ir + _WRAPPER.format(symbol=symbol, native=native, parameters=parameters))
+    module = llvm.parse_assembly(ir)
     for item in module.functions:
         if item.is_declaration or item.name == symbol:
             continue
@@ -309,8 +322,8 @@ def _emit(ir: str, native: str, signature: tuple[str, ...], symbol: str) -> byte
         if not item.is_declaration and not item.name.startswith("llvm."):
             item.linkage = "internal"
     machine = target_machine()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = True
+    options = llvm.create_pipeline_tuning_options(speed_level=2 if walks else 3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = not walks
     if kept:
         # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
         options.loop_interleaving = False
@@ -318,7 +331,7 @@ def _emit(ir: str, native: str, signature: tuple[str, ...], symbol: str) -> byte
     passes.getModulePassManager().run(module, passes)
     if any(item.name == "tapegrad_raised" for item in module.functions):
         raise JitError(
-            f"{native}: the compiled code may raise a Python exception, and a kernel must not; "
+            f"{symbol}: the compiled code may raise a Python exception, and a kernel must not; "
             "return a status instead (numba's integer powers raise, for one)"
         )
     code: bytes = machine.emit_object(module)
@@ -353,7 +366,8 @@ def _names(plain: str, both: str) -> frozenset[str]:
 ALLOWED = _names(
     "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "
     "Py_IncRef Py_DecRef PyType_GenericAlloc PyList_New PyList_Append PyBytes_FromStringAndSize PyLong_AsSsize_t "
-    "PyLong_FromSsize_t PyNumber_Float PyObject_Vectorcall PyEval_SaveThread PyEval_RestoreThread",
+    "PyLong_AsLongLongAndOverflow PyLong_FromSsize_t PyNumber_Float PyObject_Vectorcall "
+    "PyEval_SaveThread PyEval_RestoreThread",
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
     "fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint "
     "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc",

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 BIND = {"xp": vmath}
 MAX_SOURCES = 6  # of a step in a run
+SHORT = 4  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
+#: Functions of NumPy that are worth such kernels, as rules.
+ARITHMETIC: dict[Any, Callable[..., Any]] = {
+    np.add: lambda x, y: x + y,
+    np.subtract: lambda x, y: x - y,
+    np.multiply: lambda x, y: x * y,
+    np.true_divide: lambda x, y: x / y,
+}
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -67,6 +75,7 @@ def loop_step(
     target: tuple[str, Sequence[int]],
     *,
     casts: Sequence[str] | None = None,
+    unrolled: bool = False,
     **kwargs: Any,
 ) -> Step:
     """Return the step that runs a rule over all elements of a shape.
@@ -82,6 +91,8 @@ def loop_step(
     target : (dtype, strides)
     casts : sequence of str, optional
         dtypes that the arguments are converted to.
+    unrolled : bool
+        Use kernels for the length of short rows.
     kwargs
         Further fields of `Step`.
     """
@@ -93,18 +104,21 @@ def loop_step(
                 for place, (step, size) in enumerate(zip(inner, sizes, strict=True)))  # fmt: skip
     pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
     casts = tuple(casts or types[:-1])
-    outer = len(lengths) - 1
-    dims = [outer, lengths[-1], *inner, *lengths[:-1]]
+    # Rows, one after the other, are the kernel's own affair, so that short ones cost no call each.
+    length = None if len(lengths) == 1 else lengths[-1] if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
+    outer = max(len(lengths) - 2, 0)
+    dims = [outer, lengths[-1], *inner, *lengths[:outer]]
     for dim in range(outer):
         dims.extend(own[dim] for own in steps)
+    dims += [1, *(0 for _ in steps)] if length is None else [lengths[-2], *(own[-2] for own in steps)]
 
-    address = functools.partial(_loop_address, name, rule, types, casts, pattern)
+    address = functools.partial(_loop_address, name, rule, types, casts, pattern, length)
     sources = [source for source, _, _ in operands]
     # In a run (`tapegrad.runs`) the target and a cotangent may be memory for a part of the elements, one after the
     # other. A cotangent that is spread has fewer, and is in other memory.
-    in_order = [own[-1] == size and (outer == 0 or own[0] == size * lengths[-1])
+    in_order = [own[-1] == size and (len(lengths) == 1 or own[0] == size * lengths[-1])
                 for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
-    divides = outer <= 1 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
+    divides = outer == 0 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
     for (kind, _), right, own in zip(sources, in_order, steps, strict=False):
         divides &= kind != CT or right or 0 in own
     elements = math.prod(lengths) if divides else 0
@@ -113,9 +127,14 @@ def loop_step(
 
 @functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
 def _loop_address(
-    name: str, rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...], steps: tuple[int, ...]
+    name: str,
+    rule: Callable[..., Any],
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+    steps: tuple[int, ...],
+    length: int | None,
 ) -> int:
-    function = loop(rule, types, casts, steps)
+    function = loop(rule, types, casts, steps, length)
     return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 
@@ -135,7 +154,8 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
             extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
     name = f"{plan.name}-{plan.row.operands[operand]}"
-    return loop_step(name, rule, shape, operands, target, casts=casts, **extra)
+    unrolled = plan.row.forward in ARITHMETIC
+    return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
 
 
 def joint_step(plan: Plan) -> Step | None:
@@ -288,10 +308,10 @@ def spread_step(plan: Plan, shape: tuple[int, ...], scale: float | None = None) 
     operands = [((CT, 0), result.dtype.name, broadcast_strides(shape, ct, own.shape))]
     target = (own.dtype.name, contiguous_strides(own.shape, own.dtype.itemsize))
     if scale is None:
-        return loop_step("identity", _identity, own.shape, operands, target)
+        return loop_step("identity", _identity, own.shape, operands, target, unrolled=True)
     factor = np.array(scale, dtype=own.dtype if own.dtype.kind == "f" else np.float64)
     operands.append(((3, factor.ctypes.data), factor.dtype.name, (0,) * own.ndim))
-    return product_of_two(own.shape, operands, target, keep=(factor,))
+    return product_of_two(own.shape, operands, target, keep=(factor,), unrolled=True)
 
 
 def product_of_two(

@@ -23,7 +23,13 @@ from tapegrad.intrinsics import (
 STRIDED = -1  # a step that is read when the kernel runs; others are constants, so that LLVM vectorises
 
 
-def loop(rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...], steps: tuple[int, ...]) -> Any:
+def loop(
+    rule: Callable[..., Any],
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+    steps: tuple[int, ...],
+    length: int | None = None,
+) -> Any:
     """Return the kernel that runs a rule over elements.
 
     Parameters
@@ -35,14 +41,17 @@ def loop(rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...
         dtypes that the sources are converted to before the rule sees them.
     steps : tuple of int
         Bytes between elements of the sources and of the target, or STRIDED.
+    length : int, optional
+        That of rows, which the kernel then goes over too, or STRIDED. Behind the dims of the outer dimensions stand
+        their number and the bytes between them: see `tapegrad.steps.rows_at`.
     """
     count, target = len(casts), types[-1]
 
-    # Three intrinsics, so that one body serves any number of sources. The addresses are read once, before the loop:
-    # in it, every store might change them, for all that LLVM knows.
+    # Intrinsics, so that one body serves any number of sources. The addresses are read once, before the loop: in it,
+    # every store might change them, for all that LLVM knows.
     @intrinsic
     def addresses(typingctx: Any, args: Any) -> Any:
-        return words(0, (STRIDED,) * count)
+        return words(0, (STRIDED,) * (count + 1))
 
     @intrinsic
     def strides(typingctx: Any, dims: Any) -> Any:
@@ -60,22 +69,42 @@ def loop(rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...
     def values(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
         return elements(types[:count], casts, addresses, strides, tuple(range(count)), single, singles)
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        sources, step = addresses(args), strides(dims)
-        out, n, skip = get(args, count), get(dims, 1), step[count]
-        if n <= 0:
-            return 0
-        fixed = singles(sources)
+    def row(places: Any, step: Any, n: int, accumulate: int) -> None:
+        out, skip = places[count], step[count]
+        fixed = singles(places)
         if accumulate:
             for i in range(n):
                 before = load_at(out, i * skip, target)
-                store_at(out, i * skip, before + rule(*values(sources, step, fixed, i)), target)
+                store_at(out, i * skip, before + rule(*values(places, step, fixed, i)), target)
         else:
             for i in range(n):
-                store_at(out, i * skip, rule(*values(sources, step, fixed, i)), target)
+                store_at(out, i * skip, rule(*values(places, step, fixed, i)), target)
+
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        if get(dims, 1) > 0:
+            row(addresses(args), strides(dims), get(dims, 1), accumulate)
         return 0
 
-    return kernel
+    if length is None:
+        return kernel
+
+    @intrinsic
+    def row_strides(typingctx: Any, at: Any) -> Any:
+        return words(1, (STRIDED,) * (count + 1))
+
+    @intrinsic
+    def beginnings(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
+        return moved(addresses, strides)
+
+    def kernel_of_rows(args: int, dims: int, accumulate: int) -> int:
+        first, step, n = addresses(args), strides(dims), get(dims, 1) if length == STRIDED else length
+        at = dims + 8 * (3 + count + get(dims, 0) * (2 + count))
+        row_step = row_strides(at)
+        for i in range(get(at, 0)):
+            row(beginnings(first, row_step, i), step, n, accumulate)
+        return 0
+
+    return kernel_of_rows
 
 
 def joint_loop(
@@ -94,7 +123,7 @@ def joint_loop(
         Numbers of the sources that each rule takes.
     types, casts, steps
         As for `loop`, of all sources and of both targets. Bits 0 and 1 of `accumulate` stand for the targets, which
-        may be the same memory: then the second adds to what the first wrote.
+        may be the same memory: then they are added.
     """
     first, second = rules
     count = len(casts)
@@ -120,7 +149,12 @@ def joint_loop(
     def kernel(args: int, dims: int, accumulate: int) -> int:
         places, step = addresses(args), strides(dims)
         one, two, n, skip, jump = places[count], places[count + 1], get(dims, 1), step[count], step[count + 1]
-        if accumulate == 0:
+        if one == two:
+            for i in range(n):
+                a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
+                both = load_at(one, i * skip, one_type) + a + b if accumulate & 1 else a + b
+                store_at(one, i * skip, both, one_type)
+        elif accumulate == 0:
             for i in range(n):
                 a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
                 store_at(one, i * skip, a, one_type)
@@ -164,6 +198,21 @@ def words(first: int, known: tuple[int, ...]) -> Any:
         return context.make_tuple(builder, result, found)
 
     return result(nb.int64), codegen
+
+
+def moved(addresses: Any, strides: Any) -> Any:
+    """Define an intrinsic that returns addresses that many strides further."""
+    from numba.core import types as nb
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        starts, steps, number = args
+        found = []
+        for place in range(addresses.count):
+            step = builder.mul(number, builder.extract_value(steps, place))
+            found.append(builder.add(builder.extract_value(starts, place), step))
+        return context.make_tuple(builder, addresses, found)
+
+    return addresses(addresses, strides, nb.int64), codegen
 
 
 def elements(

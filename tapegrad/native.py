@@ -2,7 +2,8 @@
 
 A function here is plain Python over addresses, ``function(self, args, nargs)``, compiled by `tapegrad.jit` and called
 with the GIL held in the form of CPython's fast functions (METH_FASTCALL): ``self`` and what lies at ``args`` are
-objects. It returns an object with a reference, or 0 if Python raised. A call takes 40 ns, through ctypes 500.
+objects. With a fourth parameter it takes keywords too: the tuple of their names, or 0. It returns an object with a
+reference, or 0 if Python raised. A call takes 40 ns, through ctypes 500.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from tapegrad import modes, pool
 from tapegrad.cache import address_of
 from tapegrad.intrinsics import external
-from tapegrad.layout import FLOAT, INTEGER, OBJECT_HEADER, Layout
+from tapegrad.layout import FLOAT, INTEGER, OBJECT_HEADER, Layout, layout_of
 from tapegrad.plan import Plan
 from tapegrad.tape import Leaf, Page, Recorder, recorder
 from tapegrad.tensor import Tensor
@@ -29,14 +30,19 @@ NEXT_PAGE, IS_GRAD_ENABLED, EMPTY, DISABLED_AT = range(11, 15)
 # ... and the words at which objects keep what.
 DATA_OF, LAYOUT_OF, HANDLE_OF, GRAD_OF, PAGE_OF, FREE_OF, ADDRESS_OF_PLAN = range(15, 22)
 SLOT_OF_LEAF, TENSOR_OF_LEAF, HOOKS_OF_LEAF, POST_HOOKS_OF_LEAF = range(22, 26)
-PLAIN_OF, SHAPE_OF, DTYPE_OF, CONTIGUOUS_OF, INLINE_OF, NBYTES_OF, EMPTY_LARGE, SHARED_WORDS = range(26, 34)
+PLAIN_OF, SHAPE_OF, DTYPE_OF, CONTIGUOUS_OF, INLINE_OF, NBYTES_OF, EMPTY_LARGE = range(26, 33)
+SLICE_TYPE, TUPLE_TYPE, VIEWED_OF, LAYOUT_OF_ARRAY, FLOAT64_TYPE, FLOAT64_LAYOUT, SHARED_WORDS = range(33, 40)
 
 # Words of any object, and of arrays, lists and bytes.
 REFERENCES, TYPE = 0, 1
 DATA: Final = OBJECT_HEADER // 8
 LENGTH, ITEMS = DATA, DATA + 1
 BYTES: Final = 4
+TUPLE_ITEMS: Final = 3
+SLICE_ITEMS: Final = 2  # start, stop and step
 ARRAY_FLAGS: Final = 8  # the lower half of the word
+ALIGNED: Final = 0x0100
+WRITEABLE: Final = 0x0400
 
 take: Final = external("Py_IncRef", 1)
 drop: Final = external("Py_DecRef", 1)
@@ -45,6 +51,7 @@ new_list: Final = external("PyList_New", 1)
 append: Final = external("PyList_Append", 2)
 new_bytes: Final = external("PyBytes_FromStringAndSize", 2)
 integer: Final = external("PyLong_AsSsize_t", 1)
+integer_or_overflow: Final = external("PyLong_AsLongLongAndOverflow", 2)
 new_integer: Final = external("PyLong_FromSsize_t", 1)
 as_float: Final = external("PyNumber_Float", 1)
 vectorcall: Final = external("PyObject_Vectorcall", 4)
@@ -58,17 +65,25 @@ class _MethodDef(ctypes.Structure):
 
 
 _METH_FASTCALL: Final = 0x80
-_kept: Final[list[Any]] = []  # addresses of these are in use; of two threads that come at once, both make their own
+_METH_KEYWORDS: Final = 0x02
+
+
+def keep_forever(thing: object) -> None:
+    """Let an object outlive Python's end, in the course of which functions may still be called or die."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 @functools.cache
-def _method(function: Callable[[int, int, int], int], name: str, doc: str) -> _MethodDef:
-    method = _MethodDef(name.encode(), address_of(function.__name__, function), _METH_FASTCALL, doc.encode())
-    _kept.append(method)
+def _method(function: Callable[..., int], name: str, doc: str) -> _MethodDef:
+    count = function.__code__.co_argcount
+    address = address_of(function.__name__, function, ("int64",) * count)
+    flags = _METH_FASTCALL | (_METH_KEYWORDS if count == 4 else 0)
+    method = _MethodDef(name.encode(), address, flags, doc.encode())
+    keep_forever(method)
     return method
 
 
-def load(function: Callable[[int, int, int], int], own: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
+def load(function: Callable[..., int], own: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
     """Return a compiled function as Python calls it, with ``own`` as its first argument."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object
@@ -94,7 +109,8 @@ def _word_of(kind: type, name: str) -> int:
 _objects: Final = {
     TENSOR: Tensor, FLOAT_TYPE: float, INT_TYPE: int, LIST_TYPE: list, ARRAY_TYPE: np.ndarray, NONE: None,
     FALSE: False, TRUE: True, FLOAT_LAYOUT: FLOAT, INT_LAYOUT: INTEGER, RECORDER: recorder, NEXT_PAGE: recorder.turn,
-    IS_GRAD_ENABLED: modes.is_grad_enabled, EMPTY: np.empty, EMPTY_LARGE: pool.empty,
+    IS_GRAD_ENABLED: modes.is_grad_enabled, EMPTY: np.empty, EMPTY_LARGE: pool.empty, SLICE_TYPE: slice,
+    TUPLE_TYPE: tuple, LAYOUT_OF_ARRAY: layout_of, FLOAT64_TYPE: np.float64, FLOAT64_LAYOUT: layout_of(np.float64(0)),
 }  # fmt: skip
 _slots: Final[dict[int, tuple[type, str]]] = {
     DATA_OF: (Tensor, "_data"), LAYOUT_OF: (Tensor, "_layout"), HANDLE_OF: (Tensor, "_handle"),
@@ -102,7 +118,7 @@ _slots: Final[dict[int, tuple[type, str]]] = {
     ADDRESS_OF_PLAN: (Plan, "address"), SLOT_OF_LEAF: (Leaf, "slot"), TENSOR_OF_LEAF: (Leaf, "tensor"),
     HOOKS_OF_LEAF: (Leaf, "hooks"), POST_HOOKS_OF_LEAF: (Leaf, "post_hooks"), PLAIN_OF: (Layout, "plain"),
     SHAPE_OF: (Layout, "shape"), DTYPE_OF: (Layout, "dtype"), CONTIGUOUS_OF: (Layout, "contiguous"),
-    INLINE_OF: (Layout, "inline"), NBYTES_OF: (Layout, "nbytes"),
+    INLINE_OF: (Layout, "inline"), NBYTES_OF: (Layout, "nbytes"), VIEWED_OF: (Tensor, "_viewed"),
 }  # fmt: skip
 
 
@@ -121,7 +137,7 @@ def shared() -> np.ndarray:
     for word, (kind, name) in _slots.items():
         words[word] = _word_of(kind, name)
     words[DISABLED_AT] = ctypes.addressof(modes.disabled_anywhere)
-    _kept.append(words)
+    keep_forever(words)
     probe = object.__new__(Tensor)
     probe._layout = FLOAT
     if ctypes.c_int64.from_address(id(probe) + 8 * int(words[LAYOUT_OF])).value != id(FLOAT):

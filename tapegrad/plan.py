@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad import large
-from tapegrad.forwards import for_large
 from tapegrad.layout import Layout
 from tapegrad.tape import FIRST_OPERAND
 
@@ -110,7 +109,7 @@ class Step:
     @property
     def grain(self) -> int:
         """Of how many elements a part of them must be a multiple: of rows, and of the terms of a sum's parts."""
-        row = int(self.dims[1]) if self.dims[0] == 1 else 1
+        row = int(self.dims[1]) if self.elements and self.elements != self.dims[1] else 1
         inner = int(self.total[1][3]) if self.total is not None else 1
         return math.lcm(row, inner if inner > 1 else TERMS if self.total is not None else 1)
 
@@ -154,7 +153,7 @@ class Plan:
     ) -> None:
         layouts = row.differentiable_in(layouts)
         self.row, self.layouts, self.attrs = row, layouts, attrs
-        self.forward = for_large(forward, layouts, result)
+        self.forward = forward
         self.name = row.name
         self.arity = len(layouts)
         self.records = result.floating and any(layout.requires_grad for layout in layouts)

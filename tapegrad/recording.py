@@ -1,27 +1,27 @@
 """The compiled recording path: from operands to a result and its entry.
 
-`record` is a function as `tapegrad.native` says. It stands behind every elementwise row, `matmul`, and `finish`, which
-all other rows end with. It knows tensors and Python numbers, and layouts that the row has a plan for; whatever else
-comes goes to Python, and with it every error.
+`record` is a function as `tapegrad.native` says. It stands behind every row of few operands, and `finish`, which all
+other rows end with. It knows tensors, arrays and numbers as operands, and layouts and arguments that the row has a plan
+for; whatever else comes goes to Python, and with it every error.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from tapegrad.intrinsics import get, put, stack
-from tapegrad.layout import FLOAT, INTEGER, Layout
 from tapegrad.native import (
     ADDRESS_OF_PLAN,
+    ALIGNED,
+    ARRAY_FLAGS,
+    ARRAY_TYPE,
     BYTES,
     DATA,
     DATA_OF,
     DISABLED_AT,
     FALSE,
+    FLOAT64_LAYOUT,
+    FLOAT64_TYPE,
     FLOAT_LAYOUT,
     FLOAT_TYPE,
     FREE_OF,
@@ -32,6 +32,7 @@ from tapegrad.native import (
     IS_GRAD_ENABLED,
     ITEMS,
     LAYOUT_OF,
+    LAYOUT_OF_ARRAY,
     LENGTH,
     LIST_TYPE,
     NEXT_PAGE,
@@ -39,31 +40,37 @@ from tapegrad.native import (
     PAGE_OF,
     PLAIN_OF,
     RECORDER,
+    SLICE_ITEMS,
+    SLICE_TYPE,
     SLOT_OF_LEAF,
     TENSOR,
+    TRUE,
+    TUPLE_ITEMS,
+    TUPLE_TYPE,
     TYPE,
+    VIEWED_OF,
     as_float,
-    as_method,
     drop,
     integer,
-    load,
+    integer_or_overflow,
     new_bytes,
     new_list,
     new_object,
-    shared,
     take,
     vectorcall,
 )
-from tapegrad.plan import ARITY, FORWARD, RESULT, SAVE, WANTED_OPERANDS, Plan
+from tapegrad.plan import ARITY, FORWARD, RESULT, SAVE, WANTED_OPERANDS
 from tapegrad.tape import FIRST_OPERAND, HANDLE, INLINE_OPERANDS, OPERANDS, PLAN
-from tapegrad.tensor import Tensor
 
-# Words of a row: those that all functions share, how many operands it takes, its plans as a table of lines, and what
-# to call with other operands. A line: the operands' layouts, the plan, its words, which operands become floats.
-SHARED, N_OPERANDS, TABLE, FALLBACK, ROW_WORDS = range(5)
+# Words of a row: those that all functions share, how many operands it takes, and how many arguments besides; its plans
+# as a table of lines, and how many; what to call with other operands; whether its two operands come in reverse.
+SHARED, N_OPERANDS, N_ARGUMENTS, TABLE, N_LINES, FALLBACK, REVERSED, ROW_WORDS = range(8)
+# Words of a line: the plan, its words, which operands become floats, the length of the key, and the key: the operands'
+# layouts, then the arguments as `add_argument` tells. A line with all but long keys lies in one line of the cache.
+LINE_PLAN, LINE_PLAN_WORDS, LINE_FLOATS, LINE_LENGTH, LINE_KEY, LINE_WORDS = 0, 1, 2, 3, 4, 24
+KEY_WORDS: Final = LINE_WORDS - LINE_KEY
 LINES: Final = 64
-LINE_WORDS: Final = 8
-LINE_PLAN, LINE_PLAN_WORDS, LINE_FLOATS = 3, 4, 5
+LINES_WITH_ARGUMENTS: Final = 256
 MAX_OPERANDS: Final = 3
 MASK_BITS: Final = 62  # operands beyond are wanted if they require grad
 
@@ -179,15 +186,94 @@ def finish(known: int, args: int, nargs: int) -> int:
     return result_of(known, plan, words, get(args, 1), operands, data, get(words, ARITY), nargs - 2)
 
 
-def record(self: int, args: int, nargs: int) -> int:
+def add_word(known: int, key: int, length: int, value: int) -> int:
+    """Append to a key what stands for an argument that is no tuple or slice; return the new length.
+
+    An integer stands as an odd word, any other object as itself: it cannot change, and the table holds it.
+    """
+    word = value
+    if get(value, TYPE) == get(known, INT_TYPE):
+        overflow = stack(8)
+        put(overflow, 0, 0)
+        number = integer_or_overflow(value, overflow)
+        if get(overflow, 0) == 0 and number << 1 >> 1 == number:
+            word = number << 1 | 1
+    put(key, length, word)
+    return length + 1
+
+
+def add_items(known: int, key: int, length: int, items: int, count: int) -> int:
+    """Append objects, slices among them; return the new length, which is too large if there is no room."""
+    for number in range(count):
+        if length + 4 > KEY_WORDS:
+            return KEY_WORDS + 1
+        value = get(items, number)
+        if get(value, TYPE) == get(known, SLICE_TYPE):
+            put(key, length, get(known, SLICE_TYPE))
+            length += 1
+            for part in range(3):
+                length = add_word(known, key, length, get(value, SLICE_ITEMS + part))
+        else:
+            length = add_word(known, key, length, value)
+    return length
+
+
+def add_argument(known: int, key: int, length: int, value: int) -> int:
+    """Append an argument; return the new length, which is too large if there is no room."""
+    if get(value, TYPE) != get(known, TUPLE_TYPE):
+        pair = stack(8)
+        put(pair, 0, value)
+        return add_items(known, key, length, pair, 1)
+    if length + 2 > KEY_WORDS:
+        return KEY_WORDS + 1
+    put(key, length, get(known, TUPLE_TYPE))
+    put(key, length + 1, get(value, LENGTH))
+    return add_items(known, key, length + 2, value + 8 * TUPLE_ITEMS, get(value, LENGTH))
+
+
+def line_of(row: int, key: int, length: int) -> int:
+    """Return the line of a table with this key, of the two where it may stand; 0 if there is none."""
+    place = 0
+    for number in range(length):
+        place = 3 * place + (get(key, number) >> 4) + (get(key, number) >> 10) + get(key, number)
+    place &= get(row, N_LINES) - 1
+    for turn in range(2):
+        line = get(row, TABLE) + 8 * LINE_WORDS * (place ^ turn)
+        same = 1 if get(line, LINE_LENGTH) == length else 0
+        for number in range(length * same):
+            if get(key, number) != get(line, LINE_KEY + number):
+                same = 0
+                break
+        if same != 0:
+            return line
+    return 0
+
+
+def note_view(known: int, tensor: int) -> None:
+    """Note that a view of a tensor was taken. Of a reduction too: then none is alive, and nobody looks for one."""
+    at = get(known, VIEWED_OF)
+    before = get(tensor, at)
+    if before != get(known, TRUE):
+        take(get(known, TRUE))
+        put(tensor, at, get(known, TRUE))
+        if before != 0:
+            drop(before)
+
+
+def record(self: int, args: int, nargs: int, names: int) -> int:
     """Compute a row on operands, record it, and return the result; 0 if Python raised."""
     row = get(self, DATA)
     known = get(row, SHARED)
-    if get(row, N_OPERANDS) == 0:
+    operands = get(row, N_OPERANDS)
+    if operands == 0:
         return finish(known, args, nargs)
-    table = get(row, TABLE)
-    if nargs != get(row, N_OPERANDS) or table == 0:
-        return vectorcall(get(row, FALLBACK), args, nargs, 0)
+    if get(row, REVERSED) != 0 and nargs == 2:
+        pair = stack(16)
+        put(pair, 0, get(args, 1))
+        put(pair, 1, get(args, 0))
+        args = pair
+    if names != 0 or nargs < operands or nargs > operands + get(row, N_ARGUMENTS) or get(row, TABLE) == 0:
+        return vectorcall(get(row, FALLBACK), args, nargs, names)
     plain = 0
     if get(get(known, DISABLED_AT), 0) != 0:  # by some thread
         enabled = vectorcall(get(known, IS_GRAD_ENABLED), 0, 0, 0)
@@ -195,9 +281,9 @@ def record(self: int, args: int, nargs: int) -> int:
             return 0
         plain = enabled == get(known, FALSE)
         drop(enabled)
-    layouts, data = stack(64), stack(64)
-    place = 0
-    for operand in range(nargs):
+    key, data = stack(256), stack(64)
+    length = operands
+    for operand in range(operands):
         value = get(args, operand)
         kind = get(value, TYPE)
         if kind == get(known, TENSOR):
@@ -205,28 +291,37 @@ def record(self: int, args: int, nargs: int) -> int:
             if plain:
                 layout = get(layout, get(known, PLAIN_OF))
             put(data, operand, get(value, get(known, DATA_OF)))
+        elif get(row, N_ARGUMENTS) != 0:
+            return vectorcall(get(row, FALLBACK), args, nargs, 0)
         elif kind == get(known, FLOAT_TYPE):
             layout = get(known, FLOAT_LAYOUT)
             put(data, operand, value)
         elif kind == get(known, INT_TYPE):
             layout = get(known, INT_LAYOUT)
             put(data, operand, value)
+        elif kind == get(known, FLOAT64_TYPE):
+            layout = get(known, FLOAT64_LAYOUT)
+            put(data, operand, value)
+        elif kind == get(known, ARRAY_TYPE) and get(value, ARRAY_FLAGS) & ALIGNED:
+            layout = vectorcall(get(known, LAYOUT_OF_ARRAY), args + 8 * operand, 1, 0)
+            if layout == 0:
+                return 0
+            drop(layout)  # layouts never die
+            put(data, operand, value)
         else:
-            layout = 0
-        put(layouts, operand, layout)
-        place = 3 * place + (layout >> 4) + (layout >> 10)
-    line = table + 8 * LINE_WORDS * (place & (LINES - 1))
-    for operand in range(nargs):
-        if get(layouts, operand) != get(line, operand):
-            line = 0
-            break
-    if line == 0 or get(layouts, 0) == 0:
+            return vectorcall(get(row, FALLBACK), args, nargs, 0)
+        put(key, operand, layout)
+    for argument in range(operands, nargs):
+        if length <= KEY_WORDS:
+            length = add_argument(known, key, length, get(args, argument))
+    line = line_of(row, key, length) if length <= KEY_WORDS else 0
+    if line == 0:
         return vectorcall(get(row, FALLBACK), args, nargs, 0)
     plan, words, floats = get(line, LINE_PLAN), get(line, LINE_PLAN_WORDS), get(line, LINE_FLOATS)
     # Whatever may die while Python computes the forward is held.
     held = 0
     out = 1
-    for operand in range(nargs):
+    for operand in range(operands):
         if floats >> operand & 1:
             number = as_float(get(data, operand))
             if number == 0:
@@ -239,94 +334,13 @@ def record(self: int, args: int, nargs: int) -> int:
     take(plan)
     result = 0
     if out != 0:
-        out = vectorcall(get(words, FORWARD), data, nargs, 0)
+        out = vectorcall(get(words, FORWARD), data, operands, 0)
         if out != 0:
-            result = result_of(known, plan, words, out, args, data, nargs, nargs)
+            result = result_of(known, plan, words, out, args, data, operands, operands)
             drop(out)
+            if get(row, N_ARGUMENTS) != 0:
+                note_view(known, get(args, 0))
     drop(plan)
     for operand in range(held):
         drop(get(data, operand))
     return result
-
-
-# --- from Python ------------------------------------------------------------------------------------------------------
-
-
-class Plans(dict[Any, Plan]):
-    """The plans of a row, by the operands' layouts and by attributes, and the compiled function that looks them up.
-
-    Attributes
-    ----------
-    call : callable
-        Computes and records the row on operands that stand in the table, and calls the fallback on others.
-    operators : list of str
-        Methods of Tensor that are the row. They become `call` itself: a Python function between takes 75 ns.
-    """
-
-    def __init__(self) -> None:
-        self.most = 16384
-        self._words = np.zeros(ROW_WORDS, dtype=np.int64)
-        self._table = np.zeros(0, dtype=np.int64)
-        self._in_table: dict[int, Plan] = {}
-        self._lock = threading.Lock()
-        self._fallback: Callable[..., Tensor] | None = None
-        self.operators: list[str] = []
-        self.call: Callable[..., Tensor]
-
-    def connect(self, name: str, n_operands: int, fallback: Callable[..., Any]) -> None:
-        """Define `call`; the code is loaded, or compiled, when it is first called."""
-
-        def first_call(*operands: Any) -> Tensor:
-            with self._lock:
-                if not len(self._table):
-                    self._table = np.zeros(LINES * LINE_WORDS, dtype=np.int64)
-                    self._fallback = fallback
-                    self._words[:] = shared().ctypes.data, n_operands, self._table.ctypes.data, id(fallback)
-            self.call = load(record, self._words, name, f"tapegrad.{name} as an operator")
-            for operator in self.operators:
-                setattr(Tensor, operator, as_method(self.call))
-            return self.call(*operands)
-
-        self.call = first_call
-
-    def remember(self, key: Any, plan: Plan) -> None:
-        """Keep a plan; a row with more than `most` starts over."""
-        if len(self) >= self.most:
-            self.clear()
-        self[key] = plan
-
-    def clear(self) -> None:
-        """Forget all plans."""
-        super().clear()
-        with self._lock:
-            self._table[:] = 0
-            self._in_table.clear()
-
-    def offer(self, layouts: tuple[Layout, ...], plan: Plan) -> None:
-        """Let compiled code find the plan for operands of these layouts; integers become floats where it says so."""
-        place = 0
-        for layout in layouts:
-            place = 3 * place + (id(layout) >> 4) + (id(layout) >> 10)
-        floats = sum(1 << i for i, own in enumerate(layouts) if own is INTEGER and plan.layouts[i] is FLOAT)
-        line = [*map(id, layouts), *[0] * (LINE_PLAN - len(layouts)), id(plan), plan.address, floats, 0, 0]
-        first = LINE_WORDS * (place & (LINES - 1))
-        with self._lock:
-            self._table[first : first + LINE_WORDS] = line
-            self._in_table[first] = plan  # the one that stood there may die now
-
-
-class _Finish:
-    """`finish`, loaded when it is first asked for."""
-
-    def __getattr__(self, name: str) -> Callable[..., Tensor]:
-        if name != "finish":
-            raise AttributeError(name)
-        words = np.zeros(ROW_WORDS, dtype=np.int64)
-        words[SHARED] = shared().ctypes.data
-        self.finish: Callable[..., Tensor] = load(record, words)
-        return self.finish
-
-
-#: ``compiled.finish(plan, out, *operands, *extras)`` returns the result of a row as a tensor, recorded where its plan
-#: says so.
-compiled: Final = _Finish()

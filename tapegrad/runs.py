@@ -38,7 +38,7 @@ from tapegrad.plan import (
     SUM_KERNEL,
     TERMS,
 )
-from tapegrad.steps import allocate, buffer_at, find_sources, give_back
+from tapegrad.steps import allocate, buffer_at, find_sources, give_back, rows_at
 from tapegrad.tape import HANDLE, PLAN, STOP
 from tapegrad.workspace import (
     BLOCK,
@@ -187,7 +187,9 @@ def write_record(record: int, step: int, args: int, ct: int, target: int, second
     """Write the record of a step's kernel, whose sources stand in `args`; `second` is a joint step's other target."""
     sources, dims = get(step, N_SOURCES), get(step, DIMS)
     count = sources + (2 if second != 0 else 1)
-    row = get(dims, 1) if get(dims, 0) == 1 else 0
+    rows = rows_at(dims, count)
+    # A joint step goes over no rows.
+    row = get(dims, 1) if second == 0 and get(rows, 0) != 1 else 0
     put(record, R_KERNEL, get(step, KERNEL))
     put(record, R_COUNT, count)
     put(record, R_ROW, row)
@@ -199,7 +201,7 @@ def write_record(record: int, step: int, args: int, ct: int, target: int, second
             address, local = own & ADDRESS, own & LOCAL
         elif get(step, SOURCES + place) & 3 == CT:
             local = ct & LOCAL
-        row_step = get(dims, 3 + count + place) if row != 0 else 0
+        row_step = get(rows, 1 + place) if row != 0 else 0
         write_argument(record + 8 * (R_ARGS + A_WORDS * place), address, get(dims, 2 + place), row_step, local)
 
 
@@ -307,24 +309,19 @@ def run_block(state: int, first: int, n: int, local: int, args: int, dims: int) 
             call(kernel, args, dims, 0)
         else:
             count, row = get(record, R_COUNT), get(record, R_ROW)
-            rows, length = 1, n
-            if row != 0:
-                rows, length = n // row, row
-            put(dims, 1, length)
+            rows = dims + 8 * (2 + count)
+            put(dims, 1, row if row != 0 else n)
+            put(rows, 0, n // row if row != 0 else 1)
             for place in range(count):
                 argument = record + 8 * (R_ARGS + A_WORDS * place)
                 step = get(argument, A_STEP)
                 put(dims, 2 + place, step)
+                put(rows, 1 + place, get(argument, A_ROW_STEP))
                 start = local
                 if get(argument, A_LOCAL) == 0:
                     start = first // row * get(argument, A_ROW_STEP) if row != 0 else first * step
                 put(args, place, get(argument, A_ADDRESS) + start)
-            for _ in range(rows):
-                call(kernel, args, dims, adds)
-                if rows > 1:
-                    for place in range(count):
-                        argument = record + 8 * (R_ARGS + A_WORDS * place)
-                        put(args, place, get(args, place) + get(argument, A_ROW_STEP))
+            call(kernel, args, dims, adds)
         record += 8 * RECORD_WORDS
 
 

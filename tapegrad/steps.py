@@ -51,6 +51,11 @@ def give_back(state: int, size_class: int, buffer: int) -> None:
     put(entry, 0, buffer)
 
 
+def rows_at(dims: int, count: int) -> int:
+    """Return where the dims of a loop with `count` arguments say how many rows it goes over."""
+    return dims + 8 * (2 + count + get(dims, 0) * (1 + count))
+
+
 def iterate(kernel: int, args: int, count: int, dims: int, accumulate: int) -> None:
     """Call a kernel for each index of the outer dimensions."""
     outer = get(dims, 0)

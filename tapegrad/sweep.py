@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -41,7 +40,7 @@ from tapegrad.tensor import Tensor, from_array
 from tapegrad.threads import share
 from tapegrad.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
 
-_pack_find: Final = struct.Struct("5q").pack_into
+_OK: Final = ws.OK
 
 
 class _Compiled(Workspace):
@@ -49,8 +48,8 @@ class _Compiled(Workspace):
 
     def __init__(self) -> None:
         super().__init__()
-        self.find: Callable[[], int] = load(walk.find, self.words)
-        self.sweep: Callable[[], int] = load(sweep_loop.sweep, self.words)
+        self.find: Callable[..., int] = load(walk.find, self.words)
+        self.sweep: Callable[..., int] = load(sweep_loop.sweep, self.words)
 
     @functools.cached_property
     def run(self) -> Callable[..., int]:
@@ -85,6 +84,8 @@ class Sweep:
         Keep residuals.
     """
 
+    __slots__ = ("captured", "handles", "inputs", "keep", "outliving", "retain", "seeds", "workspace")
+
     def __init__(
         self,
         handles: Sequence[Handle],
@@ -94,7 +95,7 @@ class Sweep:
     ) -> None:
         self.handles, self.inputs, self.retain = handles, inputs, retain
         # A root that another root was computed from gets more added to it; then its seed must be ours.
-        self.seeds = [seed.copy() if len(seeds) > 1 or not is_aligned(seed) else seed for seed in seeds]
+        self.seeds = seeds if len(seeds) == 1 and is_aligned(seeds[0]) else [seed.copy() for seed in seeds]
         self.workspace = _take_workspace()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
@@ -104,28 +105,18 @@ class Sweep:
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
         workspace, handles = self.workspace, self.handles
-        state = workspace.state
-        inputs = list({slot_of(handle): None for handle in self.inputs}) if self.inputs is not None else []
-        while max(len(handles), len(inputs)) > state[ws.CAPACITY]:
-            workspace.resize(2 * state[ws.CAPACITY])
-        # N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE
-        _pack_find(state, 0, len(handles), len(inputs), self.retain, *writes.last)
-        while True:
-            arrays = workspace.arrays
-            for number, handle in enumerate(handles):
-                arrays[ws.ROOTS_AT][number] = handle[SLOT]
-            for number, slot in enumerate(inputs):
-                arrays[ws.INPUTS_AT][number] = slot
-            status = workspace.find()
-            if status == ws.OK:
-                break
+        inputs = [] if self.inputs is None else list({slot_of(handle): None for handle in self.inputs})
+        write = writes.last
+        while (status := workspace.find(handles, inputs, self.retain, *write)) != _OK:
             self._mend(status)
+            if status == ws.CHANGED:
+                write = 0, 0  # no residual was changed
         if not self.retain:
-            count = state[ws.N_OUTLIVING]
+            count = workspace.state[ws.N_OUTLIVING]
             if self.inputs is None and count == len(handles):
                 self.outliving = handles  # as always when nobody keeps intermediate results
             else:
-                self.outliving = [object_at(own) for own in arrays[ws.PAGES_AT][:count].tolist()]
+                self.outliving = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]
 
     def _mend(self, status: int) -> None:
         """Do what `find` needs before it can go on, or raise."""
@@ -138,7 +129,6 @@ class Sweep:
                 plans_by_address[address].prepare()
         elif status == ws.CHANGED:
             self._check_versions()
-            state[ws.WRITE_SEQUENCE] = 0
         elif status == ws.FREED:
             raise errors.second_backward(describe(problem))
         else:
@@ -194,22 +184,18 @@ class Sweep:
     def run(self) -> None:
         """Sweep. Every leaf that was found has its target."""
         workspace = self.workspace
-        arrays, state = workspace.arrays, workspace.state
-        for number, seed in enumerate(self.seeds):
-            arrays[ws.SEEDS_AT][number] = id(seed)
         workspace.begin()
-        while True:
-            status = workspace.sweep()
-            if status == ws.DONE:
-                break
+        status = workspace.sweep(self.seeds)
+        while status != ws.DONE:
             if status == ws.MEMORY:
                 workspace.add_chunk()
             elif status == ws.INCOMPLETE:
-                plans_by_address[state[ws.PROBLEM]].complete()
+                plans_by_address[workspace.state[ws.PROBLEM]].complete()
             elif status == ws.LARGE:
                 self._run_large(workspace)
             else:
-                self._stop(state[ws.POSITION])
+                self._stop(workspace.state[ws.POSITION])
+            status = workspace.sweep()
 
     def _run_large(self, workspace: _Compiled) -> None:
         """Go over the run of entries on large arrays that begins here, block by block, if there is one."""

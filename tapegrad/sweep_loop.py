@@ -18,25 +18,27 @@ from tapegrad.workspace import (
     CTS_AT,
     DONE,
     EDGES_AT,
+    END_FREE,
+    FIRST_FREE,
     FLAG_BITS,
     GRADS_AT,
     INCOMPLETE,
     LARGE,
+    LAST_FREE,
     LEAVES_AT,
     MEMORY,
     N_CLASSES,
     N_LEAVES,
     N_ORDER,
     N_ROOTS,
+    NEXT_FREE,
     NO_RUN_AT,
     OPERAND,
     ORDER_AT,
     POSITION,
     PROBLEM,
     RESUMED,
-    SEEDS_AT,
     SLOTS_AT,
-    STARTED,
     STARTS_AT,
     STOPPED,
     UNWANTED,
@@ -44,15 +46,20 @@ from tapegrad.workspace import (
 )
 
 
-def start(state: int) -> None:
-    """Take over the seeds of the roots and the gradients of the leaves, which Python gave as arrays."""
+def start(state: int, seeds: int) -> None:
+    """Take over the seeds of the roots and the gradients of the leaves, which Python gives as arrays."""
+    put(state, POSITION, 0)
+    put(state, OPERAND, 0)
+    put(state, RESUMED, -1)
+    put(state, NEXT_FREE, get(state, FIRST_FREE))
+    put(state, END_FREE, get(state, LAST_FREE))
     cts, classes = get(state, CTS_AT), get(state, CLASSES_AT)
     for number in range(get(state, N_CLASSES)):
         put(classes, 2 * number, 0)
-    seeds, grads, leaves = get(state, SEEDS_AT), get(state, GRADS_AT), get(state, LEAVES_AT)
+    grads, leaves = get(state, GRADS_AT), get(state, LEAVES_AT)
     for root in range(get(state, N_ROOTS)):
         captured = get(cts, root) & CAPTURED if get(cts, root) != UNWANTED else 0
-        put(cts, root, get(get(seeds, root), DATA) | WRITTEN | BORROWED | captured)
+        put(cts, root, get(get(get(seeds, ITEMS), root), DATA) | WRITTEN | BORROWED | captured)
     for leaf in range(get(state, N_LEAVES)):
         array = get(grads, leaf)
         value = UNWANTED
@@ -60,7 +67,6 @@ def start(state: int) -> None:
             value = get(array & ~FLAG_BITS, DATA) | (array & FLAG_BITS)
         put(cts, get(leaves, 2 * leaf), value)
     put(state, NO_RUN_AT, -1)
-    put(state, STARTED, 1)
 
 
 def pause(state: int, status: int, position: int, operand: int) -> int:
@@ -77,8 +83,6 @@ def go_back(state: int) -> int:
     Returns DONE, or STOPPED at an entry that needs Python, or MEMORY, or INCOMPLETE at a plan that lacks kernels, or
     LARGE where a run of entries on large arrays may begin. Called again, it goes on where it was.
     """
-    if get(state, STARTED) == 0:
-        start(state)
     cts, order, starts = get(state, CTS_AT), get(state, ORDER_AT), get(state, STARTS_AT)
     edges, slots = get(state, EDGES_AT), get(state, SLOTS_AT)
     first = get(state, OPERAND)
@@ -129,8 +133,13 @@ def go_back(state: int) -> int:
 
 
 def sweep(self: int, args: int, nargs: int) -> int:
-    """Return the status of `go_back` to Python; ``self`` is the array of the workspace's words."""
+    """Return the status of `go_back` to Python: ``sweep(seeds)``, or ``sweep()`` to go on.
+
+    ``self`` is the array of the workspace's words, `seeds` the list of the roots' cotangents.
+    """
     state = get(self, DATA)
+    if nargs == 1:
+        start(state, get(args, 0))
     thread = release_gil()
     status = go_back(state)
     take_gil(thread)

@@ -1,7 +1,7 @@
 """Compiled: where a sweep is to write the gradients of the leaves that it found.
 
-`aim` is a function as `tapegrad.native` says. It knows leaves without hooks whose gradient is an array that can be
-added to, or is not there yet. It leaves all others to Python.
+`aim` and `settle` are functions as `tapegrad.native` says. `aim` knows leaves without hooks whose gradient is an array
+that can be added to, or is not there yet. It leaves all others to Python.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Final
 
 from tapegrad.intrinsics import get, put, stack
 from tapegrad.native import (
+    ALIGNED,
     ARRAY_FLAGS,
     ARRAY_TYPE,
     CONTIGUOUS_OF,
@@ -21,7 +22,9 @@ from tapegrad.native import (
     GRAD_OF,
     HANDLE_OF,
     HOOKS_OF_LEAF,
+    ITEMS,
     LAYOUT_OF,
+    LENGTH,
     NBYTES_OF,
     NONE,
     PLAIN_OF,
@@ -32,6 +35,7 @@ from tapegrad.native import (
     TENSOR_OF_LEAF,
     TRUE,
     TYPE,
+    WRITEABLE,
     append,
     drop,
     integer,
@@ -44,8 +48,7 @@ from tapegrad.pool import THRESHOLD
 from tapegrad.tape import HANDLE
 from tapegrad.workspace import BORROWED, FLAG_BITS, GRADS_AT, LEAVES_AT, N_LEAVES, WRITTEN
 
-# Flags of an array: aligned and writeable (NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE).
-USABLE: Final = 0x0500
+USABLE: Final = ALIGNED | WRITEABLE
 UNKNOWN: Final = -1
 
 
@@ -151,3 +154,22 @@ def aim(self: int, args: int, nargs: int) -> int:
             put(targets, number, target)
     take(get(known, NONE))
     return get(known, NONE)
+
+
+def settle(self: int, args: int, nargs: int) -> int:
+    """Give tensors that have none their gradients: ``settle(new)``, in pairs as `aim` wrote them.
+
+    Returns how many got one. The first that has a gradient by now, and those after it, are left to Python.
+    """
+    known, new = get(self, DATA), get(args, 0)
+    at, none = get(known, GRAD_OF), get(known, NONE)
+    place = 0
+    while place < get(new, LENGTH):
+        tensor, value = get(get(new, ITEMS), place), get(get(new, ITEMS), place + 1)
+        if get(tensor, at) != none:
+            break
+        take(value)
+        put(tensor, at, value)
+        drop(none)
+        place += 2
+    return new_integer(place)

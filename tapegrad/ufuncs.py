@@ -29,6 +29,9 @@ from tapegrad.intrinsics import (  # fmt: skip
 __all__ = ["Function"]
 
 _NUMBERS = {"float32": 11, "float64": 12}  # of dtypes in NumPy's C API
+#: The errors of <fenv.h> that NumPy tells of: FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW, FE_UNDERFLOW.
+_FLAGS = (1, 2, 4, 8) if platform.machine().lower() in ("aarch64", "arm64") else (1, 4, 8, 16)
+FLOAT_ERRORS = sum(_FLAGS)
 _BLOCK = 256
 _lock = threading.RLock()
 _alive: list[Any] = []  # NumPy keeps the addresses of what a ufunc is made from
@@ -124,12 +127,10 @@ def inner_loop(function: Callable[..., Any], dtype: str, errors: str) -> Callabl
     size = np.dtype(dtype).itemsize
     block = _BLOCK
     room = block * size
-    arm = platform.machine().lower() in ("aarch64", "arm64")
-    # FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW, FE_UNDERFLOW of <fenv.h>; numbers that are not wanted become 0.
-    flags = (1, 2, 4, 8) if arm else (1, 4, 8, 16)
-    every = sum(flags)
+    every = FLOAT_ERRORS
+    # Those that are not wanted become 0.
     invalid, divide, over, under = (
-        flag * (kind in errors) for flag, kind in zip(flags, ("invalid", "divide", "over", "under"), strict=True)
+        flag * (kind in errors) for flag, kind in zip(_FLAGS, ("invalid", "divide", "over", "under"), strict=True)
     )
     infinite, by_flag, by_result = divide | over, over | under, invalid | divide
     tiny = float(np.finfo(dtype).tiny)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.intrinsics import clz, get, put
-from tapegrad.native import DATA, new_integer
+from tapegrad.native import DATA, ITEMS, LENGTH, integer, new_integer
 from tapegrad.plan import ARITY, PENDING, STATE
 from tapegrad.tape import (
     ACTIVE,
@@ -294,5 +294,31 @@ def find_entries(state: int) -> int:
 
 
 def find(self: int, args: int, nargs: int) -> int:
-    """Return the status of `find_entries` to Python; ``self`` is the array of the workspace's words."""
-    return new_integer(find_entries(get(self, DATA)))
+    """Return the status of `find_entries` to Python: ``find(handles, inputs, retain, sequence, place)``.
+
+    Parameters
+    ----------
+    self : numpy.ndarray
+        The workspace's words.
+    handles : list of list
+        Of the roots.
+    inputs : list of int
+        Slots where cotangents are wanted; of all leaves if there are none.
+    retain : bool
+    sequence, place : int
+        Of the last write in place.
+    """
+    state, handles, inputs = get(self, DATA), get(args, 0), get(args, 1)
+    roots, wanted = get(handles, LENGTH), get(inputs, LENGTH)
+    if max(roots, wanted) > get(state, CAPACITY):
+        return new_integer(GROW)
+    for root in range(roots):
+        put(get(state, ROOTS_AT), root, integer(get(get(get(get(handles, ITEMS), root), ITEMS), 0)))
+    for number in range(wanted):
+        put(get(state, INPUTS_AT), number, integer(get(get(inputs, ITEMS), number)))
+    put(state, N_ROOTS, roots)
+    put(state, N_INPUTS, wanted)
+    put(state, RETAIN, integer(get(args, 2)))
+    put(state, WRITE_SEQUENCE, integer(get(args, 3)))
+    put(state, WRITE_PLACE, integer(get(args, 4)))
+    return new_integer(find_entries(state))

@@ -6,7 +6,6 @@ address of a cotangent's buffer, with three flags in its low bits.
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
 import numpy as np
@@ -16,14 +15,15 @@ from tapegrad.plan import size_classes
 from tapegrad.tape import write_word
 from tapegrad.threads import SHARED_WORK
 
-# Words of a workspace. First what Python sets for `find` and for `sweep`, in one go each.
+# Words of a workspace. First what `find` and `sweep` set from their arguments, and the fresh memory of the arena: what
+# is left of it, and all.
 N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE = range(5)
-STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES = range(5, 12)
+POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE = range(5, 12)
 # What the walk tells: counts, the entry or plan that it could not go on with, and the bytes that it needs.
 N_IDS, N_ORDER, N_EDGES, N_LEAVES, N_PAGES, N_MISSING, N_OUTLIVING, PROBLEM = range(12, 20)
 CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
 # The arrays of the workspace, and their lengths.
-NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, ROOTS_AT, INPUTS_AT, SEEDS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
+NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, N_CLASSES, ROOTS_AT, INPUTS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
 EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
 # Runs (`tapegrad.runs`): elements of a block as they were asked for; from how many elements times steps on a run is for
 # several threads; the place at which no run begins; of the run at hand its elements, those of a block, where it ends,
@@ -54,7 +54,6 @@ _LARGEST_CHUNK: Final = 1 << 24  # memory for small cotangents, the newest part 
 _LARGE: Final = 1 << 18  # a cotangent of so many bytes has memory of its own, which goes back when the sweep ends
 _LINE: Final = 64
 _BYTE: Final = np.dtype(np.uint8)
-_pack_sweep: Final = struct.Struct("7q").pack_into
 
 
 class Workspace:
@@ -65,8 +64,8 @@ class Workspace:
         self.state = memoryview(self.words.data)  # reads and writes Python integers twice as fast as the array
         self.chunks: list[np.ndarray] = []
         self.buffers: list[np.ndarray] = []
-        self.fresh = (0, 0)  # where the newest chunk begins and ends
         self.classes = np.zeros(0, dtype=np.int64)
+        self.n_classes = 0
         self.records = np.zeros(RECORDS * RECORD_WORDS, dtype=np.int64)
         self.state[RECORDS_AT] = self.records.ctypes.data
         self.division: large.Division | None = None
@@ -85,15 +84,15 @@ class Workspace:
 
     def begin(self) -> None:
         """Empty the arena, and know the size classes of today."""
-        if 2 * len(size_classes) != len(self.classes):
+        if len(size_classes) != self.n_classes:
             sizes = list(size_classes)  # other threads may add to it
+            self.n_classes = self.state[N_CLASSES] = len(sizes)
             self.classes = np.array([word for size in sizes for word in (0, size)], dtype=np.int64)
             self.state[CLASSES_AT] = self.classes.ctypes.data
         if self.division is not large.division:
             self.divide(large.division)
-        del self.chunks[:-1]
-        # STARTED, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, N_CLASSES
-        _pack_sweep(self.state, 8 * STARTED, 0, 0, 0, -1, *self.fresh, len(self.classes) // 2)
+        if len(self.chunks) > 1:
+            del self.chunks[:-1]
 
     def divide(self, division: large.Division) -> None:
         """Make memory for the blocks of each thread."""
@@ -117,8 +116,8 @@ class Workspace:
         chunk = np.empty(max(_FIRST_CHUNK, min(2 * newest, _LARGEST_CHUNK)), dtype=_BYTE)
         self.chunks.append(chunk)
         first = chunk.ctypes.data
-        self.fresh = (-(-first // _LINE) * _LINE, first + chunk.nbytes)
-        self.state[NEXT_FREE], self.state[END_FREE] = self.fresh
+        self.state[NEXT_FREE] = self.state[FIRST_FREE] = -(-first // _LINE) * _LINE
+        self.state[END_FREE] = self.state[LAST_FREE] = first + chunk.nbytes
 
     def end(self) -> None:
         """Give back what an idle workspace should not hold."""

@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-import tapegrad as tg
-from tapegrad.ops.row import NOT_DIFFERENTIABLE, NotYet, Row, Sample, xp
+from tapegrad.ops.row import NOT_DIFFERENTIABLE, NotYet, Row, Sample
 from tests.checks import Problem
-
-# Rows whose samples are not what their function takes.
-CALLS: dict[str, Callable[..., tg.Tensor]] = {
-    "take_at": lambda x, key: xp.getitem(x, key),
-    "cast": lambda x, source, dtype: xp.cast(x, dtype),
-}
 
 
 def _put_at(x: np.ndarray, *extras: np.ndarray, key: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -50,12 +43,6 @@ def numpy_key(key: tuple[Any, ...], extras: Sequence[np.ndarray]) -> tuple[Any, 
     arrays = iter(extras)
     parts = {str: lambda _: next(arrays), tuple: lambda item: slice(*item)}
     return tuple(parts.get(type(item), lambda item: item)(item) for item in key)
-
-
-def call(row: Row, operands: Sequence[Any], attrs: dict[str, Any]) -> tg.Tensor:
-    """Call a row's function as a user does."""
-    function = CALLS.get(row.name) or getattr(tg, row.name, None) or getattr(xp, row.name)
-    return function(list(operands), **attrs) if row.variadic else function(*operands, **attrs)
 
 
 def oracle_of(row: Row) -> Callable[..., Any] | None:
@@ -125,7 +112,7 @@ class Case:
             number for number, value in enumerate(operands)
             if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and has_rule(self.row, number)
         )  # fmt: skip
-        return Problem(lambda *tensors: call(self.row, tensors, self.attrs()), operands, wanted)
+        return Problem(lambda *tensors: self.row.called(tensors, self.attrs()), operands, wanted)
 
     def is_complex(self) -> bool:
         """Whether the function is defined for complex numbers, going by the oracle."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad.ops.row import Row, rows, xp
-from tests.cases import call, draw, has_rule
+from tests.cases import draw, has_rule
 from tests.checks import Problem, check_layout, leaf
 
 SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 3), (2, 2), (4, 3), (17,), (0, 3)]
@@ -72,7 +72,7 @@ class Program:
 
 def on_tapegrad(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> tg.Tensor:
     """Apply a step with tapegrad."""
-    return xp.cast(*operands, **attrs) if name == "cast" else call(rows[name], operands, attrs)
+    return xp.cast(*operands, **attrs) if name == "cast" else rows[name].called(operands, attrs)
 
 
 class Writer:

@@ -9,15 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from threading import Thread
-from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bench import control, detail, memory, processes, start, table
+from bench import control, detail, memory, processes, start, table, timing
 from bench.checking import complaint
 from bench.command import main
 from bench.detail.memory import tapegrad_storages, torch_storages
@@ -26,7 +24,7 @@ from bench.report import CHART, FIGURES, PAGE, write_report
 from bench.results import Results, Speed
 from bench.speed import record
 from bench.tables import means_table, speed_table
-from bench.timing import LEAST_ROUNDS, interleaved, settle
+from bench.timing import LEAST_ROUNDS, interleaved
 from bench.tools import TOOLS, InexpressibleError, Tool, installed, load
 from bench.tools.functions import Functions
 
@@ -166,18 +164,15 @@ def test_rounds_end_in_time() -> None:
     assert interleaved({"a": int}, 100, at_least=0.0, at_most=0.0)["a"].shape == (LEAST_ROUNDS,)
 
 
-def test_a_turn_waits_for_threads() -> None:
-    end = perf_counter() + 0.1
-
-    def spin() -> None:
-        while perf_counter() < end:
-            pass
-
-    thread = Thread(target=spin)
-    thread.start()
-    settle(at_most=10.0)
-    assert perf_counter() >= end
-    thread.join()
+def test_a_turn_waits_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the process takes no time of the CPU any more, which here happens after the fourth look."""
+    taken = iter([0.0, 0.002, 0.002, 0.004, 0.004, 0.006, 0.006, 0.0061])
+    slept: list[float] = []
+    monkeypatch.setattr(timing, "process_time", lambda: next(taken))
+    monkeypatch.setattr(timing, "sleep", slept.append)
+    timing.settle(at_most=10.0)
+    assert len(slept) == 4
+    assert next(taken, None) is None
 
 
 QUIET = {"median": 1.0, "low": 0.98, "high": 1.03, "least": 0.97}

@@ -26,7 +26,7 @@ from tapegrad import cache
 told = []
 cache.on_compile.append(told.append)
 def kernel(x):
-    return x * x + 1
+    return int(1.0 * x * x) + 1  # floats are numba's
 address = cache.address_of("square", kernel, ("int64",))
 result = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(7)
 print(json.dumps({"result": result, "compiled": cache.stats.compiled, "loaded": cache.stats.loaded,
@@ -105,6 +105,20 @@ def test_asked_twice_compiles_once(folder):
 
     assert cache.address_of("a", kernel, SIGNATURE) == cache.address_of("a", kernel, SIGNATURE)
     assert cache.stats == cache.Stats(compiled=1, loaded=0)
+
+
+def test_a_function_is_found_under_another_name(folder, monkeypatch):
+    """Operations share rules, and the first that asks gives the file its name."""
+
+    def kernel(x):
+        return x + 12
+
+    assert run(kernel, 1, name="one") == 13
+    forget(monkeypatch)
+    assert run(kernel, 1, name="other") == 13
+    assert cache.stats == cache.Stats(compiled=1, loaded=1)
+    assert [name.partition("-")[0] for name in files(folder)] == ["one"]
+    assert cache.kept(str(folder)) == {next(iter(cache.known())): (folder / files(folder)[0]).stat().st_size}
 
 
 def test_two_threads_compile_once(folder):

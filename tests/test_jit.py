@@ -222,8 +222,8 @@ def test_helpers_namespaces_and_binding():
 def test_loops_are_vectorised():
     """A vector instruction of four or more doubles stands in the code of a loop over contiguous arrays."""
     kernel = elementwise(lambda a, b: a * b + a, "float64")
-    ir, name = jit._lower(jit._Builder({}).function(kernel), ("int64",) * 4)
-    code = jit._emit(ir, name, ("int64",) * 4, jit.SYMBOL)
+    ir = jit._lower(jit._Builder({}).function(kernel), ("int64",) * 4, jit.SYMBOL)
+    code = jit._emit(ir, jit.SYMBOL)
     assert b"tapegrad_kernel" in code
     if "avx2" not in llvm.get_host_cpu_features() or not llvm.get_host_cpu_features()["avx2"]:
         pytest.skip("looks for AVX instructions")

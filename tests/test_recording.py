@@ -1,5 +1,6 @@
 """The compiled recording path: what it knows, what it hands to Python, and what it holds."""
 
+import subprocess
 import sys
 import threading
 
@@ -158,3 +159,153 @@ def test_a_page_turns_between_operands():
     y.tape().verify()
     y.backward()
     assert x.grad.item() == 1
+
+
+KEYS = [
+    1, -1, 300, slice(None), slice(1, None), slice(None, -1), slice(None, None, -1), slice(700, 5, -3), Ellipsis, None,
+    (1,), (slice(1, 3), None), (None, Ellipsis, 2), (slice(1, 2), slice(None)), (slice(None),) * 2, (),
+    (None, slice(1, 900, 2), None, Ellipsis, None, None), (Ellipsis, *[None] * 25), True, False, (True, 1), 1 << 40,
+    slice(-(1 << 70), 1 << 70), np.int64(1), np.int64(2), [1, 2], np.array([True] * 400 + [False] * 400),
+]  # fmt: skip
+
+
+def test_keys_are_told_apart():
+    for data in (np.random.default_rng(0).normal(size=800), np.arange(2400.0).reshape(800, 3)):
+        for _ in range(3):  # new; in Python's table or the compiled one
+            x = tg.tensor(data, requires_grad=True)
+            for key in KEYS:
+                try:
+                    expected = data[key]
+                except IndexError:
+                    with pytest.raises(IndexError):
+                        x[key]
+                    continue
+                np.testing.assert_array_equal(x[key].detach().numpy(), expected)
+                np.testing.assert_array_equal(x.detach()[key].numpy(), expected)
+
+
+def test_arguments_are_told_apart():
+    data = np.arange(24.0).reshape(2, 3, 4)
+    for _ in range(3):
+        x = tg.tensor(data, requires_grad=True)
+        for dim, keepdim in [
+            (None, False),
+            (0, False),
+            (0, True),
+            (1, False),
+            ((0, 1), True),
+            ((1, 0), False),
+            (-1, 0),
+        ]:
+            expected = data.sum(dim, keepdims=bool(keepdim))
+            for result in (x.sum(dim, keepdim), x.sum(dim=dim, keepdim=keepdim), x.sum(dim, keepdim=keepdim)):
+                np.testing.assert_array_equal(result.detach().numpy(), expected)
+        for shape in [(4, 6), (6, 4), (-1,), (2, 12), (24,), (1, 24)]:
+            assert x.reshape(shape).shape == x.reshape(*shape).shape == data.reshape(shape).shape
+            assert x.reshape(list(shape)).shape == data.reshape(shape).shape
+        with pytest.raises(RuntimeError, match="is invalid for input of size 24"):
+            x.reshape(5, 5)
+        with pytest.raises(TypeError):
+            x.sum(0, False, 3)
+        with pytest.raises(TypeError):
+            x.sum(rows=0)
+
+
+def test_a_list_may_change():
+    x, order = leaf(2, 3, 4), [0, 1, 2]
+    for _ in range(3):
+        order.reverse()
+        assert x.permute(order).shape == tuple(x.shape[dim] for dim in order)
+
+
+def test_a_view_is_noted_however_it_was_recorded():
+    for _ in range(3):
+        x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True) * 1.0
+        view = x[1:]
+        with pytest.raises(RuntimeError, match="view"):
+            x.mul_(2)
+        del view
+        x.mul_(2)
+
+
+def test_arguments_are_given_back():
+    x, shape = leaf(6), (2, 3)
+    x.reshape(shape)
+    before = sys.getrefcount(shape), sys.getrefcount(x), sys.getrefcount(True)
+    for _ in range(1000):
+        x.reshape(shape)
+        x[slice(1, 3)]
+    after = sys.getrefcount(shape), sys.getrefcount(x), sys.getrefcount(True)
+    assert all(abs(a - b) < 10 for a, b in zip(before, after, strict=True))
+
+
+def test_many_indices():
+    x = leaf(2000)
+    for _ in range(2):
+        total = sum(x[i] * i for i in range(2000))
+        total.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), 2.0 * np.arange(2000))
+
+
+@pytest.mark.parametrize("operation", [
+    lambda a, b: a - b, lambda a, b: a / b, lambda a, b: a**b, lambda a, b: a @ b,
+])  # fmt: skip
+def test_operands_in_reverse(operation):
+    data = np.array([[0.5, 2.0], [1.5, 3.0]])
+    for _ in range(3):
+        x = tg.tensor(data, requires_grad=True)
+        for other in (data + 1, 2, 2.0):
+            try:
+                expected = operation(other, data)
+            except (TypeError, ValueError):
+                with pytest.raises((TypeError, RuntimeError)):
+                    operation(other, x)
+                continue
+            np.testing.assert_allclose(operation(other, x).detach().numpy(), expected, rtol=1e-15)
+
+
+def test_the_end_of_python():
+    """Objects that die late, when modules are gone, may compute still."""
+    program = (
+        "import sys, tapegrad as tg\n"
+        "class Late:\n"
+        "    def __init__(self):\n"
+        "        self.x, self.own = tg.tensor([1.0, 2.0], requires_grad=True), self\n"
+        "        self()\n"
+        "    def __call__(self):\n"
+        "        return (self.x * self.x + self.x[0] - 1).sum()\n"
+        "    def __del__(self):\n"
+        "        self()\n"
+        "late, sys.late, tg.late = Late(), Late(), Late()\n"
+        "late().backward()\n"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], timeout=120, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_arrays_and_scalars_of_numpy():
+    data = np.linspace(0.5, 2.0, 6).reshape(2, 3)
+    unaligned = np.frombuffer(b"\0" * 1 + data.tobytes(), np.uint8)[1:].view(np.float64).reshape(2, 3)
+    for _ in range(3):
+        x = leaf(2, 3)
+        for other in (data, data[:1], data.T[0][:, None], unaligned, np.float64(1.5), np.float32(1.5), np.asarray(2.0),
+                      np.asfortranarray(data), data.astype(np.float32), data.astype(int), data > 1):  # fmt: skip
+            np.testing.assert_allclose((x * other).detach().numpy(), x.detach().numpy() * other, rtol=1e-7)
+            np.testing.assert_allclose((other * x).detach().numpy(), x.detach().numpy() * other, rtol=1e-7)
+            np.testing.assert_allclose(tg.where(data > 1, x, other).detach().numpy(),
+                                       np.where(data > 1, x.detach().numpy(), other), rtol=1e-7)  # fmt: skip
+        for bad in (data.astype(object), data.astype(np.float16), data.astype(">f8"), np.ma.masked_array(data)):
+            try:
+                result = x * bad
+            except (TypeError, RuntimeError):
+                continue
+            assert isinstance(result, tg.Tensor | np.ma.MaskedArray)
+
+
+def test_rows_with_arguments_take_what_is_no_tensor():
+    for _ in range(3):
+        s = tg.tensor(2.0, requires_grad=True) * 1.0  # a scalar of NumPy inside
+        for value in (s, np.float64(2.0), 2.0, 2, np.array(2.0), np.array([2.0])):
+            assert tg.sum(value).item() == 2
+            assert tg.reshape(value, (1, 1)).tolist() == [[2]]

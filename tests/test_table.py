@@ -13,7 +13,7 @@ import tapegrad as tg
 from tapegrad import autograd
 from tapegrad.ops.row import NOT_DIFFERENTIABLE, NotYet, Row, rows, xp
 from tests import checks
-from tests.cases import Case, call, cases, has_rule, oracle, oracle_of
+from tests.cases import Case, cases, has_rule, oracle, oracle_of
 from tests.torch_programs import torch
 
 ALL = list(rows.values())
@@ -81,7 +81,7 @@ def test_forward(case: Case, dtype: str) -> None:
     expected = np.asarray(oracle(case.row, operands, case.attrs()))
     problem = case.problem(dtype)
     with tg.no_grad():
-        found = [call(case.row, operands, case.attrs())]
+        found = [case.row.called(operands, case.attrs())]
     found += [problem(problem.tensors()) for _ in range(2)]  # a new plan, and a known one
     for out in found:
         checks.check_layout(out)
@@ -99,7 +99,7 @@ def test_integers(case: Case, dtype: str) -> None:
     ]
     with np.errstate(all="ignore"):
         try:
-            out = call(case.row, operands, case.attrs())
+            out = case.row.called(operands, case.attrs())
         except (TypeError, RuntimeError) as error:
             if re.search(r"dtype|integer|bool", str(error), re.IGNORECASE):
                 return  # refused, and the error names the cause
@@ -312,7 +312,7 @@ def test_element_not_finite(case: Case, dtype: str, value: float) -> None:
 def test_complex_is_refused(row: Row) -> None:
     case = Case(row, 0)
     with pytest.raises((TypeError, RuntimeError), match="complex"):
-        call(row, case.operands(np.complex128), case.attrs())
+        row.called(case.operands(np.complex128), case.attrs())
 
 
 ERRORS = [(row, number) for row in ALL for number in range(len(row.errors))]
@@ -334,9 +334,9 @@ def test_no_rule(row: Row) -> None:
             operands[number] = checks.leaf(operands[number])
         if isinstance(rule, NotYet):
             with pytest.raises(RuntimeError, match=f"derivative for {row.name} is not implemented"):
-                call(row, operands, case.attrs())
+                row.called(operands, case.attrs())
         elif rule is NOT_DIFFERENTIABLE:
-            out = call(row, operands, case.attrs())
+            out = row.called(operands, case.attrs())
             assert not out.requires_grad
             with pytest.raises(RuntimeError, match="does not require grad"):
                 autograd.backward(out)

@@ -43,6 +43,8 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
     TypeError
         If a gradient is no tensor.
     """
+    if gradients is None and len(tensors) == 1 and isinstance(tensors[0], Tensor) and tensors[0]._handle is not None:
+        return [(tensors[0], _cotangent(call, 0, tensors[0], None))]  # as nearly always
     if gradients is None:
         gradients = (None,) * len(tensors)
     elif isinstance(gradients, (Tensor, np.ndarray)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -26,13 +27,15 @@ _grads = threading.RLock()
 
 
 class _Late:
-    """`aim`, loaded when the first pass begins."""
+    """`aim` and `settle`, loaded when the first pass begins."""
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name != "aim":
-            raise AttributeError(name)
-        self.aim: Callable[..., None] = load(targets.aim, shared())
-        return self.aim
+    @functools.cached_property
+    def aim(self) -> Callable[..., None]:
+        return load(targets.aim, shared())
+
+    @functools.cached_property
+    def settle(self) -> Callable[..., int]:
+        return load(targets.settle, shared())
 
 
 _late: Final = _Late()
@@ -43,6 +46,8 @@ class Run:
 
     `results` maps slots to cotangents: of the inputs for `grad`, and of results among the inputs for `backward`.
     """
+
+    __slots__ = ("accumulate", "create_graph", "inputs", "results")
 
     def __init__(
         self,
@@ -57,19 +62,23 @@ class Run:
         self.accumulate = accumulate
         self.create_graph = create_graph
         self.inputs = inputs
-        seeds: dict[int, Tensor] = {}
-        handles: dict[int, Handle] = {}
+        seeds: list[Tensor] = []
+        handles: list[Handle] = []
+        places: dict[int, int] = {}
         leaf_roots: list[tuple[Tensor, Tensor]] = []
         for tensor, seed in roots:
             handle = tensor._handle
-            if isinstance(handle, list):
-                slot = handle[SLOT]
-                seeds[slot] = xp.add(seeds[slot], seed) if slot in seeds else seed
-                handles[slot] = handle
-            else:
+            if not isinstance(handle, list):
                 leaf_roots.append((tensor, seed))
+                continue
+            place = places.setdefault(handle[SLOT], len(handles))
+            if place < len(handles):
+                seeds[place] = xp.add(seeds[place], seed)
+            else:
+                handles.append(handle)
+                seeds.append(seed)
         wanted = None if inputs is None else [tensor._handle for tensor in inputs if tensor._handle is not None]
-        sweep = Sweep(list(handles.values()), [seed_array(seed) for seed in seeds.values()], wanted, retain)
+        sweep = Sweep(handles, [seed_array(seed) for seed in seeds], wanted, retain)
         try:
             if handles:
                 sweep.find()
@@ -77,7 +86,7 @@ class Run:
                 self._check_used(sweep, {slot_of(tensor._handle) for tensor, _ in leaf_roots}, inputs)
             if handles:
                 if create_graph:
-                    self._recorded(sweep, list(seeds.values()))
+                    self._recorded(sweep, seeds)
                 else:
                     self._compiled(sweep)
         finally:
@@ -107,8 +116,10 @@ class Run:
                 _late.aim(sweep.workspace.words, sweep.keep, new, others)
             self._aim_others(sweep, others if direct else None, fresh)
             sweep.run()
-            for tensor, value in zip(new[::2], new[1::2], strict=True):
-                _accumulate(tensor, value, create_graph=False)
+            if new:
+                settled = _late.settle(new)
+                for tensor, value in zip(new[settled::2], new[settled + 1 :: 2], strict=True):
+                    _accumulate(tensor, value, create_graph=False)
         finally:
             if direct:
                 _grads.release()

@@ -44,8 +44,19 @@ div = binary(
     special={(1.0, 0.0): (np.inf, -np.inf)},
 )  # fmt: skip
 
+
+def _power(x: Any, y: Any) -> Any:
+    """Raise to a power, by products where it is 2.0 or 3.0: NumPy takes twice as long, or ten times."""
+    if y.__class__ is float:
+        if y == 2.0:
+            return np.square(x)
+        if y == 3.0:
+            return x * x * x
+    return x**y  # unlike np.power, by products where it is 2, a root where it is 0.5, and so on
+
+
 pow = binary(
-    "pow", operator.pow,  # unlike np.power, it squares where the exponent is 2, and so on
+    "pow", _power,
     (
         # The product is masked, not the factor: x**0 has slope 0 also where x**-1 is infinite.
         lambda ct, x, y: xp.where(y == 0, 0.0, ct * xp.conj(y * xp.pow(x, y - 1))),

@@ -44,6 +44,7 @@ cast_row = Row(
     step=_step,
     attrs=("source", "dtype"),
     node="ToCopyBackward0",
+    call=lambda x, source, dtype: cast(x, dtype),
     oracle=lambda x, source, dtype: np.asarray(x).astype(dtype),
     samples=tuple(
         Sample((shape,), {"source": np.dtype(np.float64), "dtype": np.dtype(dtype)})

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import default_dtype
-from tapegrad.layout import layout_of
 from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
-from tapegrad.ops.record import as_operand, constant
-from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.record import as_operand
+from tapegrad.ops.reductions import kept_shape, mean, sum
 from tapegrad.ops.structural import one_dim
 from tapegrad.ops.transcendental import exp, log
+from tapegrad.rowwise import extremum
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -109,13 +109,20 @@ def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
     return x if x._layout.floating else cast(x, default_dtype())
 
 
-def shifted(x: Tensor, dim: Any) -> tuple[Tensor, np.ndarray]:
-    """Return ``x - m`` and ``m``, the largest element along dimensions, as a constant: the derivative is the same.
+def _largest(x: Tensor, dims: tuple[int, ...]) -> np.ndarray:
+    """Return the largest elements along dimensions, which are kept; -inf of none."""
+    if x._layout.size == 0:
+        return np.full(kept_shape(x.shape, dims), -np.inf, x.dtype)
+    found: np.ndarray = extremum(np.maximum, x._data, dims, True)
+    return found
+
+
+def shifted(x: Tensor, dim: int) -> Tensor:
+    """Return ``x - m``, where m is the largest element along a dimension, as a constant: the derivative is the same.
 
     So `exp` does not overflow.
     """
-    largest = np.maximum.reduce(x._data, axis=dim, keepdims=True, initial=-np.inf if x._layout.size == 0 else None)
-    return sub(x, constant(largest, layout_of(largest))), largest
+    return sub(x, _largest(x, (dim,)))
 
 
 def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
@@ -148,7 +155,7 @@ def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     dim = one_dim("softmax", x._layout.ndim, dim)
     if x._layout.ndim == 0:
         return exp(sub(x, x))
-    powers = exp(shifted(x, dim)[0])
+    powers = exp(shifted(x, dim))
     return div(powers, sum(powers, dim, True))
 
 
@@ -181,7 +188,7 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     dim = one_dim("log_softmax", x._layout.ndim, dim)
     if x._layout.ndim == 0:
         return sub(x, x)
-    z = shifted(x, dim)[0]
+    z = shifted(x, dim)
     return sub(z, log(sum(exp(z), dim, True)))
 
 
@@ -219,18 +226,19 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
         one_dim("logsumexp", 0, dim)
         return add(x, 0.0)
     dims = tuple(one_dim("logsumexp", x._layout.ndim, d) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
-    largest = np.maximum.reduce(x._data, axis=dims, keepdims=True, initial=-np.inf)
+    largest = _largest(x, dims)
     finite = np.isfinite(largest)
-    if not finite.all():
+    all_finite = finite.all()
+    if not all_finite:
         largest = np.where(finite, largest, 0.0).astype(x.dtype)
-    total = sum(exp(sub(x, constant(largest, layout_of(largest)))), dims, keepdim)
+    total = sum(exp(sub(x, largest)), dims, keepdim)
     shift = largest if keepdim else largest.reshape(total._layout.shape)
-    if not finite.all():
+    if not all_finite:
         # log(0) would be -inf with slope inf. Adding 1 and then -inf keeps the value, with slope 0.
         empty = np.asarray(total._data == 0)
         total = add(total, from_array(empty.astype(x.dtype)))
         shift = np.where(empty, -np.inf, shift).astype(x.dtype)
-    return add(log(total), from_array(shift))
+    return add(log(total), shift)
 
 
 # Linear and moments ------------------------------------------------------------------------------------------------

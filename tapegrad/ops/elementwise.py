@@ -16,8 +16,8 @@ from tapegrad.layout import FLOAT
 from tapegrad.ops.promotion import forward_for
 from tapegrad.ops.record import as_operand, constant, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp, xp
+from tapegrad.plans import Plans, compiled
 from tapegrad.printing import format_tensor
-from tapegrad.recording import Plans, compiled
 from tapegrad.tensor import Tensor, from_array
 from tapegrad.ufuncs import Function
 
@@ -27,6 +27,7 @@ BINARY_SAMPLES = (
     Sample(((3,), (3,))),
     Sample(((2, 3), (3,))),
     Sample(((2, 1), (1, 3))),
+    Sample(((2, 3), (2, 1))),
     Sample(((), (2, 3))),
     Sample(((2, 0), (2, 1))),
 )
@@ -234,6 +235,7 @@ def elementwise(
     return _publish(call, row, "")
 
 
+_KNOWN = (Tensor, float, int, np.ndarray, np.float64)  # classes that compiled code knows
 _PUBLIC_NAMES = {"x": "input", "y": "other"}
 
 
@@ -267,7 +269,7 @@ def _connected(row: Row, promoted: tuple[int, ...] | None = None) -> Plans:
             plans.remember(key, plan)
         else:
             out = plan.forward(*data)
-        if all(value.__class__ in (Tensor, float, int) for value in values):
+        if all(value.__class__ in _KNOWN for value in values):
             plans.offer(tuple(seen), plan)
         return compiled.finish(plan, out, *tensors)
 

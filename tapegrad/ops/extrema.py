@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.stretching import squeeze
 from tapegrad.ops.structural import one_dim, reduction
 from tapegrad.plan import Plan, Step
+from tapegrad.rowwise import extremum
 from tapegrad.structural_kernels import extremum_step
 from tapegrad.tensor import Tensor
 
@@ -43,7 +45,7 @@ def _nonempty(call: str, x: Tensor, attributes: dict[str, Any]) -> dict[str, Any
 
 
 @reduction(
-    "amax", lambda x, dim, keepdim: np.maximum.reduce(x, axis=dim, keepdims=keepdim), _ties_shared, _extremum_step,
+    "amax", functools.partial(extremum, np.maximum), _ties_shared, _extremum_step,
     real_only=True,
     oracle=lambda x, dim=None, keepdim=False: np.max(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
@@ -91,7 +93,7 @@ def amax(
 
 
 @reduction(
-    "amin", lambda x, dim, keepdim: np.minimum.reduce(x, axis=dim, keepdims=keepdim), _ties_shared, _extremum_step,
+    "amin", functools.partial(extremum, np.minimum), _ties_shared, _extremum_step,
     real_only=True,
     oracle=lambda x, dim=None, keepdim=False: np.min(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip

@@ -8,6 +8,7 @@ integers. The arrays themselves are the rows' extras.
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any, Final
 
 import numpy as np
@@ -62,6 +63,7 @@ _getitem = Row(
     family="movement",
     step=_view_step,
     attrs=("key",),
+    prepare_forward=lambda layouts, attrs: operator.itemgetter(_basic_index(attrs["key"])),
     oracle=lambda x, key: x[key],
     samples=(
         Sample(((3,),), {"key": 1}),
@@ -92,6 +94,7 @@ _take_at = Row(
     step=lambda plan, operand: scatter_step(plan),
     attrs=("key",),
     node="IndexBackward0",
+    call=lambda x, key: getitem(x, key),
     oracle=lambda x, key: x[key],
     samples=(
         Sample(((4,),), {"key": np.array([0, -1, 0])}),
@@ -184,21 +187,39 @@ def getitem(input: Any, key: Any) -> Tensor:
     >>> x.grad.tolist()
     [2.0, 0.0, 1.0]
     """
+    return _getitem.plans.call(input, key)
+
+
+def _getitem_new(input: Any, key: Any) -> Tensor:
     x = input if input.__class__ is Tensor else as_operand(input, "getitem", "input", 1)
-    parts, extras = _encode(x, key if key.__class__ is tuple else (key,))
+    items = key if key.__class__ is tuple else (key,)
+    parts, extras = _encode(x, items)
     plan = _getitem.plans.get((x._layout, parts))
     if plan is not None and not modes.disabled:
-        return record(plan, x, _view(x._data, parts))
+        return record(plan, x, plan.forward(x._data))
     try:
-        if extras:
+        if extras and len(parts) > 1:
             # Slices and new dimensions first, as a view; so the arrays meet whole dimensions only.
             basic = tuple(WHOLE if item is ARRAY else item for item in parts)
             if any(item is not Ellipsis and item != WHOLE for item in basic):
                 x = take_at(x, (), basic)
                 parts = tuple(item if item is ARRAY or item is Ellipsis else WHOLE for item in parts)
-        return take_at(x, extras, parts)
+        result = take_at(x, extras, parts)
     except IndexError as error:
         raise _index_error(error, x) from None
+    if input.__class__ is Tensor and all(map(_is_constant, items)):
+        layout = x._layout if modes.is_grad_enabled() else x._layout.plain
+        _getitem.plans.offer((layout,), _getitem.plans[layout, parts], (key,))
+    return result
+
+
+_getitem.plans.connect("getitem", 1, _getitem_new, n_arguments=1)
+
+
+def _is_constant(item: Any) -> bool:
+    if item.__class__ is slice:
+        return _is_constant(item.start) and _is_constant(item.stop) and _is_constant(item.step)
+    return item is None or item is Ellipsis or item.__class__ is int
 
 
 def take_at(input: Any, extras: tuple[np.ndarray, ...], key: Key) -> Tensor:
@@ -246,7 +267,9 @@ def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, .
                     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
                     f"(got {type(item).__name__}); arrays must be of integers or bool, this is of dtype {array.dtype}"
                 )
-    if arrays:  # beside arrays, an int is an array without dimensions
+    if len(key) == len(arrays) == 1:
+        arrays = [np.ascontiguousarray(arrays[0])]
+    elif arrays:  # beside arrays, an int is an array without dimensions
         places = iter(arrays)
         arrays = [
             next(places) if item is ARRAY else np.array(item) for item in key if item is ARRAY or item.__class__ is int

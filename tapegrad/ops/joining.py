@@ -13,7 +13,7 @@ from tapegrad.ops.record import apply, as_operand
 from tapegrad.ops.row import ErrorSample, Row, Sample, xp
 from tapegrad.ops.structural import one_dim
 from tapegrad.plan import Plan, Step
-from tapegrad.recording import compiled
+from tapegrad.plans import compiled
 from tapegrad.structural_kernels import gather_step
 from tapegrad.tensor import Tensor
 
@@ -201,11 +201,7 @@ def _join_again(row: Row, given: list[Tensor], dim: int, ndim: int) -> Tensor | 
     """Return the result if tensors of these layouts were joined before: then there is nothing to check."""
     key = tuple([tensor._layout for tensor in given]), (dim + ndim if dim < 0 else dim,), ()
     plan = None if modes.disabled else row.plans.get(key)
-    return (
-        None
-        if plan is None
-        else compiled.finish(plan, plan.forward(*[tensor._data for tensor in given], **plan.attrs), *given)
-    )
+    return None if plan is None else compiled.finish(plan, plan.forward(*[tensor._data for tensor in given]), *given)
 
 
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:

@@ -12,8 +12,8 @@ from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import as_operand, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, xp
 from tapegrad.ops.stretching import unsqueeze
-from tapegrad.recording import compiled
-from tapegrad.structural_kernels import product_step
+from tapegrad.plans import compiled
+from tapegrad.products import product_forward, product_step
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -53,6 +53,7 @@ _matmul = Row(
     vjp=(_left, _right),
     family="linalg",
     step=product_step,
+    prepare_forward=product_forward,
     node="MmBackward0",
     oracle=lambda x, y: np.tensordot(x, y, 1) if np.ndim(y) < 3 else np.einsum("...ij,...jk->...ik", x, y),
     bilinear=True,

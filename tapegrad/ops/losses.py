@@ -241,7 +241,7 @@ def cross_entropy(
     if goal.shape == scores.shape and goal._layout.floating:
         return _of_probabilities(x, scores, goal, weights, reduction, label_smoothing)
     indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
-    z = shifted(x, 1)[0]
+    z = shifted(x, 1)
     total = log(sum(exp(z), 1))
     losses = sub(total, _at_class(z, indices))
     each = None if weights is None else weights[indices]

@@ -12,7 +12,7 @@ from tapegrad.ops import casts, filled, inplace, logic, protocol
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.row import rows, xp
-from tapegrad.recording import Plans
+from tapegrad.plans import Plans
 from tapegrad.tensor import Tensor
 
 Binary = Callable[[Any, Any], Tensor]
@@ -31,10 +31,10 @@ METHODS = (
 
 def _reflected(function: Binary) -> Binary:
     def call(self: Tensor, other: Any) -> Tensor:
-        # An int would leave the fast path, which takes ints as second operands only.
-        return function(float(other) if other.__class__ is int and self._layout.floating else other, self)
+        return function(other, self)
 
     call.__doc__ = function.__doc__
+    call.row, call.is_reversed = function.row, True  # type: ignore[attr-defined]
     return call
 
 
@@ -48,13 +48,12 @@ def _comparison(function: Binary) -> Binary:
     return call
 
 
-def _rmatmul(self: Tensor, other: Any) -> Tensor:
-    return ops.matmul(other, self)
+_IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]
 
 
 def _transposed(self: Tensor) -> Tensor:
     """Return the tensor with its dimensions in reverse order, as a view."""
-    return ops.permute(self, tuple(range(self.ndim - 1, -1, -1)))
+    return ops.permute(self, _IN_REVERSE[self._layout.ndim])
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
@@ -79,7 +78,7 @@ OPERATORS: dict[str, Any] = {
     "__truediv__": div, "__rtruediv__": _reflected(div), "__itruediv__": inplace.idiv,
     "__pow__": pow, "__rpow__": _reflected(pow), "__ipow__": inplace.ipow,
     "__neg__": neg, "__pos__": ops.positive, "__abs__": ops.abs,
-    "__matmul__": ops.matmul, "__rmatmul__": _rmatmul,
+    "__matmul__": ops.matmul, "__rmatmul__": _reflected(ops.matmul),
     "__eq__": _comparison(eq), "__ne__": _comparison(ne),
     "__lt__": _comparison(lt), "__le__": _comparison(le), "__gt__": _comparison(gt), "__ge__": _comparison(ge),
     "__and__": logic.bitwise_and, "__rand__": logic.bitwise_and,
@@ -97,7 +96,7 @@ def install() -> None:
         setattr(Tensor, name, function)
         plans = getattr(getattr(function, "row", None), "plans", None)
         if isinstance(plans, Plans) and hasattr(plans, "call"):
-            plans.operators.append(name)
+            plans.operators[name] = hasattr(function, "is_reversed")
     for name, row in rows.items():
         if row.family in ("unary", "binary"):
             setattr(Tensor, name, getattr(xp, name))

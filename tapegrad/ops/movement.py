@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +55,7 @@ def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
 @movement(
     "reshape", lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape),
     lambda plan, operand: view_step(plan, lambda x: x.reshape(plan.attrs["shape"])),
-    attrs=("shape",),
+    attrs=("shape",), prepare_forward=lambda layouts, attrs: operator.methodcaller("reshape", attrs["shape"]),
     oracle=lambda x, shape: np.reshape(x, shape),
     samples=(
         Sample(((),), {"shape": (1, 1)}),
@@ -214,7 +215,7 @@ def ravel(input: Any) -> Tensor:
 @movement(
     "permute", lambda x, dims: x.transpose(dims), lambda ct, dims: xp.permute(ct, tuple(map(int, np.argsort(dims)))),
     _same_view,
-    attrs=("dims",),
+    attrs=("dims",), prepare_forward=lambda layouts, attrs: operator.methodcaller("transpose", attrs["dims"]),
     oracle=lambda x, dims: np.transpose(x, dims),
     samples=(
         Sample(((),), {"dims": ()}),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import rowwise
 from tapegrad.dtypes import default_dtype
 from tapegrad.layout import Layout
 from tapegrad.ufuncs import Function
@@ -46,7 +47,7 @@ def forward_for(
     scalar: Callable[..., Any] | None,
     to_float: bool,
     promoted: tuple[int, ...] | None = None,
-) -> Callable[[tuple[Layout, ...]], Callable[..., Any]]:
+) -> Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]]:
     """Return what chooses the forward for given layouts: with casts where PyTorch promotes otherwise than NumPy.
 
     Parameters
@@ -61,7 +62,7 @@ def forward_for(
         Numbers of the operands that are converted to a common dtype; default all (a condition is not).
     """
 
-    def choose(layouts: tuple[Layout, ...]) -> Callable[..., Any]:
+    def choose(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
         chosen = promoted or tuple(range(len(layouts)))
         common = promote([layouts[number] for number in chosen])
         if to_float and common.kind in "biu":
@@ -87,6 +88,6 @@ def forward_for(
             if arrays == [True, False]:
                 return lambda x, y: scalar(x[()], y)
             return lambda x, y: scalar(x[()], y[()])
-        return chosen_function
+        return rowwise.elementwise(chosen_function, layouts) if len(layouts) == 2 else chosen_function
 
     return choose

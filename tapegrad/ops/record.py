@@ -9,10 +9,11 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
+from tapegrad.forwards import prepared
 from tapegrad.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.ops.row import NotYet, Row
 from tapegrad.plan import Plan
-from tapegrad.recording import compiled
+from tapegrad.plans import compiled
 from tapegrad.tensor import Tensor
 
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
@@ -71,7 +72,7 @@ def apply(row: Row, operands: Sequence[Tensor], attrs: dict[str, Any], extras: t
         plan, out = new_plan(row, key[0], data, attrs, extras)
         row.plans.remember(key, plan)
     else:
-        out = plan.forward(*data, *extras, **attrs)
+        out = plan.forward(*data, *extras)
     return compiled.finish(plan, out, *operands, *extras)
 
 
@@ -87,7 +88,8 @@ def new_plan(
         raise RuntimeError(
             f"{row.name} not implemented for complex tensors; take the real part or the absolute value first"
         )
-    forward = row.forward_for(layouts)
-    out = forward(*data, *extras, **attrs)
+    forward = row.forward_for(layouts, attrs)
+    out = forward(*data, *extras)
     names = tuple(f"extra{number}" for number in range(len(extras)))
-    return Plan(row, layouts, attrs, forward, layout_of(out), names), out
+    result = layout_of(out)
+    return Plan(row, layouts, attrs, prepared(forward, layouts, result), result, names), out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad.dtypes import on_change
 from tapegrad.layout import Layout
-from tapegrad.recording import Plans
+from tapegrad.plans import Plans
 
 if TYPE_CHECKING:
     from tapegrad.plan import Plan, Step
@@ -107,8 +108,11 @@ class Row:
         Whether the function has no meaning for complex numbers.
     joint : callable, optional
         ``plan -> Step`` that serves both operands at once, or None where there is none.
+    call : callable, optional
+        What operands and attributes of a sample are given to; default the function of the row's name.
     prepare_forward : callable, optional
-        From the operands' layouts to the function that computes the forward for them; default `forward` itself.
+        From the operands' layouts and the attributes to the function that computes the forward from the operands;
+        default `forward` with the attributes.
     """
 
     name: str
@@ -127,7 +131,8 @@ class Row:
     bilinear: bool = False
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
-    prepare_forward: Callable[[tuple[Layout, ...]], Callable[..., Any]] | None = None
+    call: Callable[..., Any] | None = None
+    prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
     plans: Plans = field(init=False, default_factory=Plans, repr=False, compare=False)
     variadic: bool = field(init=False)
 
@@ -146,9 +151,18 @@ class Row:
                 raise ValueError(f"row {self.name}: a rule takes ct and of {sorted(allowed)}, not {sorted(unknown)}")
         rows[self.name] = self
 
-    def forward_for(self, layouts: tuple[Layout, ...]) -> Callable[..., Any]:
-        """Return the function that computes the forward for operands of these layouts."""
-        return self.prepare_forward(layouts) if self.prepare_forward else self.forward
+    def forward_for(self, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+        """Return the function that computes the forward from operands of these layouts, with these attributes."""
+        if self.prepare_forward:
+            return self.prepare_forward(layouts, attrs)
+        return functools.partial(self.forward, **attrs) if attrs else self.forward
+
+    def called(self, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        """Call the row's function, the public one if there is one, as a sample says."""
+        import tapegrad  # at call time: it imports all rows
+
+        function = self.call or getattr(tapegrad, self.name, None) or getattr(xp, self.name)
+        return function(list(operands), **attrs) if self.variadic else function(*operands, **attrs)
 
     def rule(self, operand: int) -> Vjp:
         """Return the rule for the operand with this number."""

@@ -14,11 +14,12 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 
 from tapegrad import errors, modes
+from tapegrad.layout import Layout
 from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import as_operand, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp
 from tapegrad.plan import Plan, Step
-from tapegrad.recording import compiled
+from tapegrad.plans import compiled
 from tapegrad.tensor import Tensor
 
 P = ParamSpec("P")
@@ -26,6 +27,7 @@ Attributes = Callable[Concatenate[Tensor, P], dict[str, Any]]
 Function = Callable[Concatenate[Any, P], Tensor]
 
 _MAX_PLANS = 16384  # of one row; a program with more layouts and arguments than that starts over
+MOST_ARGUMENTS = 5  # that compiled code looks at
 
 REDUCTION_SAMPLES = (
     Sample(((),)),
@@ -49,6 +51,7 @@ def reduction(
     samples: Sequence[Sample] = REDUCTION_SAMPLES,
     special: Mapping[Any, Any] | None = None,
     real_only: bool = False,
+    prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None,
 ) -> Callable[[Attributes[P]], Function[P]]:
     """Make the row of a function that reduces operand ``x`` over the dimensions ``dim``, a sorted tuple.
 
@@ -57,7 +60,7 @@ def reduction(
     name : str
     forward : callable
         From the operand and, by name, the attributes.
-    vjp, step, oracle, attrs, samples, special, real_only
+    vjp, step, oracle, attrs, samples, special, real_only, prepare_forward
         As in `Row`; the oracle takes the arguments of the public function.
     """
 
@@ -74,6 +77,7 @@ def reduction(
             oracle=oracle,
             special=special or {},
             samples=samples,
+            prepare_forward=prepare_forward,
             errors=(
                 ErrorSample(
                     lambda: row_call(row)(np.ones(3), dim=1),
@@ -97,6 +101,7 @@ def movement(
     attrs: tuple[str, ...] = (),
     samples: Sequence[Sample],
     errors: Sequence[ErrorSample] = (),
+    prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None,
 ) -> Callable[[Attributes[P]], Function[P]]:
     """Make the row of a function that moves the elements of operand ``x`` and computes nothing.
 
@@ -105,7 +110,7 @@ def movement(
     name : str
     forward : callable
         From the operand, always an array, and, by name, the attributes. A view where that is possible.
-    vjp, step, oracle, attrs, samples, errors
+    vjp, step, oracle, attrs, samples, errors, prepare_forward
         As in `Row`; the oracle takes the arguments of the public function.
     """
 
@@ -121,6 +126,7 @@ def movement(
             oracle=oracle,
             samples=samples,
             errors=errors,
+            prepare_forward=prepare_forward,
         )
         return _recorder(row, attributes)
 
@@ -139,8 +145,16 @@ def _recorder(row: Row, attributes: Attributes[P]) -> Function[P]:
     """Return the public function: `attributes` says what it takes, the row what it does."""
     known: dict[Any, Plan] = {}  # by layout and arguments as they are given
     of_views = row.family == "movement"
+    plans = row.plans
 
-    def record_new(input: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    def record_new(input: Any, *args: Any, **kwargs: Any) -> Tensor:
+        if input.__class__ is Tensor and not modes.disabled:
+            try:
+                plan = known.get((input._layout, args, *kwargs.items()))
+            except TypeError:  # a list
+                plan = None
+            if plan is not None:
+                return record(plan, input, plan.forward(input._data))
         x = as_operand(input, row.name, "input", 1)
         if of_views or x._layout.weak:
             x._array()  # for a view to share its memory
@@ -151,17 +165,14 @@ def _recorder(row: Row, attributes: Attributes[P]) -> Function[P]:
             if len(known) >= _MAX_PLANS:
                 known.clear()
             known[plan.layouts[0], args, *kwargs.items()] = plan
+            if not kwargs:
+                plans.offer((x._layout if modes.is_grad_enabled() else x._layout.plain,), plan, args)
         return record(plan, x, out)
 
+    plans.connect(row.name, 1, record_new, MOST_ARGUMENTS)
+
     def call(input: Any, *args: P.args, **kwargs: P.kwargs) -> Tensor:
-        if input.__class__ is Tensor and not modes.disabled:
-            try:
-                plan = known.get((input._layout, args, *kwargs.items()))
-            except TypeError:  # a list
-                plan = None
-            if plan is not None:
-                return record(plan, input, plan.forward(input._data, **plan.attrs))
-        return record_new(input, args, kwargs)
+        return plans.call(input, *args, **kwargs)
 
     signature = inspect.signature(attributes)
     functools.update_wrapper(call, attributes)
@@ -182,7 +193,7 @@ def plan_for(row: Row, x: Tensor, attrs: dict[str, Any]) -> tuple[Plan, Any]:
     key = (layout, *attrs.values())
     plan: Plan | None = row.plans.get(key)
     if plan is not None:
-        return plan, plan.forward(x._data, **attrs)
+        return plan, plan.forward(x._data)
     plan, out = new_plan(row, (layout,), [x._data], attrs)
     row.plans.remember(key, plan)
     return plan, out
@@ -190,7 +201,7 @@ def plan_for(row: Row, x: Tensor, attrs: dict[str, Any]) -> tuple[Plan, Any]:
 
 def record(plan: Plan, x: Tensor, out: Any) -> Tensor:
     """Return the result of a row with one operand as a tensor, recorded where its plan says so."""
-    x._viewed = True  # of a reduction too: then there is none alive, and nobody looks for one
+    x._viewed = True  # see `note_view`
     return compiled.finish(plan, out, x)
 
 

@@ -1,0 +1,107 @@
+"""NumPy's loops without its ufuncs: the same bits, the same warnings, and no loop for what is none of theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.direct import direct
+from tapegrad.layout import FLOAT, INTEGER, layout_of
+from tapegrad.ops.row import rows
+
+UFUNCS = {
+    name: row.forward for name, row in rows.items() if isinstance(row.forward, np.ufunc) and not row.forward.signature
+}
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-310, 1e30, -1e30, 700.0]
+
+
+def made(ufunc: np.ufunc, *operands: Any) -> Any:
+    """Return what computes a ufunc on such operands, which must not be the ufunc."""
+    with np.errstate(all="ignore"):
+        result = layout_of(np.asarray(ufunc(*operands)))
+    found = direct(ufunc, [FLOAT if own.__class__ is float else layout_of(own) for own in operands], result)
+    assert found is not ufunc
+    return found
+
+
+def assert_same(result: Any, expected: Any) -> None:
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+    assert (np.signbit(result) == np.signbit(expected)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", UFUNCS)
+def test_the_same_bits(name: str, dtype: str) -> None:
+    ufunc = UFUNCS[name]
+    rng = np.random.default_rng(0)
+    for shape in ((1,), (7,), (3, 5), (1000,), (0, 3)):
+        operands = [rng.normal(size=shape).astype(dtype) for _ in range(ufunc.nin)]
+        for operand in operands:
+            operand.flat[: len(SPECIAL)] = rng.permutation(np.array(SPECIAL, dtype))[: operand.size]
+        choices = [operands]
+        if ufunc.nin == 2:
+            number = np.array(1.5, dtype)
+            choices += [[operands[0], number], [number, operands[1]], [operands[0], operands[0]]]
+            choices += [[operands[0], number[()]], [number[()], operands[1]]]
+            choices += [[operands[0], 1.5], [1.5, operands[1]]] if dtype == "float64" else []
+        for chosen in choices:
+            forward = made(ufunc, *chosen)
+            with np.errstate(all="ignore"):
+                for _ in range(2):
+                    assert_same(forward(*chosen), ufunc(*chosen))
+
+
+def test_the_same_warnings() -> None:
+    divide = made(np.true_divide, np.ones(3), np.ones(3))
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide"):
+        divide(np.ones(3), np.array([1.0, 0.0, 2.0]))
+    with pytest.warns(RuntimeWarning, match="invalid value encountered in divide"):
+        divide(np.zeros(3), np.zeros(3))
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="overflow"):
+        made(np.exp, np.ones(3))(np.full(3, 1e3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        divide(np.ones(3), np.array([1.0, np.nan, 2.0]))
+
+
+def test_others_are_left_to_numpy() -> None:
+    plain, result = layout_of(np.ones((2, 3))), layout_of(np.ones((2, 3)))
+    assert direct(np.add, (plain, layout_of(np.ones(3))), result) is np.add  # rows are broadcast
+    assert direct(np.add, (plain, layout_of(np.ones((3, 2)).T)), result) is np.add
+    assert direct(np.add, (plain, layout_of(np.ones((2, 3), np.float32))), result) is np.add
+    assert direct(np.add, (plain, INTEGER), result) is np.add
+    assert direct(np.add, (FLOAT, FLOAT), layout_of(np.float64(1))) is np.add
+    assert direct(np.matmul, (plain, plain), result) is np.matmul
+    assert direct(np.modf, (plain,), result) is np.modf
+    assert direct(sum, (plain,), result) is sum
+
+
+def test_nothing_is_held() -> None:
+    x, y = np.ones(5), np.zeros(5)
+    divide = made(np.true_divide, x, y)
+    before = [sys.getrefcount(thing) for thing in (x, y, x.dtype, np.empty, None)]
+    with np.errstate(all="ignore"):
+        for _ in range(1000):
+            divide(x, y)
+            divide(x, x)
+    with np.errstate(all="raise"):
+        for _ in range(1000):
+            with contextlib.suppress(FloatingPointError):
+                divide(x, y)
+    after = [sys.getrefcount(thing) for thing in (x, y, x.dtype, np.empty, None)]
+    assert all(abs(new - old) < 20 for new, old in zip(after, before, strict=True))
+
+
+def test_recorded() -> None:
+    x = tg.tensor(np.linspace(0.5, 2.0, 50), requires_grad=True)
+    for _ in range(2):
+        y = (2.0 * x - 1.0) / x + tg.exp(-x) * 3.0
+        np.testing.assert_array_equal(y.detach().numpy(), (2.0 * x._data - 1.0) / x._data + np.exp(-x._data) * 3.0)
+        y.sum().backward()

@@ -1,0 +1,255 @@
+"""Functions of words: compiled without numba, they are what Python computes; what is none of words is left to numba."""
+
+import ctypes
+import linecache
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tapegrad import cache, computed, jit, recording, runs, sweep_loop, targets, walk, words
+from tapegrad.intrinsics import as_pointer, call, call_void, clz, get, memcpy, memset, put, stack, store
+
+BIG, FLAG = 1 << 40, True
+NUMBERS = [0, 1, 2, 3, 7, 8, -1, -2, -7, -8, 1000, -1000, (1 << 62) + 5, -(1 << 63), (1 << 63) - 1]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "_addresses", {})
+
+
+@pytest.fixture(params=["words", "numba"])
+def compiler(request, monkeypatch):
+    """Run a test with each compiler: the intrinsics are the same."""
+    if request.param == "words":
+
+        def refuse(*args):
+            raise AssertionError("left to numba")
+
+        monkeypatch.setattr(jit, "_lower", refuse)
+    else:
+
+        def unsupported(*args):
+            raise words.NotOfWordsError
+
+        monkeypatch.setattr(words, "lower", unsupported)
+
+
+def compiled(function):
+    count = function.__code__.co_argcount
+    address = cache.address_of("test", function, ("int64",) * count)
+    return ctypes.CFUNCTYPE(*[ctypes.c_int64] * (count + 1))(address)
+
+
+def wrapped(value):
+    """Return what 64 bits hold of an integer."""
+    return (int(value) + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def arithmetic(a, b):
+    c = a + b * 3 - (a & b) + (a | ~b) + (a ^ -b)
+    c += a >> 3
+    c -= b << 2
+    return c
+
+
+def divisions(a, b):
+    if b == 0:
+        return a // 8 + a % 16 + -a % 4096
+    return a // b * 31 + a % b + a // 8 + b % 16 + a // -8 + a % 7 + b // 1 + b % 1 + (b - 1) // BIG
+
+
+def decisions(a, b):
+    if a > b and not (a == 3 and b):
+        result = 1
+    elif a < 0 or b < 0:
+        result = a if b > 0 else 10 * b
+    elif a == 2 and (b >= 7 or b <= 1) and a != b:
+        return 77
+    else:
+        result = FLAG + (a < 5) + (a == 7 and b)
+    return result + min(a, b, 5) - max(a, b) + (a or b) + ((b and 3) or a)
+
+
+def helper(x, limit):
+    if x > limit:
+        return limit
+    return x
+
+
+def loops(a, b):
+    n, total, first = helper(a & 15, 9), 0, -1
+    for i in range(n):
+        for k in range(i, 20, 3):
+            if k == 9:
+                continue
+            if k > 13:
+                break
+            total += k * i
+            k += 100  # does not change how often
+        if first < 0:
+            first = i
+    for i in range(10, b & 7, -2):
+        total = total * 3 + i
+    while True:
+        n += 1
+        if n > 20:
+            return total + n + first + i
+        while n & 1 == 0:
+            n += 3
+
+
+def exchange(a, b):
+    a, b = b, a + 1
+    a, c = c_of(a), b
+    return a * 7 + b + c
+
+
+def c_of(x):
+    """Return it: a docstring is no code."""
+    return x
+
+
+def nothing(a, b):
+    if a == b:
+        return
+
+
+def helper_of_nothing(a, b):
+    nothing(a, b)
+    return 5
+
+
+@pytest.mark.parametrize("function", [arithmetic, divisions, decisions, loops, exchange, helper_of_nothing])
+def test_is_what_python_computes(function, compiler):
+    """Both compilers, and plain Python, where numbers have no end: so what overflows is left out."""
+    native = compiled(function)
+    for a in NUMBERS:
+        for b in NUMBERS:
+            if function is divisions and max(abs(a), abs(b)) > 1 << 40 and (a, b) != (-(1 << 63), 1):
+                continue
+            assert native(a, b) == wrapped(function(a, b)), (a, b)
+
+
+def test_divisors_that_a_processor_traps_on(compiler):
+    whole, rest = compiled(quotient), compiled(remainder)
+    for a in (0, 5, -5):
+        assert (whole(a, 0), whole(a, -1), rest(a, -1)) == (0, -a, 0)
+    assert rest(0, 0) == 0
+    assert whole(-(1 << 63), -1) in (-(1 << 63), 0)  # what no 64 bits hold: words wrap around
+
+
+def quotient(a, b):
+    return a // b
+
+
+def remainder(a, b):
+    return a % b
+
+
+def memory(a, b, n):
+    scratch = stack(512)
+    for i in range(n):
+        put(scratch, i, get(a, i) * 2)
+    memcpy(b, scratch, 8 * n)
+    memset(a, 8 * n)
+    return scratch % 64 + clz(n)
+
+
+def test_memory(compiler):
+    a, b = np.arange(1, 13), np.zeros(12, dtype=np.int64)
+    assert compiled(memory)(a.ctypes.data, b.ctypes.data, 10) == 60
+    assert a.tolist() == [0] * 10 + [11, 12]
+    assert b.tolist() == [*range(2, 22, 2), 0, 0]
+
+
+def callee(a, b, c):
+    put(a, 0, get(a, 0) + b + 10 * c)
+    return b - c
+
+
+def caller(f, a, n):
+    call_void(f, a, n > 3, 2)
+    return call(f, a, 3, 4)
+
+
+def test_calls(compiler):
+    address = cache.address_of("callee", callee)
+    a = np.zeros(1, dtype=np.int64)
+    assert compiled(caller)(address, a.ctypes.data, 7) == -1
+    assert a.tolist() == [1 + 20 + 3 + 40]
+
+
+@pytest.mark.parametrize("function", [
+    walk.find, sweep_loop.sweep, recording.record, computed.compute, runs.run, targets.aim, targets.settle,
+])  # fmt: skip
+def test_the_walks_are_of_words(function):
+    signature = ("int64",) * function.__code__.co_argcount
+    assert f'@"{jit.SYMBOL}"' in words.lower(function, signature, {}, jit.SYMBOL, jit.target_machine())
+
+
+def floating(a, b):
+    return 1 if a * 0.5 > b else 0
+
+
+def dtypes(a, b):
+    store(as_pointer(a, "float64"), 0, b)
+    return 0
+
+
+def power(a, b):
+    return a**2 + b
+
+
+def raises(a, b):
+    if a > b:
+        raise ValueError
+    return 0
+
+
+def steps(a, b):
+    for i in range(0, a, b):
+        a += i
+    return a
+
+
+@pytest.mark.parametrize("function", [floating, dtypes, power, raises, steps, lambda a, b: a + b])
+def test_what_is_left_to_numba(function):
+    with pytest.raises(words.NotOfWordsError):
+        words.lower(function, ("int64",) * 2, {}, jit.SYMBOL, jit.target_machine())
+
+
+def test_other_types_are_left_to_numba():
+    with pytest.raises(words.NotOfWordsError):
+        words.lower(arithmetic, ("int64", "float64"), {}, jit.SYMBOL, jit.target_machine())
+
+
+def test_a_file_that_has_changed_is_not_believed(tmp_path):
+    """What a function is named by is what it does, so it must not become what its file says today."""
+    path = tmp_path / "changing.py"
+    path.write_text("def f(a):\n    return a + 1\n")
+    space = {}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    assert words.lower(space["f"], ("int64",), {}, "f", jit.target_machine())
+    path.write_text("def f(a):\n    return a + 2000\n")
+    linecache.checkcache(str(path))
+    with pytest.raises(words.NotOfWordsError):
+        words.lower(space["f"], ("int64",), {}, "f", jit.target_machine())
+    path.unlink()
+    linecache.checkcache(str(path))
+    assert compiled(space["f"])(5) == 6  # numba needs no file
+
+
+def test_a_result_is_recorded_and_found_without_numba():
+    program = (
+        "import sys, tapegrad as tg\n"
+        "x = tg.tensor([1.0, 2.0], requires_grad=True)\n"
+        "y = x * x + x\n"
+        "from tapegrad.sweep import _take_workspace\n"
+        "_take_workspace()\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
