@@ -14,7 +14,6 @@ import numpy as np
 
 from tapegrad import cache, vmath
 from tapegrad.intrinsics import (  # fmt: skip
-    Intrinsic,
     as_pointer,
     clear_float_errors,
     float_errors,
@@ -30,64 +29,81 @@ from tapegrad.intrinsics import (  # fmt: skip
 __all__ = ["Function"]
 
 _NUMBERS = {"float32": 11, "float64": 12}  # of dtypes in NumPy's C API
-#: The errors of <fenv.h> but FE_INEXACT, which no one looks at.
-FLOAT_ERRORS = 15 if platform.machine().lower() in ("aarch64", "arm64") else 29
-_BLOCK = 128
+#: The errors of <fenv.h> that NumPy tells of: FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW, FE_UNDERFLOW.
+_FLAGS = (1, 2, 4, 8) if platform.machine().lower() in ("aarch64", "arm64") else (1, 4, 8, 16)
+FLOAT_ERRORS = sum(_FLAGS)
+_BLOCK = 256
 _lock = threading.RLock()
 _alive: list[Any] = []  # NumPy keeps the addresses of what a ufunc is made from
 
 
 class Function:
-    """A function of one array: a ufunc of ours for some dtypes, and another function for the rest.
+    """A function of one array: a ufunc of ours where that is the faster one, and another function elsewhere.
+
+    NumPy has loops made by hand for AVX-512; all others are slower than ours.
 
     Parameters
     ----------
     name : str
         Of the function in `tapegrad.vmath`.
     other : callable
-        For other dtypes.
+        NumPy's ufunc of that name, or what computes it where there is none.
     dtypes : sequence of str
-        Where ours is the faster one.
-    invalid : bool
-        Whether the function is nan for numbers that are not, of which NumPy is to be told.
+        Where ours is faster than NumPy's loop for AVX-512, too.
+    errors : str
+        Of which errors NumPy is to be told: ``invalid`` (nan of a number), ``divide`` or ``over`` (an infinity of a
+        finite number), ``under`` (of a finite number less than the least normal one).
     """
 
     def __init__(
-        self,
-        name: str,
-        other: Callable[..., Any],
-        dtypes: Sequence[str] = ("float64", "float32"),
-        invalid: bool = False,
+        self, name: str, other: Callable[..., Any], dtypes: Sequence[str] = tuple(_NUMBERS), errors: str = ""
     ) -> None:
         self.name = self.__name__ = name
         self.other = other
         self.dtypes = dtypes
-        self.invalid = invalid
+        self.errors = errors
         self._made: dict[str, Callable[..., Any]] = {}
+        self._chosen: dict[np.dtype, Callable[..., Any]] = {}
 
     def of(self, dtype: np.dtype) -> Callable[..., Any]:
         """Return what computes the function for a dtype."""
-        name = dtype.name
-        if name not in self.dtypes:
-            return self.other
-        if name not in self._made:
-            with _lock:
-                if name not in self._made:
-                    self._made[name] = _make(self.name, name, self.invalid)
-        return self._made[name]
+        chosen = self._chosen.get(dtype)
+        if chosen is None:
+            name = dtype.name
+            ours = name in self.dtypes or (name in _NUMBERS and not has_wide_loop(self.other, dtype))
+            chosen = self._chosen[dtype] = self.ufunc(name) if ours else self.other
+        return chosen
+
+    def ufunc(self, dtype: str) -> Callable[..., Any]:
+        """Return our ufunc for float32 or float64."""
+        with _lock:
+            if dtype not in self._made:
+                self._made[dtype] = _make(self.name, dtype, self.errors)
+            return self._made[dtype]
 
     def __call__(self, x: Any) -> Any:
         """Compute the function."""
         return self.of(np.result_type(x))(x)
 
 
-def _make(name: str, dtype: str, invalid: bool) -> Callable[..., Any]:
+def has_wide_loop(function: Callable[..., Any], dtype: np.dtype) -> bool:
+    """Return whether NumPy computes a ufunc of one dtype by a loop for AVX-512 on this CPU."""
+    from numpy.lib.introspect import opt_func_info
+
+    if not isinstance(function, np.ufunc):
+        return False
+    loops = opt_func_info(func_name=f"^{function.__name__}$").get(function.__name__, {})
+    target = loops.get(dtype.char * (function.nin + function.nout), {}).get("current", "")
+    return "AVX512" in target or "X86_V4" in target
+
+
+def _make(name: str, dtype: str, errors: str) -> Callable[..., Any]:
     """Return the ufunc of a function of one number, for one dtype."""
     import ctypes
 
     from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
-    loop = cache.address_of(f"ufunc-{name}-{dtype}", inner_loop(getattr(vmath, name), dtype, invalid), ("int64",) * 4)
+    loop = cache.address_of(f"ufunc-{name}-{dtype}", inner_loop(getattr(vmath, name), dtype, errors), ("int64",) * 4)
     word, text = ctypes.c_void_p, ctypes.c_char_p
     functions, data = (word * 1)(loop), (word * 1)()
     types = bytes([_NUMBERS[dtype]] * 2)
@@ -103,7 +119,7 @@ def _make(name: str, dtype: str, invalid: bool) -> Callable[..., Any]:
     return made
 
 
-def inner_loop(function: Intrinsic, dtype: str, invalid: bool) -> Callable[..., int]:
+def inner_loop(function: Callable[..., Any], dtype: str, errors: str) -> Callable[..., int]:
     """Return NumPy's inner loop ``(args**, dims*, steps*, data)`` of a function of one number.
 
     Vectors need neighbours, and a target that is not the source: all else goes through a block on the stack.
@@ -111,40 +127,71 @@ def inner_loop(function: Intrinsic, dtype: str, invalid: bool) -> Callable[..., 
     size = np.dtype(dtype).itemsize
     block = _BLOCK
     room = block * size
-    error = 1 if invalid else 0  # FE_INVALID of <fenv.h> on x86 and ARM
-    errors = FLOAT_ERRORS
+    every = FLOAT_ERRORS
+    # Those that are not wanted become 0.
+    invalid, divide, over, under = (
+        flag * (kind in errors) for flag, kind in zip(_FLAGS, ("invalid", "divide", "over", "under"), strict=True)
+    )
+    infinite, by_flag, by_result = divide | over, over | under, invalid | divide
+    tiny = float(np.finfo(dtype).tiny)
+
+    def errors_of(source: int, step: int, results: int, n: int) -> int:
+        """Return the flags for what became of finite numbers."""
+        out = as_pointer(results, dtype)
+        if by_flag:
+            # The CPU notices more than the user's errors, but none of these less.
+            if not float_errors(by_flag):
+                return 0
+        else:
+            wrong = 0
+            for i in range(n):
+                difference = load(out, i) - load(out, i)  # nan of nan and of infinities
+                wrong |= difference != difference
+            if not wrong:
+                return 0
+        found = 0
+        for i in range(n):
+            value, result = load_at(source, i * step, dtype), load(out, i)
+            finite = value - value == value - value
+            if result != result:
+                found |= invalid * (value == value)
+            elif result - result != result - result:
+                found |= infinite * finite
+            elif abs(result) < tiny:
+                found |= under * finite
+        return found
 
     def kernel(args: int, dims: int, steps: int, data: int) -> int:
         source, target, n = get(args, 0), get(args, 1), get(dims, 0)
         step, skip = get(steps, 0), get(steps, 1)
+        apart = step == size and skip == size and (source >= target + n * size or target >= source + n * size)
+        memory = stack(room)
         wrong = 0
-        if step == size and skip == size and (source >= target + n * size or target >= source + n * size):
-            x, out = as_pointer(source, dtype), as_pointer(target, dtype)
-            for i in range(n):
-                value = load(x, i)
-                result = function(value)
-                if error:
-                    wrong |= (result != result) & (value == value)
-                store(out, i, result)
-        else:
-            part = as_pointer(stack(room), dtype)
-            for first in range(0, n, block):
-                count = min(block, n - first)
+        # Errors are looked for in what was just written: a note of them would be kept on the stack around each call.
+        for first in range(0, n, block):
+            count = min(block, n - first)
+            begin, results = source + first * step, target + first * skip
+            if apart:
+                x, out = as_pointer(begin, dtype), as_pointer(results, dtype)
                 for i in range(count):
-                    store(part, i, load_at(source, (first + i) * step, dtype))
+                    store(out, i, function(load(x, i)))
+                if by_flag | by_result:
+                    wrong |= errors_of(begin, step, results, count)
+            else:
+                part = as_pointer(memory, dtype)
                 for i in range(count):
-                    value = load(part, i)
-                    result = function(value)
-                    if error:
-                        wrong |= (result != result) & (value == value)
-                    store(part, i, result)
+                    store(part, i, load_at(begin, i * step, dtype))
                 for i in range(count):
-                    store_at(target, (first + i) * skip, load(part, i), dtype)
+                    store(part, i, function(load(part, i)))
+                if by_flag | by_result:
+                    wrong |= errors_of(begin, step, memory, count)
+                for i in range(count):
+                    store_at(results, i * skip, load(part, i), dtype)
         # Formulas compute both sides of every choice; what that raised is not the user's.
-        if float_errors(errors):
-            clear_float_errors(errors)
+        if float_errors(every):
+            clear_float_errors(every)
         if wrong:
-            raise_float_errors(error)
+            raise_float_errors(wrong)
         return 0
 
     return kernel

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bench.detail import memory, recording, startup, sweep
+from bench.detail import functions, memory, recording, startup, sweep
 
 SECTIONS = {
     "recording": recording.tables,
     "sweep": sweep.tables,
+    "functions": functions.tables,
     "startup": startup.tables,
     "memory": memory.tables,
 }

@@ -23,6 +23,12 @@ EXPM1 = (
     2.5114122673803167e-08,
 )  # fmt: skip
 EXPM1_SINGLE = (0.5, 0.1666654497385025, 0.041666291654109955, 0.008366459980607033, 0.001394602470099926)
+# (tanh r - r) / r**3 in r**2, r <= log(2) / 2. Error relative to r: 2**-56.8, 2**-31.1.
+TANH = (
+    -0.33333333333332643, 0.1333333333314576, -0.0539682537942019, 0.021869480716239176, -0.0088630407354546,
+    0.0035892888787286584, -0.0014316281478651545, 0.00047670567838800995,
+)  # fmt: skip
+TANH_SINGLE = (-0.33333322405815125, 0.13332410156726837, -0.05373255908489227, 0.019469022750854492)
 
 
 def reduced(x: Lanes, form: Format) -> tuple[Lanes, Lanes, Lanes]:
@@ -38,7 +44,8 @@ def exp_parts(
     x: Lanes, form: Format, coefficients: tuple[float, ...], low: Lanes | float = 0.0
 ) -> tuple[Lanes, Lanes, Lanes]:
     """Return n as `times_power_of_two` takes it, and the high and low part of exp(x + low) / 2**n, for a small low."""
-    x = where(x > form.highest, form.highest, where(x < form.lowest, form.lowest, x))
+    x = where(x < form.lowest, form.lowest, x)
+    x = where(x > form.highest, form.highest, x)
     shifted = fma(x, LOG2_E, form.magic)
     n = shifted - form.magic
     r = fma(-n, form.ln2[1], fma(-n, form.ln2[0], x))
@@ -69,19 +76,30 @@ def expm1_parts(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> tupl
 
 def _expm1(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
     lowest = -0.75 * (form.shift + 4)  # e**lowest is nothing beside 1
-    inside = where(x > form.highest, form.highest, where(x < lowest, lowest, x))
+    inside = where(x < lowest, lowest, x)
+    inside = where(inside > form.highest, form.highest, inside)
     high, _ = expm1_parts(inside, form, coefficients)
     return keep_tiny(x, 4.0 * high, form)
 
 
-def _tanh(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
-    """Return -m / (2 + m), where m = exp(-2 |x|) - 1."""
-    twice = -2.0 * absolute(x)
-    lowest = -0.75 * (form.shift + 4)
-    high, low = expm1_parts(where(twice < lowest, lowest, twice), form, coefficients)
-    under = 0.5 + high
-    result = quotient(-high, -low, under, (high - (under - 0.5)) + low)
-    return keep_tiny(x, copysign(result, x), form)
+def _tanh(x: Lanes, form: Format) -> Lanes:
+    """Return (s - 1 + (s + 1) h) / (s + 1 + (s - 1) h), where |x| = n log(2) / 2 + r, s = 2**n and h = tanh r.
+
+    As r is not negative, nothing cancels. From s = 4 on it is 1 - 2 (1 - h) / (s + 1 + (s - 1) h):
+    the quotient is small then.
+    """
+    size = absolute(x)
+    size = where(size > form.one, form.one, size)
+    shifted = fma(size, 2.0 * LOG2_E, -0.5) + form.magic
+    n = shifted - form.magic
+    r = fma(-n, 0.5 * form.ln2[1], fma(-n, 0.5 * form.ln2[0], size))
+    square = r * r
+    h = fma(r * square, polynomial(square, TANH if form == DOUBLE else TANH_SINGLE), r)
+    s = power_of_two(bits(shifted), form)
+    less, more = s - 1.0, s + 1.0
+    few = n < 2.0
+    result = where(few, fma(more, h, less), fma(h, 2.0, -2.0)) / fma(less, h, more)
+    return copysign(where(few, result, 1.0 + result), x)
 
 
 def _sigmoid(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
@@ -107,7 +125,7 @@ def _sinh(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
 
 exp = function("exp", lambda x: exp_of(x, DOUBLE, EXP), lambda x: exp_of(x, SINGLE, EXP_SINGLE), otherwise="exp")
 expm1 = function("expm1", lambda x: _expm1(x, DOUBLE, EXPM1), lambda x: _expm1(x, SINGLE, EXPM1_SINGLE))
-tanh = function("tanh", lambda x: _tanh(x, DOUBLE, EXPM1), lambda x: _tanh(x, SINGLE, EXPM1_SINGLE), otherwise="tanh")
+tanh = function("tanh", lambda x: _tanh(x, DOUBLE), lambda x: _tanh(x, SINGLE), otherwise="tanh")
 sigmoid = function("sigmoid", lambda x: _sigmoid(x, DOUBLE, EXP), lambda x: _sigmoid(x, SINGLE, EXP_SINGLE))
 cosh = function("cosh", lambda x: _cosh(x, DOUBLE, EXP), lambda x: _cosh(x, SINGLE, EXP_SINGLE), otherwise="cosh")
 sinh = function("sinh", lambda x: _sinh(x, DOUBLE, EXPM1), lambda x: _sinh(x, SINGLE, EXPM1_SINGLE), otherwise="sinh")

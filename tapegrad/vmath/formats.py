@@ -16,6 +16,7 @@ class Format(NamedTuple):
     magic: float  # 1.5 * 2**shift: added to a number it leaves the nearest integer in the lowest bits
     lowest: float  # exp of less is 0
     highest: float  # half of exp of more is inf, and 2**1025 or 2**129 is more
+    one: float  # tanh of more is 1
     ln2: tuple[float, float]  # high and low part
     pi: tuple[float, float, float]
     half_pi: tuple[float, float, float]
@@ -25,21 +26,19 @@ class Format(NamedTuple):
 
 
 DOUBLE = Format(
-    52, 1023, 1.5 * 2.0**52, -746.0, 710.6,
+    52, 1023, 1.5 * 2.0**52, -746.0, 710.6, 20.0,
     (0.6931471805599453, 2.3190468138462996e-17),
     (3.141592653589793, 1.2246467991473532e-16, -2.9947698097183397e-33),
     (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
     0x3FE6A09E667F3BCD, 2.0**-1022, 2.0**27,
 )  # fmt: skip
 SINGLE = Format(
-    23, 127, 1.5 * 2.0**23, -104.0, 89.6,
+    23, 127, 1.5 * 2.0**23, -104.0, 89.6, 10.0,
     (0.6931471824645996, -1.904654323148236e-09),
     (3.1415927410125732, -8.742277657347586e-08, -3.4302490200117637e-15),
     (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
     0x3F3504F3, 2.0**-126, 2.0**14,
 )  # fmt: skip
-
-SINGLE_MAGIC_BITS = 0x4B400000
 
 
 def power_of_two(n: Lanes, form: Format) -> Lanes:
@@ -52,8 +51,8 @@ def times_power_of_two(x: Lanes, n: Lanes, form: Format) -> Lanes:
 
     n is the bits of a number that `Format.magic` was added to.
     """
-    if lanes.can_scale():
-        return lanes.scaled(x, n - SINGLE_MAGIC_BITS if form == SINGLE else n)
+    if lanes.can_scale(x):
+        return lanes.scaled(x, number(n) - form.magic)
     half = n >> 1
     return x * power_of_two(half, form) * power_of_two(n - half, form)
 

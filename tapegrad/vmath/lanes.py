@@ -151,26 +151,41 @@ def fma(x: Lanes, y: Any, z: Any) -> Lanes:
 
 
 def scaled(x: Lanes, n: Lanes) -> Lanes:
-    """Return ``x * 2**n`` for integers n, rounded once, by an instruction that only AVX-512 has."""
+    """Return ``x * 2**n`` for numbers n without a fraction, rounded once, by one instruction: see `can_scale`."""
     from llvmlite import ir
 
-    if not x.single:
-        n = _retyped(n, ir.IntType(32), "trunc")
-    of, to = ("f32" if x.single else "f64"), "i32"
-    if x.width:
-        of, to = f"v{x.width}{of}", f"v{x.width}{to}"
-    name, module = f"llvm.ldexp.{of}.{to}", x.builder.module
-    known = module.globals.get(name)
+    # LLVM's own ldexp takes integers, which the instruction does not.
+    builder, (size, kind) = x.builder, (32, "s") if x.single else (64, "d")
+    count, lane = x.width or 128 // size, ir.IntType(32)
+    if count * size > 512:  # float64 numbers made of a register of float32
+        halves = [ir.Constant(ir.VectorType(lane, count // 2), [*range(first, first + count // 2)])
+                  for first in (0, count // 2)]  # fmt: skip
+        one, two = (
+            scaled(*(Lanes(builder, builder.shuffle_vector(own.value, own.value, half)) for own in (x, n))).value
+            for half in halves
+        )
+        whole = ir.Constant(ir.VectorType(lane, count), [*range(count)])
+        return Lanes(builder, builder.shuffle_vector(one, two, whole))
+    vector, mask = ir.VectorType(x.element, count), ir.IntType(max(count, 8))
+    values = [x.value, n.value]
+    if not x.width:
+        values = [builder.insert_element(ir.Constant(vector, ir.Undefined), value, lane(0)) for value in values]
+    values += [ir.Constant(vector, None), ir.Constant(mask, -1)]
+    if count * size == 512 or not x.width:
+        values.append(lane(4))  # rounding as it is set
+    name = f"llvm.x86.avx512.mask.scalef.{f'p{kind}.{count * size}' if x.width else f's{kind}'}"
+    known = builder.module.globals.get(name)
     if known is None:
-        known = ir.Function(module, ir.FunctionType(x.type, [x.type, n.type]), name)
-    return Lanes(x.builder, x.builder.call(known, [x.value, n.value]))
+        known = ir.Function(builder.module, ir.FunctionType(vector, [value.type for value in values]), name)
+    result = builder.call(known, values)
+    return Lanes(builder, result if x.width else builder.extract_element(result, lane(0)))
 
 
-def can_scale() -> bool:
-    """Return whether `scaled` is one instruction."""
+def can_scale(x: Lanes) -> bool:
+    """Return whether this CPU has AVX-512, and a number or vector is of a size that `scaled` takes."""
     import llvmlite.binding as llvm
 
-    return bool(llvm.get_host_cpu_features().get("avx512f"))
+    return x.width * (32 if x.single else 64) != 64 and bool(llvm.get_host_cpu_features().get("avx512f"))
 
 
 def absolute(x: Lanes) -> Lanes:

@@ -6,25 +6,22 @@ a fused multiply-add", IEEE Trans. Comp. 58, 2009): the first step is exact. Bey
 
 from __future__ import annotations
 
+import math
+
 from tapegrad.vmath.far import far
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, quotient
 from tapegrad.vmath.functions import function
-from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, number, polynomial, where
+from tapegrad.vmath.lanes import Lanes, absolute, bits, copysign, fma, number, polynomial, where
 
 __all__ = ["cos", "sin", "tan"]
 
-# (sin r - r) / r**3 and (cos r - 1 + r**2 / 2) / r**4 in r**2, |r| <= pi/4: 2**-58.0, 2**-64.2 (tools/minimax.py).
+# (sin r - r) / r**3 in r**2 for |r| <= pi/2; error of sin r relative to it: 2**-61.6, 2**-26.7 (tools/minimax.py).
+# Its first coefficients are given, and the others make up for what is rounded off them.
 SIN = (
-    -0.16666666666666632, 0.008333333333322415, -0.00019841269829808615, 2.7557313692224642e-06,
-    -2.505075816701555e-08, 1.5896798855349555e-10,
+    -0.16666666666666666, 0.008333333333333207, -0.00019841269841212872, 2.755731921165301e-06,
+    -2.5052106913155673e-08, 1.6058941483488019e-10, -7.643032778288479e-13, 2.7215684254774147e-15,
 )  # fmt: skip
-COS = (
-    0.0416666666666666, -0.0013888888888874127, 2.4801587289483807e-05, -2.755731435272299e-07,
-    2.0875723317096945e-09, -1.1359649685756123e-11,
-)  # fmt: skip
-# For float32: 2**-27.8, 2**-33.0.
-SIN_SINGLE = (-0.16666653752326965, 0.008332083001732826, -0.00019504313240759075)
-COS_SINGLE = (0.04166664555668831, -0.0013887243112549186, 2.442391632939689e-05)
+SIN_SINGLE = (-0.16666656732559204, 0.008332990109920502, -0.00019803858594968915, 2.5928668492269935e-06)
 # (tan r - r) / r**3 in r**2; for float64 |r| <= pi/8, 2**-58.7; for float32 |r| <= pi/4, 2**-28.9.
 TAN = (
     0.3333333333333351, 0.13333333333288339, 0.053968254008264244, 0.02186948679391193, 0.008863278362699355,
@@ -51,17 +48,20 @@ def _near(x: Lanes, form: Format) -> tuple[Lanes, Lanes, Lanes]:
     return (*_minus(x, shifted - form.magic, form.half_pi), bits(shifted))
 
 
-def _sine(r: Lanes, low: Lanes, n: Lanes, form: Format) -> Lanes:
-    """Return the sine of n pi/2 + r + low."""
-    top = form.shift + (11 if form == DOUBLE else 8)  # the bit of the sign
+def _off(x: Lanes, n: Lanes, parts: tuple[float, float, float]) -> Lanes:
+    """Return x - n times a number given in three parts.
+
+    The first step is exact (but for cosines of less than 1, which hardly feel it), and the last one rounds only where
+    the second one cancelled.
+    """
+    return fma(-n, parts[2], fma(-n, parts[1], fma(-n, parts[0], x)))
+
+
+def _sine(r: Lanes, n: Lanes, form: Format) -> Lanes:
+    """Return the sine of n pi + r, |r| <= pi/2, by one polynomial; from quarters of a turn it would take two."""
     square = r * r
-    sine = r + fma(r * square, polynomial(square, SIN if form == DOUBLE else SIN_SINGLE), low)
-    half = 0.5 * square
-    near = 1.0 - half
-    part = fma(square * square, polynomial(square, COS if form == DOUBLE else COS_SINGLE), (1.0 - near) - half)
-    cosine = near + fma(-r, low, part)
-    result = where(n << top < 0, cosine, sine)
-    return number(bits(result) ^ ((n >> 1) << top))
+    result = fma(r * square, polynomial(square, SIN if form == DOUBLE else SIN_SINGLE), r)
+    return number(bits(result) ^ (n << (form.shift + (11 if form == DOUBLE else 8))))
 
 
 def _tangent(r: Lanes, low: Lanes, n: Lanes, form: Format) -> Lanes:
@@ -90,27 +90,42 @@ def _tangent(r: Lanes, low: Lanes, n: Lanes, form: Format) -> Lanes:
 
 
 def _sin(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    return keep_tiny(x, _sine(*_near(x, form), form), form), absolute(x) > form.far
+    shifted = fma(x, 1 / math.pi, form.magic)
+    result = _sine(_off(x, shifted - form.magic, form.pi), bits(shifted), form)
+    return where(x == 0.0, x, result), absolute(x) > form.far
 
 
 def _cos(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
-    r, low, n = _near(x, form)
-    return _sine(r, low, n + 1, form), absolute(x) > form.far
+    """Return the sine of n pi + r, where x = (n - 1/2) pi + r."""
+    shifted = fma(x, 1 / math.pi, 0.5) + form.magic
+    return _sine(_off(x, shifted - form.magic - 0.5, form.pi), bits(shifted), form), absolute(x) > form.far
 
 
 def _tan(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
     return keep_tiny(x, _tangent(*_near(x, form), form), form), absolute(x) > form.far
 
 
+def _far_sine(x: Lanes, quarters: int) -> Lanes:
+    """Return the sine of one float64 of any size and some quarters of a turn."""
+    r, low, n = far(x)
+    n = n + quarters
+    odd = (n << 63) < 0
+    # From there to the nearest multiple of pi.
+    quarter = where(odd, copysign(x * 0.0 + DOUBLE.half_pi[0], r), 0.0)
+    quarter_low = where(odd, copysign(x * 0.0 + DOUBLE.half_pi[1], r), 0.0)
+    near = r - quarter
+    near = near + (((r - near) - quarter) + (low - quarter_low))
+    return _sine(near, where(odd & (r >= 0.0), n + 1, n) >> 1, DOUBLE)
+
+
 def far_sin(x: Lanes) -> Lanes:
     """Return the sine of one float64 of any size."""
-    return _sine(*far(x), DOUBLE)
+    return _far_sine(x, 0)
 
 
 def far_cos(x: Lanes) -> Lanes:
     """Return the cosine of one float64 of any size."""
-    r, low, n = far(x)
-    return _sine(r, low, n + 1, DOUBLE)
+    return _far_sine(x, 1)
 
 
 def far_tan(x: Lanes) -> Lanes:

@@ -1,0 +1,65 @@
+"""Elementary functions: our ufuncs beside NumPy's, SciPy's and PyTorch's, and which of them computes forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bench.table import Table, ratio
+from bench.timing import Run, interleaved
+from bench.tools import installed
+
+SIZES, QUICK_SIZES = (100, 10_000), (10,)
+DTYPES = ("float64", "float32")
+POSITIVE = ("log", "log1p", "sqrt")
+
+
+def functions() -> dict[str, Any]:
+    """Return the forwards that are ours or another's, by name."""
+    import tapegrad  # noqa: F401  # makes the rows
+    from tapegrad.ops.row import rows
+    from tapegrad.ufuncs import Function
+
+    return {name: row.forward for name, row in rows.items() if isinstance(row.forward, Function)}
+
+
+def _of_torch(name: str, x: np.ndarray, out: np.ndarray) -> Run:
+    import torch
+
+    operand, result = torch.from_numpy(x), torch.from_numpy(out)
+    if name == "softplus":
+        return partial(torch.nn.functional.softplus, operand)
+    return partial(getattr(torch, name), operand, out=result)
+
+
+def _of_other(function: Callable[..., Any], x: np.ndarray, out: np.ndarray) -> Run:
+    return partial(function, x, out=out) if isinstance(function, np.ufunc) else partial(function, x)
+
+
+def tables(rounds: int, quick: bool) -> list[Table]:
+    """Elementary functions of vectors: our own, NumPy's or SciPy's, and torch's."""
+    sizes = QUICK_SIZES if quick else SIZES
+    columns = [f"{tool}, {size}" for size in sizes for tool in ("other", "ours", "torch", "other / ours")]
+    table = Table(
+        "functions: ns an element, medians; by number of elements", ("function", "dtype", *columns, "forward")
+    )
+    rng = np.random.default_rng(1)
+    for name, function in functions().items():
+        for dtype in DTYPES:
+            ours, cells = function.ufunc(dtype), []
+            for size in sizes:
+                x = rng.uniform(0.1 if name in POSITIVE else -3, 3, size).astype(dtype)
+                out = np.empty_like(x)
+                runs: dict[str, Run] = {"other": _of_other(function.other, x, out), "ours": partial(ours, x, out=out)}
+                if installed("torch"):
+                    runs["torch"] = _of_torch(name, x, out)
+                times = interleaved(runs, rounds, at_least=0.001)
+                medians = {tool: float(np.median(own)) / size * 1e9 for tool, own in times.items()}
+                cells += [f"{medians[tool]:.2f}" if tool in medians else "-" for tool in ("other", "ours", "torch")]
+                cells.append(ratio(float(np.median(times["other"] / times["ours"]))))
+            table.rows.append((name, dtype, *cells, "ours" if function.of(np.dtype(dtype)) is ours else "other"))
+    table.notes.append("other: NumPy's ufunc of that name, SciPy's, or an expression where there is none.")
+    return [table]
