@@ -158,7 +158,7 @@ def inner_loop(function: Callable[..., Any], dtype: str, errors: str) -> Callabl
         apart = step == size and skip == size and (source >= target + n * size or target >= source + n * size)
         memory = stack(room)
         wrong = 0
-        # To note errors element by element would take half as long as a sine: it would be on the stack around each call.
+        # To note errors element by element would take half as long as a sine: the note would be spilled at each call.
         for first in range(0, n, block):
             count = min(block, n - first)
             begin, results = source + first * step, target + first * skip
