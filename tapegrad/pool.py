@@ -27,18 +27,30 @@ _PAGE: Final = 4096
 _DEFAULT_LIMIT: Final = 1 << 29
 
 
+class _Buffer:
+    """Memory, and what making arrays over it takes: to ask NumPy for an address costs 1 µs."""
+
+    __slots__ = ("first", "kind", "memory", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.memory = np.empty(size + _ALIGNMENT, np.uint8)
+        self.first = -(-self.memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+        self.kind = ctypes.c_char * size
+
+
 class _Return(weakref.ref[Any]):
     """Notes the death of what holds a buffer in C. In a ``__del__`` Python handles signals, and a Ctrl-C is lost."""
 
-    __slots__ = ("memory",)
-    memory: np.ndarray
+    __slots__ = ("buffer",)
+    buffer: _Buffer
 
 
 # Of arrays over a buffer, NumPy keeps the base alive: an object of ctypes, which is no array, so that the base of a
 # view of a view is followed up to it and no further. Callbacks append to `_dead`; nothing else happens in them.
 _lent: dict[int, _Return] = {}
 _dead: list[_Return] = []
-_idle: OrderedDict[int, list[np.ndarray]] = OrderedDict()  # by size; the size that was used last stands last
+_idle: OrderedDict[int, list[_Buffer]] = OrderedDict()  # by size; the size that was used last stands last
 _sizes = {"lent": 0, "idle": 0, "peak": 0, "limit": _DEFAULT_LIMIT}
 _lock = threading.RLock()  # a collection in the middle may run a finalizer that computes
 
@@ -62,10 +74,11 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.empty(shape, dtype)
     size = -(-nbytes // _PAGE) * _PAGE
     with _lock:
-        _collect()
+        if _dead:
+            _collect()
         known = _idle.get(size)
         if known:
-            memory = known.pop()
+            buffer = known.pop()
             _sizes["idle"] -= size
             _idle.move_to_end(size)
         else:
@@ -74,12 +87,11 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
                 return np.empty(shape, dtype)
             _sizes["peak"] = max(_sizes["peak"], wanted)
             _shrink(min(_sizes["limit"], _sizes["peak"]) - wanted)
-            memory = np.empty(size + _ALIGNMENT, np.uint8)
+            buffer = _Buffer(size)
         _sizes["lent"] += size
-        first = memory.ctypes.data
-        holder: Any = (ctypes.c_char * size).from_address(-(-first // _ALIGNMENT) * _ALIGNMENT)
+        holder: Any = buffer.kind.from_address(buffer.first)
         note = _Return(holder, _dead.append)
-        note.memory = memory
+        note.buffer = buffer
         _lent[id(note)] = note
     return np.ndarray(shape, dtype, holder)
 
@@ -89,11 +101,15 @@ def _collect() -> None:
     while _dead:
         note = _dead.pop()
         del _lent[id(note)]
-        size = note.memory.nbytes - _ALIGNMENT
+        buffer, size = note.buffer, note.buffer.size
         _sizes["lent"] -= size
         _sizes["idle"] += size
-        _idle.setdefault(size, []).append(note.memory)
-        _idle.move_to_end(size)
+        known = _idle.get(size)
+        if known is None:
+            _idle[size] = [buffer]
+        else:
+            known.append(buffer)
+            _idle.move_to_end(size)
 
 
 def _shrink(room: int) -> None:
@@ -120,7 +136,7 @@ def empty_cache() -> None:
     with _lock:
         _collect()
         _idle.clear()
-        _sizes["lent"] = _sizes["peak"] = sum(note.memory.nbytes - _ALIGNMENT for note in _lent.values())
+        _sizes["lent"] = _sizes["peak"] = sum(note.buffer.size for note in _lent.values())
         _sizes["idle"] = 0
 
 

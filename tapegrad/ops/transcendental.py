@@ -36,7 +36,7 @@ expm1 = unary(
 )  # fmt: skip
 
 log = unary(
-    "log", Function("log", np.log, (), "divide invalid"), lambda ct, x: ct / xp.conj(x),
+    "log", Function("log", np.log, errors="divide invalid"), lambda ct, x: ct / xp.conj(x),
     doc="Natural logarithm.", derivative=":math:`1/x`.", domain=(0.1, 3.0), special={0.0: np.inf},
 )  # fmt: skip
 

@@ -106,7 +106,7 @@ def _sigmoid(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
     """Return 1 / (1 + e) or e / (1 + e), where e = exp(-|x|)."""
     e = exp_of(-absolute(x), form, coefficients)
     under = 1.0 + e
-    return quotient(where(x >= 0.0, 1.0, e), 0.0, under, e - (under - 1.0))
+    return quotient(where(x >= 0.0, 1.0, e), None, under, e - (under - 1.0))
 
 
 def _cosh(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:

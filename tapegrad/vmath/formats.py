@@ -66,12 +66,14 @@ def split(x: Lanes, form: Format) -> tuple[Lanes, Lanes, Lanes]:
     return k, number((shifted & ((1 << form.shift) - 1)) + form.half_root), exponent
 
 
-def quotient(high: Lanes, low: Lanes | float, under: Lanes, under_low: Lanes) -> Lanes:
+def quotient(high: Lanes, low: Lanes | None, under: Lanes, under_low: Lanes) -> Lanes:
     """Return (high + low) / (under + under_low) to little more than half an ulp."""
     inverse = 1.0 / under
     q = high * inverse
-    rest = fma(-q, under_low, fma(-q, under, high) + low)
-    return fma(rest, inverse, q)
+    rest = fma(-q, under, high)
+    if low is not None:
+        rest = rest + low
+    return fma(fma(-q, under_low, rest), inverse, q)
 
 
 def keep_tiny(x: Lanes, result: Lanes, form: Format) -> Lanes:

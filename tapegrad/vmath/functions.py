@@ -26,6 +26,7 @@ def function(
     *,
     otherwise: str = "",
     rare: str | Formula = "",
+    whole: bool = False,
 ) -> Intrinsic:
     """Return the function of kernels that computes a formula.
 
@@ -40,6 +41,8 @@ def function(
     rare : str
         A function of libm, or a formula on one float64, for lanes where the mask is true. While there are none, it
         costs one branch.
+    whole : bool
+        `rare` is a formula for all lanes of a vector, float64 or float32, of which one has a true mask.
     """
 
     def elsewhere(typingctx: Any, kinds: Any) -> Any:
@@ -66,7 +69,7 @@ def function(
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             values = [context.cast(builder, value, own, kind) for value, own in zip(values, kinds, strict=True)]
             formula = single if kind == nb.float32 else double
-            return _call_formula(builder, name, formula, rare, values)
+            return _call_formula(builder, name, formula, rare, whole, values)
 
         return kind(*kinds), codegen
 
@@ -96,23 +99,28 @@ def register_bits() -> int:
     return 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
 
 
-def _call_formula(builder: Any, name: str, formula: Formula, rare: str | Formula, values: list[Any]) -> Any:
+def _call_formula(
+    builder: Any, name: str, formula: Formula, rare: str | Formula, whole: bool, values: list[Any]
+) -> Any:
     """Call the function of one number, and tell LLVM which functions of vectors stand for it."""
     (kind,) = {str(value.type) for value in values}
     widths = [register_bits() // 64] + ([register_bits() // 32] if kind == "float" else [])
-    scalar = _define(builder.module, f"{VECTORISABLE}{name}_{kind}", formula, rare, values[0].type, len(values), 0)
+    about = formula, rare, whole, values[0].type, len(values)
+    scalar = _define(builder.module, f"{VECTORISABLE}{name}_{kind}", *about, 0)
     result = builder.call(scalar, values)
     mappings = []
     for width in widths:
         vector = f"{scalar.name}{width}"
-        _define(builder.module, vector, formula, rare, values[0].type, len(values), width)
+        _define(builder.module, vector, *about, width)
         mappings.append(f"_ZGV_LLVM_N{width}{'v' * len(values)}_{scalar.name}({vector})")
     # llvmlite knows this attribute not, so past its check. LLVM: docs/LangRef, "vector-function-abi-variant".
     set.add(result.attributes, f'"vector-function-abi-variant"="{",".join(mappings)}"')
     return result
 
 
-def _define(module: Any, name: str, formula: Formula, rare: str | Formula, kind: Any, count: int, width: int) -> Any:
+def _define(
+    module: Any, name: str, formula: Formula, rare: str | Formula, whole: bool, kind: Any, count: int, width: int
+) -> Any:
     """Return the LLVM function of a formula in a module, defined if need be."""
     from llvmlite import ir
 
@@ -138,7 +146,11 @@ def _define(module: Any, name: str, formula: Formula, rare: str | Formula, kind:
         some = builder.icmp_unsigned("!=", chosen, kind_of_mask(0))
     before = builder.block
     with builder.if_then(some, likely=False):
-        slow = builder.call(_lanewise(module, f"{name}_rare", rare, own, count), [*made.args, result.value, chosen])
+        if whole and not isinstance(rare, str):
+            slow = builder.call(_define(module, f"{name}_rare", rare, "", False, kind, count, width), made.args)
+        else:
+            lanewise = _lanewise(module, f"{name}_rare", rare, own, count)
+            slow = builder.call(lanewise, [*made.args, result.value, chosen])
         after = builder.block
     out = builder.phi(own)
     out.add_incoming(result.value, before)
@@ -162,7 +174,7 @@ def _lanewise(module: Any, name: str, rare: str | Formula, own: Any, count: int)
         if function is None:
             function = ir.Function(module, ir.FunctionType(double, [double] * count), rare)
     else:
-        function = _define(module, f"{VECTORISABLE}{rare.__name__}", rare, "", double, count, 0)
+        function = _define(module, f"{VECTORISABLE}{rare.__name__}", rare, "", False, double, count, 0)
     made = ir.Function(module, ir.FunctionType(own, [own] * (count + 1) + [mask_type]), name)
     made.linkage = "internal"
     for attribute in ("noinline", "nounwind"):

@@ -7,7 +7,7 @@ import math
 from tapegrad.vmath.exponential import EXP, EXP_SINGLE, exp_parts
 from tapegrad.vmath.formats import DOUBLE, SINGLE, Format, keep_tiny, split, times_power_of_two
 from tapegrad.vmath.functions import function
-from tapegrad.vmath.lanes import Lanes, absolute, fma, number, polynomial, where
+from tapegrad.vmath.lanes import Lanes, absolute, fma, number, polynomial, root, where
 
 __all__ = ["log", "log1p", "softplus"]
 
@@ -35,7 +35,14 @@ def _log_of(k: Lanes, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
     return fma(k, form.ln2[0], f + small)
 
 
-def _log(x: Lanes, form: Format) -> Lanes:
+def _log(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
+    k, m, _ = split(x, form)
+    return _log_of(k, m - 1.0, 0.0, form), ~((x >= form.normal) & (x < math.inf))
+
+
+def _log_of_any(x: Lanes) -> Lanes:
+    """Return the logarithms of numbers of which some are not normal, or not positive."""
+    form = SINGLE if x.single else DOUBLE
     tiny = x < form.normal
     k, m, _ = split(where(tiny, x * 2.0 ** (form.shift + 2), x), form)
     result = _log_of(where(tiny, k - (form.shift + 2.0), k), m - 1.0, 0.0, form)
@@ -43,12 +50,13 @@ def _log(x: Lanes, form: Format) -> Lanes:
 
 
 def _edges(x: Lanes, u: Lanes, result: Lanes) -> Lanes:
-    """Put in the logarithms of u that are not finite; x is what nan comes from."""
-    result = where(u > 0.0, result, where(u == 0.0, -math.inf, u * math.nan))
-    return where(x < math.inf, result, where(x == math.inf, x, x * math.nan))
+    """Put in the logarithms of u that are not finite, by what sets the CPU's flags; nan and inf are those of x."""
+    result = where(u > 0.0, result, where(u == 0.0, -1.0 / absolute(u), root(u)))
+    return where(x == math.inf, x, result)
 
 
-def _log1p(x: Lanes, form: Format) -> Lanes:
+def _log1p_of_finite(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
+    """Return log(1 + x) where that is finite, and 1 + x."""
     u = 1.0 + x
     before = u - 1.0
     error = (1.0 - (u - before)) + (x - before)  # u + error = 1 + x (Knuth)
@@ -59,7 +67,18 @@ def _log1p(x: Lanes, form: Format) -> Lanes:
     near = k == 0.0
     f = where(near, x, m - 1.0)
     rest = where(near, 0.0, error * scale * fma(f, f - 1.0, 1.0))
-    return keep_tiny(x, _edges(x, u, _log_of(k, f, rest, form)), form)
+    return keep_tiny(x, _log_of(k, f, rest, form), form), u
+
+
+def _log1p(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
+    result, u = _log1p_of_finite(x, form)
+    return result, ~((u > 0.0) & (u < math.inf))
+
+
+def _log1p_of_any(x: Lanes) -> Lanes:
+    """Return log(1 + x) where some are not finite."""
+    result, u = _log1p_of_finite(x, SINGLE if x.single else DOUBLE)
+    return _edges(x, u, result)
 
 
 def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
@@ -73,6 +92,8 @@ def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
     return where(x > 0.0, x, 0.0) + result
 
 
-log = function("log", lambda x: _log(x, DOUBLE), lambda x: _log(x, SINGLE), otherwise="log")
-log1p = function("log1p", lambda x: _log1p(x, DOUBLE), lambda x: _log1p(x, SINGLE))
+log = function(
+    "log", lambda x: _log(x, DOUBLE), lambda x: _log(x, SINGLE), otherwise="log", rare=_log_of_any, whole=True
+)
+log1p = function("log1p", lambda x: _log1p(x, DOUBLE), lambda x: _log1p(x, SINGLE), rare=_log1p_of_any, whole=True)
 softplus = function("softplus", lambda x: _softplus(x, DOUBLE, EXP), lambda x: _softplus(x, SINGLE, EXP_SINGLE))
