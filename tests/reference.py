@@ -70,6 +70,8 @@ def variable(value: Any) -> Var:
 FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "add": (np.add, lambda x, y: 1, lambda x, y: 1),
     "mul": (np.multiply, lambda x, y: y, lambda x, y: x),
+    # Of its own: x (1/y) is less than 1 for some x = y, and a program may ask whether it is.
+    "div": (np.true_divide, lambda x, y: y**-1.0, lambda x, y: x * y**-2.0 * -1),
     "pow": (np.power, lambda x, y: y * x ** (y + -1), lambda x, y: x**y * elementwise("log", x)),
     "exp": (np.exp, lambda x: elementwise("exp", x)),
     "log": (np.log, lambda x: x**-1.0),
@@ -182,7 +184,7 @@ def data(function: Callable[..., Any]) -> Callable[..., Var]:
 OPS: dict[str, Callable[..., Var]] = {
     **{name: lambda *operands, name=name: elementwise(name, *operands) for name in FUNCTIONS},
     "sub": lambda x, y: x + elementwise("mul", y, -1), "neg": lambda x: x * -1, "cast": lambda x, dtype: x,
-    "div": lambda x, y: x * elementwise("pow", y, -1.0), "sqrt": lambda x: x**0.5,
+    "sqrt": lambda x: x**0.5,
     "sigmoid": lambda x: 0.5 * elementwise("tanh", x * 0.5) + 0.5, "sign": lambda x: x * 0 + np.sign(x.value),
     "abs": lambda x: x * np.sign(x.value), "relu": lambda x: x * (x.value > 0), "conj": lambda x: x,
     "maximum": larger, "minimum": lambda x, y: larger(x, y, -1), "clamp": clamp,

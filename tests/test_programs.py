@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -137,14 +138,32 @@ def by_reference(program: Program, ct: np.ndarray, weights: Arrays) -> tuple[np.
     return out.value, [own.value for own in gradients], [own.value for own in seconds]
 
 
+@contextmanager
+def unless_at_a_jump(program: Program, ct: np.ndarray) -> Iterator[None]:
+    """Reject a program that two implementations may disagree about: where rounding decides what is larger."""
+    try:
+        yield
+    except AssertionError:
+        rng = np.random.default_rng(0)
+        here = program.problem(np.float64)
+        for size in (1e-15, 1e-14, 1e-13, 1e-12):
+            moved = [own * (1 + size * rng.uniform(-1, 1, own.shape)) for own in program.inputs]
+            near = Program(moved, program.steps, program.result).problem(np.float64)
+            assume(np.allclose(here.value(), near.value(), 1e-6, 1e-6))
+            for own, other in zip(by_kernel(here, ct), by_kernel(near, ct), strict=True):
+                assume(np.allclose(own, other, 1e-4, 1e-4))
+        raise
+
+
 @each_program(200, only=list(reference.OPS))
 def test_reference(program: Program) -> None:
     problem = program.problem(np.float64)
     ct, weights = problem.cotangent(), problem.weights()
     value, gradients, seconds = by_reference(program, ct, weights)
-    checks.assert_close([problem.value()], [value], 1e-10, what="result")
-    assert_near(by_kernel(problem, ct), gradients, what="gradient of input")
-    assert_near(second_gradients(problem, ct, weights), seconds, what="second order, input")
+    with unless_at_a_jump(program, ct):
+        checks.assert_close([problem.value()], [value], 1e-10, what="result")
+        assert_near(by_kernel(problem, ct), gradients, what="gradient of input")
+        assert_near(second_gradients(problem, ct, weights), seconds, what="second order, input")
 
 
 @each_program(60, only=list(reference.OPS))
@@ -152,8 +171,9 @@ def test_reference_single_precision(program: Program) -> None:
     problem = program.problem()
     ct, weights = problem.cotangent(), problem.weights()
     _, gradients, seconds = by_reference(program, ct, weights)
-    assert_near(by_kernel(problem, ct), gradients, "float32", "gradient of input")
-    assert_near(second_gradients(problem, ct, weights), seconds, "float32", "second order, input")
+    with unless_at_a_jump(program, ct):
+        assert_near(by_kernel(problem, ct), gradients, "float32", "gradient of input")
+        assert_near(second_gradients(problem, ct, weights), seconds, "float32", "second order, input")
 
 
 @pytest.fixture
@@ -176,13 +196,16 @@ def test_torch(program: Program) -> None:
     out = program.run(inputs, on_torch)
     dtype = "float64" if all(own.dtype == np.float64 for own in (*program.inputs, ct)) else "float32"
     assert str(out.dtype) == f"torch.{problem.value().dtype}"
-    assert_near([problem.value()], [out.detach().numpy()], dtype, "result")
-    gradients = torch.autograd.grad(out, inputs, seed, create_graph=True, materialize_grads=True)
-    assert_near(by_kernel(problem, ct), [own.detach().numpy() for own in gradients], dtype, "gradient of input")
-    weighed = sum((own * torch.tensor(w)).sum() for own, w in zip(gradients, weights, strict=True))
-    if weighed.requires_grad:
-        seconds = torch.autograd.grad(weighed, [*inputs, seed], materialize_grads=True)
-    else:
-        seconds = [torch.zeros_like(own) for own in (*inputs, seed)]
-    seconds = [own + torch.zeros(()) for own in seconds]  # some are symbolic zeros
-    assert_near(second_gradients(problem, ct, weights), [own.numpy() for own in seconds], dtype, "second order, input")
+    with unless_at_a_jump(program, ct):
+        assert_near([problem.value()], [out.detach().numpy()], dtype, "result")
+        gradients = torch.autograd.grad(out, inputs, seed, create_graph=True, materialize_grads=True)
+        assert_near(by_kernel(problem, ct), [own.detach().numpy() for own in gradients], dtype, "gradient of input")
+        weighed = sum((own * torch.tensor(w)).sum() for own, w in zip(gradients, weights, strict=True))
+        if weighed.requires_grad:
+            seconds = torch.autograd.grad(weighed, [*inputs, seed], materialize_grads=True)
+        else:
+            seconds = [torch.zeros_like(own) for own in (*inputs, seed)]
+        seconds = [own + torch.zeros(()) for own in seconds]  # some are symbolic zeros
+        assert_near(
+            second_gradients(problem, ct, weights), [own.numpy() for own in seconds], dtype, "second order, input"
+        )
