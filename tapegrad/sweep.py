@@ -74,10 +74,10 @@ class Sweep:
 
     Parameters
     ----------
-    handles : sequence of list
+    handles : list of list
         Handles of the roots, each once; leaves are no roots.
-    seeds : sequence of numpy.ndarray
-        Their cotangents, C-contiguous and of the roots' dtypes.
+    seeds : list of numpy.ndarray
+        Their cotangents, of the roots' dtypes, as `tapegrad.autograd.roots.seed_arrays` makes them.
     inputs : sequence of handles, optional
         Where cotangents are wanted; default: all leaves.
     retain : bool
@@ -88,14 +88,12 @@ class Sweep:
 
     def __init__(
         self,
-        handles: Sequence[Handle],
-        seeds: Sequence[np.ndarray],
+        handles: list[Handle],
+        seeds: list[np.ndarray],
         inputs: Sequence[Handle | Leaf] | None,
         retain: bool,
     ) -> None:
-        self.handles, self.inputs, self.retain = handles, inputs, retain
-        # A root that another root was computed from gets more added to it; then its seed must be ours.
-        self.seeds = seeds if len(seeds) == 1 and is_aligned(seeds[0]) else [seed.copy() for seed in seeds]
+        self.handles, self.seeds, self.inputs, self.retain = handles, seeds, inputs, retain
         self.workspace = _take_workspace()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}

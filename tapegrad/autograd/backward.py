@@ -8,7 +8,7 @@ from typing import Any
 
 from tapegrad import errors
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
-from tapegrad.autograd.run import Run, accumulate
+from tapegrad.autograd.run import Destination, accumulate, run, run_to_leaves
 from tapegrad.ops.row import xp
 from tapegrad.tape import SLOT, slot_of
 from tapegrad.tensor import Tensor
@@ -52,6 +52,15 @@ def backward(
     >>> x.grad
     tensor([3., 5.])
     """
+    retain = create_graph if retain_graph is None else bool(retain_graph)
+    if (
+        tensors.__class__ is Tensor
+        and grad_tensors is None
+        and inputs is None
+        and not create_graph
+        and run_to_leaves(tensors, retain)
+    ):
+        return
     roots = check_roots("backward()", as_sequence(tensors), grad_tensors)
     chosen = None
     if inputs is not None:
@@ -68,8 +77,7 @@ def backward(
             UserWarning,
             stacklevel=3,
         )
-    retain = create_graph if retain_graph is None else bool(retain_graph)
-    found = Run(roots, chosen, retain, create_graph, accumulate=True).results
+    found = run(roots, Destination(chosen, create_graph, accumulate=True), retain)
     for tensor in chosen or ():
         if isinstance(tensor._handle, list) and tensor._handle[SLOT] in found and not tensor.retains_grad:
             accumulate(tensor, found[tensor._handle[SLOT]], create_graph)
@@ -141,8 +149,8 @@ def grad(
     roots = check_roots("grad()", as_sequence(outputs), grad_outputs)
     _check_inputs(chosen)
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
-    run = Run(roots, chosen, retain, create_graph, accumulate=False, allow_unused=unused_allowed)
-    results = [run.results.get(slot_of(tensor._handle)) for tensor in chosen]
+    found = run(roots, Destination(chosen, create_graph, accumulate=False), retain, bool(unused_allowed))
+    results = [found.get(slot_of(tensor._handle)) for tensor in chosen]
     if materialize_grads:
         results = [zeros_of(t) if value is None else value for t, value in zip(chosen, results, strict=True)]
     return tuple(results)

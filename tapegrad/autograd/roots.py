@@ -12,10 +12,14 @@ from tapegrad import errors
 from tapegrad.layout import Layout
 from tapegrad.ops.row import xp
 from tapegrad.tensor import Tensor, from_array
+from tapegrad.workspace import is_aligned
 
 
 @cache
-def _one(layout: Layout) -> Tensor:
+def implicit_cotangent(layout: Layout) -> Tensor | None:
+    """Return the cotangent that a root of this layout has if none is given, None if it needs one."""
+    if layout.size != 1 or layout.dtype.kind == "c":
+        return None
     one = np.ones(layout.shape, layout.dtype)
     one.flags.writeable = False
     return from_array(one)
@@ -43,8 +47,6 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
     TypeError
         If a gradient is no tensor.
     """
-    if gradients is None and len(tensors) == 1 and isinstance(tensors[0], Tensor) and tensors[0]._handle is not None:
-        return [(tensors[0], _cotangent(call, 0, tensors[0], None))]  # as nearly always
     if gradients is None:
         gradients = (None,) * len(tensors)
     elif isinstance(gradients, (Tensor, np.ndarray)):
@@ -71,14 +73,15 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
 def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndarray | None) -> Tensor:
     layout = tensor._layout
     if gradient is None:
+        one = implicit_cotangent(layout)
+        if one is not None:
+            return one
         if layout.size != 1:
             raise errors.not_scalar(call, index, layout.shape)
-        if layout.dtype.kind == "c":
-            raise RuntimeError(
-                f"grad can be implicitly created only for real scalar outputs but got {layout.dtype}; "
-                f"differentiate the real part, or pass a gradient"
-            )
-        return _one(layout)
+        raise RuntimeError(
+            f"grad can be implicitly created only for real scalar outputs but got {layout.dtype}; "
+            f"differentiate the real part, or pass a gradient"
+        )
     if isinstance(gradient, np.ndarray):
         gradient = from_array(gradient)
     if gradient.shape != layout.shape:
@@ -98,13 +101,16 @@ def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndar
     return gradient
 
 
-def seed_array(gradient: Tensor) -> np.ndarray:
-    """Return a cotangent as the sweep reads it, C-contiguous."""
-    data = gradient._data
-    if not isinstance(data, np.ndarray) or not gradient._layout.contiguous:
-        data = np.ascontiguousarray(data).reshape(gradient.shape)
-    array: np.ndarray = data
-    return array
+def seed_arrays(cotangents: Sequence[Tensor]) -> list[np.ndarray]:
+    """Return the cotangents of the roots as a sweep takes them: C-contiguous, with addresses whose low bits are free.
+
+    A root that another root was computed from gets more added to it, so several seeds are copies.
+    """
+    seeds = []
+    for cotangent in cotangents:
+        seed = np.ascontiguousarray(cotangent._data).reshape(cotangent.shape)
+        seeds.append(seed if len(cotangents) == 1 and is_aligned(seed) else seed.copy())
+    return seeds
 
 
 def zeros_of(tensor: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad import pool, targets, writes
-from tapegrad.autograd.roots import seed_array
+from tapegrad.autograd.roots import implicit_cotangent, seed_arrays
 from tapegrad.hooks import run_table
 from tapegrad.modes import set_grad_enabled
 from tapegrad.native import load, shared
@@ -41,91 +41,56 @@ class _Late:
 _late: Final = _Late()
 
 
-class Run:
-    """One pass: find, sweep, and what becomes of the gradients.
+class Destination:
+    """What becomes of the gradients of a pass: they are accumulated in leaves, or they are its results.
 
-    `results` maps slots to cotangents: of the inputs for `grad`, and of results among the inputs for `backward`.
+    Parameters
+    ----------
+    inputs : sequence of Tensor, optional
+        Those that gradients are wanted for; default: all leaves.
+    create_graph : bool
+        Record the computation of the gradients.
+    accumulate : bool
+        In the `grad` of leaves. The gradients of other inputs are results in any case.
+
+    Attributes
+    ----------
+    results : dict
+        From slots to cotangents.
     """
 
     __slots__ = ("accumulate", "create_graph", "inputs", "results")
 
-    def __init__(
-        self,
-        roots: list[tuple[Tensor, Tensor]],
-        inputs: Sequence[Tensor] | None,
-        retain: bool,
-        create_graph: bool,
-        accumulate: bool,
-        allow_unused: bool = True,
-    ) -> None:
+    def __init__(self, inputs: Sequence[Tensor] | None, create_graph: bool, accumulate: bool) -> None:
+        self.inputs, self.create_graph, self.accumulate = inputs, create_graph, accumulate
         self.results: dict[int, Tensor] = {}
-        self.accumulate = accumulate
-        self.create_graph = create_graph
-        self.inputs = inputs
-        seeds: list[Tensor] = []
-        handles: list[Handle] = []
-        places: dict[int, int] = {}
-        leaf_roots: list[tuple[Tensor, Tensor]] = []
-        for tensor, seed in roots:
-            handle = tensor._handle
-            if not isinstance(handle, list):
-                leaf_roots.append((tensor, seed))
-                continue
-            place = places.setdefault(handle[SLOT], len(handles))
-            if place < len(handles):
-                seeds[place] = xp.add(seeds[place], seed)
-            else:
-                handles.append(handle)
-                seeds.append(seed)
-        wanted = None if inputs is None else [tensor._handle for tensor in inputs if tensor._handle is not None]
-        sweep = Sweep(handles, [seed_array(seed) for seed in seeds], wanted, retain)
-        try:
-            if handles:
-                sweep.find()
-            if inputs is not None and not allow_unused:
-                self._check_used(sweep, {slot_of(tensor._handle) for tensor, _ in leaf_roots}, inputs)
-            if handles:
-                if create_graph:
-                    self._recorded(sweep, seeds)
-                else:
-                    self._compiled(sweep)
-        finally:
-            sweep.close()
-        for tensor, seed in leaf_roots:
-            self._finish_leaf(tensor, seed if create_graph else seed.detach().clone())
 
-    def _check_used(self, sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) -> None:
-        reached = leaf_roots | sweep.reached()
-        for index, tensor in enumerate(inputs):
-            if slot_of(tensor._handle) not in reached:
-                sweep.undo()
-                raise RuntimeError(
-                    f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
-                    "Set allow_unused=True if this is the desired behavior."
-                )
-
-    def _compiled(self, sweep: Sweep) -> None:
+    def sweep(self, sweep: Sweep) -> None:
+        """Sweep over the entries that were found, in compiled code."""
         # Tensors that may get a gradient, each followed by it. A hook may wait for another thread, so a pass with hooks
         # never holds the lock.
         new: list[Tensor] = []
-        others: list[int] = []
+        others: list[int] | None = None
         fresh: list[tuple[Tensor, np.ndarray]] = []
         direct = self.accumulate and self.inputs is None and not sweep.has_hooks() and _grads.acquire(blocking=False)
         try:
             if direct:
+                others = []
                 _late.aim(sweep.workspace.words, sweep.keep, new, others)
-            self._aim_others(sweep, others if direct else None, fresh)
+            if others != []:
+                self._aim_others(sweep, others, fresh)
             sweep.run()
             if new:
                 settled = _late.settle(new)
-                for tensor, value in zip(new[settled::2], new[settled + 1 :: 2], strict=True):
-                    _accumulate(tensor, value, create_graph=False)
+                if settled < len(new):
+                    for tensor, value in zip(new[settled::2], new[settled + 1 :: 2], strict=True):
+                        _accumulate(tensor, value, create_graph=False)
         finally:
             if direct:
                 _grads.release()
         for tensor, array in fresh:
             layout = tensor._layout.plain
-            self._finish_leaf(tensor, constant(array, layout) if layout.contiguous else from_array(array))
+            self.finish_leaf(tensor, constant(array, layout) if layout.contiguous else from_array(array))
         if self.inputs is not None:
             results = [t._handle for t in self.inputs if isinstance(t._handle, list)]
             sweep.capture_rest(results)
@@ -133,8 +98,6 @@ class Run:
 
     def _aim_others(self, sweep: Sweep, numbers: list[int] | None, fresh: list[tuple[Tensor, np.ndarray]]) -> None:
         """Have leaves that compiled code does not know write to arrays of their own; all leaves without numbers."""
-        if numbers is not None and not numbers:
-            return
         slots = sweep.leaf_slots()
         for number in range(len(slots)) if numbers is None else numbers:
             tensor = leaves[slots[number]]()
@@ -145,20 +108,21 @@ class Run:
                 fresh.append((tensor, array))
             sweep.set_target(number, array)
 
-    def _recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
+    def sweep_recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
+        """Sweep over the entries that were found, and record what is computed."""
         finished = run_recorded(sweep, seeds)
         for slot in sweep.leaf_slots():
             tensor = leaves[slot]()
             is_alive = tensor is not None and slot_of(tensor._handle) == slot
             if tensor is not None and is_alive and slot in finished and self._wants(tensor):
-                self._finish_leaf(tensor, finished[slot])
+                self.finish_leaf(tensor, finished[slot])
         of_results = {slot: ct for slot, ct in finished.items() if slot not in leaves}
         self.results = of_results | self.results
 
     def _wants(self, tensor: Tensor) -> bool:
         return self.inputs is None or any(tensor is own for own in self.inputs)
 
-    def _finish_leaf(self, tensor: Tensor, value: Tensor) -> None:
+    def finish_leaf(self, tensor: Tensor, value: Tensor) -> None:
         """Run a leaf's hooks on its gradient, then accumulate it or keep it as a result."""
         leaf = tensor._handle
         assert isinstance(leaf, Leaf)
@@ -185,6 +149,79 @@ class Run:
             for hook in list((tensor._handle.post_hooks or {}).values()):
                 if hook(tensor) is not None:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+_ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
+
+
+def run_to_leaves(root: Tensor, retain: bool) -> bool:
+    """Run the pass of nearly every call: from one result of one element to all leaves. False for any other root."""
+    handle = root._handle
+    seed = implicit_cotangent(root._layout)
+    if handle.__class__ is not list or seed is None:
+        return False
+    sweep = Sweep([handle], [seed._data], None, retain)
+    try:
+        sweep.find()
+        _ALL_LEAVES.sweep(sweep)
+    finally:
+        sweep.close()
+    return True
+
+
+def run(
+    roots: list[tuple[Tensor, Tensor]], destination: Destination, retain: bool, allow_unused: bool = True
+) -> dict[int, Tensor]:
+    """Run a pass from roots with their cotangents, and return its results.
+
+    Raises
+    ------
+    RuntimeError
+        If the graph was freed, or a residual was changed; or if an input was not used, unless that is allowed.
+    """
+    create_graph, inputs = destination.create_graph, destination.inputs
+    seeds: list[Tensor] = []
+    handles: list[Handle] = []
+    places: dict[int, int] = {}
+    leaf_roots: list[tuple[Tensor, Tensor]] = []
+    for tensor, seed in roots:
+        handle = tensor._handle
+        if not isinstance(handle, list):
+            leaf_roots.append((tensor, seed))
+            continue
+        place = places.setdefault(handle[SLOT], len(handles))
+        if place < len(handles):
+            seeds[place] = xp.add(seeds[place], seed)
+        else:
+            handles.append(handle)
+            seeds.append(seed)
+    wanted = None if inputs is None else [tensor._handle for tensor in inputs if tensor._handle is not None]
+    sweep = Sweep(handles, seed_arrays(seeds), wanted, retain)
+    try:
+        if handles:
+            sweep.find()
+        if inputs is not None and not allow_unused:
+            _check_used(sweep, {slot_of(tensor._handle) for tensor, _ in leaf_roots}, inputs)
+        if handles and create_graph:
+            destination.sweep_recorded(sweep, seeds)
+        elif handles:
+            destination.sweep(sweep)
+    finally:
+        sweep.close()
+    for tensor, seed in leaf_roots:
+        destination.finish_leaf(tensor, seed if create_graph else seed.detach().clone())
+    return destination.results
+
+
+def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) -> None:
+    reached = leaf_roots | sweep.reached()
+    for index, tensor in enumerate(inputs):
+        if slot_of(tensor._handle) not in reached:
+            sweep.undo()
+            raise RuntimeError(
+                f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+                "Set allow_unused=True if this is the desired behavior."
+            )
 
 
 def _note_write(gradient: Tensor) -> None:
