@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad import large, pool, threads
 from tapegrad.direct import direct
 from tapegrad.layout import Layout
+from tapegrad.powers import Power
 
 # Elements from which on two threads gain more than it takes to wake one, 30 µs: of arithmetic (0.3 ns an element, and
 # memory is shared), and of functions (1 to 10 ns).
@@ -20,7 +21,9 @@ _UNIT: Final = 64  # elements, so that no two threads write to one line of the c
 
 
 def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
-    """Return the forward for a plan: itself, unless it is a ufunc and its result is contiguous."""
+    """Return the forward for a plan: itself, unless it is a ufunc and its result is contiguous, or a power."""
+    if isinstance(forward, Power):
+        return forward.prepared(layouts, result, prepared)
     if result.nbytes < pool.THRESHOLD:
         return direct(forward, layouts, result)
     if not result.contiguous or result.inline:

@@ -106,3 +106,26 @@ def test_recorded() -> None:
         power = rows["exp"].forward(-x._data)  # NumPy's differs in the last bit
         np.testing.assert_array_equal(y.detach().numpy(), (2.0 * x._data - 1.0) / x._data + power * 3.0)
         y.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [7, 1 << 17])  # of which the second is large enough for the pool
+def test_powers(size: int, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.uniform(0.1, 4, size).astype(dtype)
+    values[:2] = np.inf, np.nan
+    for shape in ((size,), (1, size), (size, 1)):
+        x = tg.tensor(values.reshape(shape), requires_grad=True)
+        plain = x.detach().numpy()
+        close = {"rtol": 4 * np.finfo(dtype).eps}
+        for _ in range(2):  # the first that has its layouts is computed otherwise
+            for exponent in (2, 2.0, 3, 3.0, -1, 0.5, 1, 0, 1.5, -2.0):
+                found = x**exponent
+                assert found.dtype == plain.dtype
+                np.testing.assert_allclose(found.detach(), np.power(plain, exponent), **close)
+            np.testing.assert_allclose((2**x).detach(), np.power(2, plain), **close)
+            np.testing.assert_allclose((1.5**x).detach(), np.power(1.5, plain), **close)
+            np.testing.assert_allclose((x**x).detach(), np.power(plain, plain), **close)
+    large = x * (1e30 if dtype == "float32" else 1e300)
+    with pytest.warns(RuntimeWarning, match="overflow encountered in square"):
+        _ = large**2

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.ops.elementwise import binary, elementwise, unary
 from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.powers import Power
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = [
@@ -45,18 +46,8 @@ div = binary(
 )  # fmt: skip
 
 
-def _power(x: Any, y: Any) -> Any:
-    """Raise to a power, by products where it is 2.0 or 3.0: NumPy takes twice as long, or ten times."""
-    if y.__class__ is float:
-        if y == 2.0:
-            return np.square(x)
-        if y == 3.0:
-            return x * x * x
-    return x**y  # unlike np.power, by products where it is 2, a root where it is 0.5, and so on
-
-
 pow = binary(
-    "pow", _power,
+    "pow", Power(),
     (
         # The product is masked, not the factor: x**0 has slope 0 also where x**-1 is infinite.
         lambda ct, x, y: xp.where(y == 0, 0.0, ct * xp.conj(y * xp.pow(x, y - 1))),
