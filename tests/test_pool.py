@@ -1,5 +1,6 @@
 """The memory pool: buffers come back exactly when nothing refers to them, within the limit, whoever asks."""
 
+import mmap
 import os
 import threading
 
@@ -57,6 +58,26 @@ def test_arrays_are_aligned_writable_and_of_any_dtype():
         assert own.dtype == dtype
     assert pool.empty((3,), np.dtype(np.float64)).flags.owndata, "small ones are the allocator's"
     assert pool.empty((0, 5), np.dtype(np.float64)).shape == (0, 5)
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="Linux only")
+def test_large_buffers_begin_at_huge_pages_and_go_back_to_the_system():
+    def mapped():
+        with open("/proc/self/maps") as lines:
+            ranges = [[int(part, 16) for part in line.split()[0].split("-")] for line in lines]
+        return lambda address: any(first <= address < end for first, end in ranges)
+
+    for nbytes in (2**21, 8_000_000, 2**24 + 4096):
+        own = array(nbytes)
+        first, last = own.ctypes.data, own.ctypes.data + own.nbytes - 1
+        assert first % 2**21 == 0
+        own[:] = 1.0
+        assert own.sum() == own.size
+        assert mapped()(first)
+        assert mapped()(last)
+        del own
+        tg.empty_cache()
+        assert not mapped()(first)
 
 
 def test_results_and_gradients_are_in_the_pool():
