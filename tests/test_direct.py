@@ -58,12 +58,47 @@ def test_the_same_bits(name: str, dtype: str) -> None:
                     assert_same(forward(*chosen), ufunc(*chosen))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", UFUNCS)
+def test_rows(name: str, dtype: str) -> None:
+    ufunc = UFUNCS[name]
+    rng = np.random.default_rng(0)
+    whole, other = rng.uniform(0.1, 0.9, (6, 5, 14)).astype(dtype), rng.uniform(0.1, 0.9, (14, 14)).astype(dtype)
+    whole[0, 0, :4] = np.nan, np.inf, -0.0, 1e-310
+    views = [
+        whole[:, 1],
+        whole[:, :, 3],
+        whole[1, :, ::-1],
+        whole[1, :, 2:9:3],
+        whole[::-2, 0],
+        whole[2:2, 1],
+        whole[2, 1:2],
+    ]
+    for view in views:
+        if ufunc.nin == 1:
+            choices = [[view]]
+        else:
+            rows, columns = view.shape
+            choices = [[view, view], [view, other[:rows, :columns]], [view, view[0] if rows else other[0, :columns]],
+                       [other[:rows, :1], view], [other[:columns, :rows].T, view], [view, other[2, :1]]]  # fmt: skip
+        for chosen in choices:
+            with np.errstate(all="ignore"):
+                result = layout_of(np.asarray(ufunc(*chosen)))
+                forward = direct(ufunc, [layout_of(own) for own in chosen], result)
+                assert (forward is not ufunc) == (
+                    result.contiguous and not any(step < 0 for own in chosen for step in own.strides)
+                )
+                assert_same(forward(*chosen), ufunc(*chosen))
+
+
 def test_the_same_warnings() -> None:
     divide = made(np.true_divide, np.ones(3), np.ones(3))
     with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide"):
         divide(np.ones(3), np.array([1.0, 0.0, 2.0]))
     with pytest.warns(RuntimeWarning, match="invalid value encountered in divide"):
         divide(np.zeros(3), np.zeros(3))
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide"):  # in the first of the rows
+        made(np.true_divide, np.ones((3, 2)), np.ones((2, 4))[:, 0])(np.ones((3, 2)), np.zeros((2, 4))[:, 0])
     with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="overflow"):
         made(np.exp, np.ones(3))(np.full(3, 1e3))
     with warnings.catch_warnings():
@@ -73,8 +108,9 @@ def test_the_same_warnings() -> None:
 
 def test_others_are_left_to_numpy() -> None:
     plain, result = layout_of(np.ones((2, 3))), layout_of(np.ones((2, 3)))
-    assert direct(np.add, (plain, layout_of(np.ones(3))), result) is np.add  # rows are broadcast
-    assert direct(np.add, (plain, layout_of(np.ones((3, 2)).T)), result) is np.add
+    uneven = layout_of(np.ones((4, 7, 8))[:, :6:2, ::2])
+    assert direct(np.exp, (uneven,), layout_of(np.ones(uneven.shape))) is np.exp  # three dims, none of which merge
+    assert direct(np.exp, (plain,), layout_of(np.ones((3, 2)).T)) is np.exp
     assert direct(np.add, (plain, layout_of(np.ones((2, 3), np.float32))), result) is np.add
     assert direct(np.add, (plain, INTEGER), result) is np.add
     assert direct(np.add, (FLOAT, FLOAT), layout_of(np.float64(1))) is np.add
