@@ -122,7 +122,9 @@ def loop_step(
     for (kind, _), right, own in zip(sources, in_order, steps, strict=False):
         divides &= kind != CT or right or 0 in own
     elements = math.prod(lengths) if divides else 0
-    return Step(address, np.array(dims, dtype=np.int64), sources, elements=elements, **kwargs)
+    in_memory_order = all(in_order) or math.prod(lengths) == 1
+    copies = rule is _identity and sources == [(CT, 0)] and types[0] == types[1] and in_memory_order
+    return Step(address, np.array(dims, dtype=np.int64), sources, elements=elements, copies=copies, **kwargs)
 
 
 @functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
@@ -145,15 +147,17 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         return None
     result, own = plan.result, plan.layouts[operand]
     shape, dtype = result.shape, own.dtype
+    if _is_identity(rule) and dtype == result.dtype:
+        rule = _identity  # one kernel for all rows
     operands, casts = _sources(plan, rule_parameters(rule))
     extra: dict[str, Any] = {}
     if own.size != result.size:
         total = sum_step(shape, own.shape, dtype)
         extra = {"total": total, "between": result.size * dtype.itemsize, "parts": _parts(total[1], dtype)}
-        if _is_identity(rule) and dtype == result.dtype:
+        if rule is _identity:
             extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
-    name = f"{plan.name}-{plan.row.operands[operand]}"
+    name = "identity" if rule is _identity else f"{plan.name}-{plan.row.operands[operand]}"
     unrolled = plan.row.forward in ARITHMETIC
     return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
 
@@ -164,6 +168,8 @@ def joint_step(plan: Plan) -> Step | None:
     rules = plan.row.rule(0), plan.row.rule(1)
     if not callable(rules[0]) or not callable(rules[1]) or any(own.size != result.size for own in plan.layouts):
         return None
+    if _is_identity(rules[0]) or _is_identity(rules[1]):
+        return None  # which costs nothing where the cotangent's memory passes on
     names = tuple(dict.fromkeys((*rule_parameters(rules[0]), *rule_parameters(rules[1]))))
     operands, casts = _sources(plan, names)
     targets = [(own.dtype.name, contiguous_strides(result.shape, own.dtype.itemsize)) for own in plan.layouts]

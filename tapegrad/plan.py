@@ -11,7 +11,7 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.runs`)
                  10 of how many elements a block must be a multiple   11... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
-                 3 whether there are outer dimensions or one of 5 to 9 is not 0
+                 3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
                  10 number of sources   11 kernels that sum a block as parts, 12 and the parts; 13 the parts' size class
@@ -40,10 +40,12 @@ if TYPE_CHECKING:
 ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT = range(9)
 ELEMENTS, GRAIN, STEPS = range(9, 12)
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
-KERNEL, DIMS, TARGET_CLASS, SPECIAL, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
+KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
 SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES = 7, 8, 9, 10
 PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES = 11, 12, 13, 14
 
+# Kinds of steps, beside 0.
+IN_PARTS, PASSES = 1, 2
 # Where a source of a kernel is found: the cotangent (plus bytes), a residual (position in the handle) that is an array
 # or a scalar object, or a constant's address.
 CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
@@ -93,6 +95,8 @@ class Step:
     elements : int
         How many the kernel goes over, if it may do so in parts: a loop over one or two dimensions, with a contiguous
         target and, for a cotangent of so many elements, a contiguous cotangent; else 0.
+    copies : bool
+        The operand's cotangent is the result's, element by element.
     """
 
     kernel: Callable[[], int]
@@ -104,6 +108,7 @@ class Step:
     between: int = 0
     keep: tuple[Any, ...] = ()
     elements: int = 0
+    copies: bool = False
     parts: tuple[Callable[[], int], Callable[[], int], int] | None = None
 
     @property
@@ -239,7 +244,10 @@ class Plan:
             kernel, dims = step.total
             words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
             words[BETWEEN_CLASS] = NOTHING if step.between == NOTHING else buffer_class(step.between)
-        words[SPECIAL] = bool(words[PARTIAL:BETWEEN_CLASS].any() or step.dims[0])
+        if words[PARTIAL:BETWEEN_CLASS].any() or step.dims[0]:
+            words[KIND] = IN_PARTS
+        elif step.copies and words[TARGET_BYTES] == self._words[RESULT_BYTES]:
+            words[KIND] = PASSES
         words[N_SOURCES] = len(step.sources)
         words[SOURCES:] = [value << 2 | place for place, value in step.sources]
         return words

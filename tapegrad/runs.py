@@ -25,10 +25,12 @@ from tapegrad.plan import (
     GRAIN,
     JOINT,
     KERNEL,
+    KIND,
     N_SOURCES,
     NOTHING,
     PARTS_CLASS,
     PARTS_KERNEL,
+    PASSES,
     PYTHON,
     RESULT_CLASS,
     SOURCES,
@@ -38,7 +40,7 @@ from tapegrad.plan import (
     SUM_KERNEL,
     TERMS,
 )
-from tapegrad.steps import allocate, buffer_at, find_sources, give_back, rows_at
+from tapegrad.steps import allocate, buffer_at, find_sources, give_back, pass_on, rows_at
 from tapegrad.tape import HANDLE, PLAN, STOP
 from tapegrad.workspace import (
     BLOCK,
@@ -143,7 +145,7 @@ def allocate_targets(state: int, position: int) -> int:
 
     Parts stand where the gradients of leaves stood, which the sweep took over long ago.
     """
-    order, slots, cts, uses = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT), get(state, USES_AT)
+    order, slots, cts = get(state, ORDER_AT), get(state, SLOTS_AT), get(state, CTS_AT)
     parts_at = get(state, GRADS_AT)
     for turn in range(2):
         sums = 0
@@ -161,7 +163,7 @@ def allocate_targets(state: int, position: int) -> int:
                     if joint == 0 and get(step, KERNEL) == 0:
                         put(state, PROBLEM, plan)
                         return INCOMPLETE
-                    if get(uses, touched) != -1 - position and buffer_at(state, step, cts + 8 * touched) == 0:
+                    if in_run(state, position, touched) == 0 and buffer_at(state, step, cts + 8 * touched) == 0:
                         return MEMORY
                 elif get(step, SUM_KERNEL) != 0:
                     parts = allocate(state, get(step, PARTS_CLASS))
@@ -219,10 +221,15 @@ def write_sum(state: int, record: int, step: int, ct: int, target: int, number: 
     write_argument(record + 8 * R_ARGS, ct & ADDRESS, get(get(step, DIMS), 2), 0, ct & LOCAL)
 
 
+def in_run(state: int, position: int, touched: int) -> int:
+    """Whether a cotangent is that of an entry of the run that begins at this place."""
+    return 1 if get(get(state, USES_AT), touched) == -1 - position else 0
+
+
 def target_at(state: int, position: int, touched: int, free: int, n_free: int) -> int:
     """Return an operand's cotangent with its flags; of an entry of the run itself, memory for one block."""
     target = get(get(state, CTS_AT), touched)
-    if target & ADDRESS == 0 and get(get(state, USES_AT), touched) == -1 - position:
+    if target & ADDRESS == 0 and in_run(state, position, touched) != 0:
         target = get(state, RUN_SLOT) * get(free, n_free - 1) | LOCAL
         put(get(state, CTS_AT), touched, target)
     return target
@@ -257,6 +264,9 @@ def prepare(state: int, position: int) -> int:
             if touched < 0 or step == 0 or get(cts, touched) == UNWANTED:
                 continue
             is_new = get(cts, touched) & ADDRESS == 0
+            passes = get(step, KIND) == PASSES and ct & LOCAL != 0 and in_run(state, position, touched) != 0
+            if passes and pass_on(cts, number, edge, operand, get(plan, ARITY)) != 0:
+                continue
             target = target_at(state, position, touched, free, n_free)
             if is_new:
                 n_free -= 1
@@ -285,7 +295,7 @@ def prepare(state: int, position: int) -> int:
                     count += 1
                 write_sum(state, record, step, summed, target, sums)
                 sums += 1
-        if ct & LOCAL:
+        if ct & LOCAL and get(cts, number) & BORROWED == 0:
             put(free, n_free, (ct & ADDRESS) // get(state, RUN_SLOT))
             n_free += 1
     put(state, RUN_RECORDS, count)

@@ -10,22 +10,33 @@ from tapegrad.plan import (
     BETWEEN_CLASS,
     CT,
     DIMS,
+    IN_PARTS,
     INLINE,
     JOINT,
     KERNEL,
+    KIND,
     N_SOURCES,
     NOTHING,
     OFFSET,
     PARTIAL,
     SOURCES,
-    SPECIAL,
     STEPS,
     SUM_DIMS,
     SUM_KERNEL,
     TARGET_BYTES,
     TARGET_CLASS,
 )
-from tapegrad.workspace import CLASSES_AT, END_FREE, FLAG_BITS, NEED, NEXT_FREE, UNWANTED, WRITTEN
+from tapegrad.workspace import (
+    BORROWED,
+    CAPTURED,
+    CLASSES_AT,
+    END_FREE,
+    FLAG_BITS,
+    NEED,
+    NEXT_FREE,
+    UNWANTED,
+    WRITTEN,
+)
 
 
 def allocate(state: int, size_class: int) -> int:
@@ -101,7 +112,7 @@ def find_sources(step: int, args: int, ct: int, items: int) -> int:
     return count
 
 
-def run_special(state: int, step: int, args: int, count: int, buffer: int, accumulate: int) -> int:
+def run_in_parts(state: int, step: int, args: int, count: int, buffer: int, accumulate: int) -> int:
     """Run a step with outer dimensions, or that sums over what was broadcast, or that writes to a part.
 
     Returns 0 if memory is needed first.
@@ -144,6 +155,20 @@ def buffer_at(state: int, step: int, target_at: int) -> int:
     return target
 
 
+def pass_on(cts: int, number: int, edge: int, operand: int, arity: int) -> int:
+    """Hand the memory of a cotangent over to an operand whose own it is; 0 if there is another's claim on either."""
+    ct, touched = get(cts, number), get(edge, operand)
+    target = get(cts, touched)
+    if ct & (BORROWED | CAPTURED) != 0 or target & ~FLAG_BITS != 0:
+        return 0
+    for other in range(arity):
+        if other != operand and get(edge, other) == touched:
+            return 0
+    put(cts, touched, target | ct)
+    put(cts, number, ct | BORROWED)
+    return 1
+
+
 def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: int) -> int:
     """Bring a cotangent to the one operand whose own stands at `target_at`; 0 if memory is needed first."""
     target = buffer_at(state, step, target_at)
@@ -151,8 +176,8 @@ def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: i
         return 0
     buffer, accumulate = target & ~FLAG_BITS, target & WRITTEN
     count = find_sources(step, args, ct, items)
-    if get(step, SPECIAL) != 0:
-        if run_special(state, step, args, count, buffer, accumulate) == 0:
+    if get(step, KIND) == IN_PARTS:
+        if run_in_parts(state, step, args, count, buffer, accumulate) == 0:
             return 0
     else:
         put(args, count, buffer)

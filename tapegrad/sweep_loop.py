@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tapegrad.intrinsics import get, put, stack
 from tapegrad.native import DATA, ITEMS, new_integer, release_gil, take_gil
-from tapegrad.plan import ARITY, ELEMENTS, JOINT, KERNEL, PYTHON, RESULT_CLASS, STATE, STEPS
-from tapegrad.steps import give_back, run_joint, run_step
+from tapegrad.plan import ARITY, ELEMENTS, JOINT, KERNEL, KIND, PASSES, PYTHON, RESULT_CLASS, STATE, STEPS
+from tapegrad.steps import give_back, pass_on, run_joint, run_step
 from tapegrad.tape import HANDLE, PLAN, STOP
 from tapegrad.workspace import (
     BORROWED,
@@ -122,9 +122,11 @@ def go_back(state: int) -> int:
                 if get(step, KERNEL) == 0:
                     put(state, PROBLEM, plan)
                     return pause(state, INCOMPLETE, position, operand)
+                if get(step, KIND) == PASSES and pass_on(cts, number, edge, operand, get(plan, ARITY)) != 0:
+                    continue
                 if run_step(state, items, step, ct & ~FLAG_BITS, target_at, args) == 0:
                     return pause(state, MEMORY, position, operand)
-            if ct & (BORROWED | CAPTURED) == 0:
+            if get(cts, number) & (BORROWED | CAPTURED) == 0:
                 give_back(state, get(plan, RESULT_CLASS), ct & ~FLAG_BITS)
         first = 0
         position += 1
