@@ -185,7 +185,7 @@ _VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEA
 
 
 _COMPILER = (
-    "jit.py", "words.py", "translation.py", "intrinsics.py",
+    "jit.py", "assembly.py", "words.py", "translation.py", "intrinsics.py", "elements.py",
     os.path.join("vmath", "lanes.py"), os.path.join("vmath", "functions.py"),
 )  # fmt: skip
 

@@ -26,25 +26,21 @@ cell (not in an argument of a helper function, where numba forgets the value)::
 from __future__ import annotations
 
 import gc
-import re
-import struct
 import threading
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from tapegrad.assembly import RAISED, JitError, assemble, target_machine
+from tapegrad.elements import divide
 from tapegrad.fingerprint import attribute_names, is_namespace, references
-from tapegrad.intrinsics import VECTORISABLE, Intrinsic, divide
+from tapegrad.intrinsics import Intrinsic
 
-__all__ = ["ALLOWED", "SYMBOL", "JitError", "compile_function", "undefined_symbols"]
+__all__ = ["SYMBOL", "JitError", "compile_function"]
 
 SYMBOL = "tapegrad_kernel"
 _lock = threading.RLock()  # numba's compiler is not reentrant
-
-
-class JitError(Exception):
-    """A function cannot become a kernel: it may raise, or it needs a symbol that no library here defines."""
 
 
 # ---- compilation
@@ -122,7 +118,7 @@ def compile_function(
     Raises
     ------
     JitError
-        If the code may raise a Python exception, or needs a symbol that is not in `ALLOWED`.
+        If the code may raise a Python exception, or needs a symbol that is not in `tapegrad.assembly.ALLOWED`.
     numba.core.errors.NumbaError
         If numba cannot compile it.
 
@@ -138,14 +134,15 @@ def compile_function(
     from tapegrad import words  # at call time: a process that finds its kernels compiles nothing
 
     with _lock:
+        machine = target_machine()
         try:
-            return _emit(words.lower(function, signature, bind or {}, symbol, target_machine()), symbol, walks=True)
+            return assemble(words.lower(function, signature, bind or {}, symbol, machine), symbol, machine, walks=True)
         except words.NotOfWordsError:
             pass
         collects = gc.isenabled()
         gc.disable()  # numba makes hundreds of thousands of objects that live to the end: 10 % of the time
         try:
-            return _emit(_lower(_Builder(bind or {}).function(function), signature, symbol), symbol)
+            return assemble(_lower(_Builder(bind or {}).function(function), signature, symbol), symbol, machine)
         finally:
             if collects:
                 gc.enable()
@@ -272,16 +269,17 @@ def _lower(function: types.FunctionType, signature: tuple[str, ...], symbol: str
         )
         library.finalize()
         parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
-        wrapper = _WRAPPER.format(symbol=symbol, native=result.fndesc.llvm_func_name, parameters=parameters)
+        native = result.fndesc.llvm_func_name
+        wrapper = _WRAPPER.format(symbol=symbol, native=native, parameters=parameters, raised=RAISED)
         ir: str = library.get_llvm_str()
         return ir + wrapper
 
 
 _LLVM_TYPES = {"int64": "i64", "uint64": "i64", "int32": "i32", "float64": "double", "float32": "float"}
 # numba's calling convention is `int32 f(result*, exception**, args...)`; a status other than 0 says "raised".
-# Where the optimiser cannot show that this never happens, the call below survives and _emit refuses the code.
+# Where the optimiser cannot show that this never happens, the call below survives and `assemble` refuses the code.
 _WRAPPER = """
-declare void @tapegrad_raised()
+declare void @{raised}()
 define i64 @"{symbol}"({parameters}) {{
   %result = alloca i64
   %exception = alloca ptr
@@ -290,104 +288,10 @@ define i64 @"{symbol}"({parameters}) {{
   %fine = icmp eq i32 %status, 0
   br i1 %fine, label %done, label %raised
 raised:
-  call void @tapegrad_raised()
+  call void @{raised}()
   br label %done
 done:
   %value = load i64, ptr %result
   ret i64 %value
 }}
 """
-
-
-def _emit(ir: str, symbol: str, walks: bool = False) -> bytes:
-    """Inline, optimise and assemble; refuse what cannot run without Python.
-
-    A function that walks over words has no loops to unroll or to vectorise: trying takes half of the time.
-    """
-    import llvmlite.binding as llvm
-
-    # Functions of vectors, which nothing calls before LLVM vectorises a loop, would be dropped as dead.
-    kept = re.findall(rf'^define .*(@"?{VECTORISABLE}\w+"?)\(', ir, re.MULTILINE)
-    used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
-    ir += used + 'section "llvm.metadata"\n' if kept else ""
-    module = llvm.parse_assembly(ir)
-    for item in module.functions:
-        if item.is_declaration or item.name == symbol:
-            continue
-        item.linkage = "internal"
-        if not item.name.startswith(VECTORISABLE):
-            # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
-            item.add_function_attribute("alwaysinline")
-    for item in module.global_variables:
-        if not item.is_declaration and not item.name.startswith("llvm."):
-            item.linkage = "internal"
-    machine = target_machine()
-    options = llvm.create_pipeline_tuning_options(speed_level=2 if walks else 3)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = not walks
-    if kept:
-        # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
-        options.loop_interleaving = False
-    passes = llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
-    if any(item.name == "tapegrad_raised" for item in module.functions):
-        raise JitError(
-            f"{symbol}: the compiled code may raise a Python exception, and a kernel must not; "
-            "return a status instead (numba's integer powers raise, for one)"
-        )
-    code: bytes = machine.emit_object(module)
-    foreign = sorted(undefined_symbols(code) - ALLOWED)
-    if foreign:
-        raise JitError(f"the object code needs {', '.join(foreign)}, which no library here defines")
-    return code
-
-
-def target_machine() -> Any:
-    """Return LLVM's description of this very CPU, for position-independent code."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        reloc="pic",
-        codemodel="default",
-    )
-
-
-def _names(plain: str, both: str) -> frozenset[str]:
-    return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
-
-
-# Memory functions of libc, floating flags, libm in double and float, and what `tapegrad.native` needs of CPython:
-# `tapegrad.cache` resolves them by name.
-ALLOWED = _names(
-    "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "
-    "Py_IncRef Py_DecRef PyType_GenericAlloc PyList_New PyList_Append PyBytes_FromStringAndSize PyLong_AsSsize_t "
-    "PyLong_AsLongLongAndOverflow PyLong_FromSsize_t PyNumber_Float PyObject_Vectorcall "
-    "PyEval_SaveThread PyEval_RestoreThread",
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
-    "fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint "
-    "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc",
-)
-
-
-def undefined_symbols(code: bytes) -> set[str]:
-    """Return the names that an ELF object leaves to the linker (elsewhere LLVM's loader reports them)."""
-    if code[:4] != b"\x7fELF" or code[4] != 2:
-        return set()
-    order = "<" if code[5] == 1 else ">"
-    (start,) = struct.unpack_from(order + "Q", code, 0x28)
-    size, count = struct.unpack_from(order + "HH", code, 0x3A)
-    # Section header: name, type, flags, address, offset, size, link, ... ; type 2 is the symbol table.
-    sections = [struct.unpack_from(order + "IIQQQQII", code, start + i * size) for i in range(count)]
-    found = set()
-    for _, kind, _, _, offset, length, link, _ in sections:
-        for at in range(offset + 24, offset + length, 24) if kind == 2 else ():
-            name, _, _, section = struct.unpack_from(order + "IBBH", code, at)
-            if section == 0 and name:
-                begin = sections[link][4] + name
-                found.add(code[begin : code.index(b"\0", begin)].decode())
-    return found

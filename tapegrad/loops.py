@@ -10,15 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.intrinsics import (
-    byte_address,
-    get,
-    intrinsic,
-    load_at,
-    numba_dtype,
-    read,
-    store_at,
-)
+from tapegrad.elements import byte_address, load_at, numba_dtype, read, store_at
+from tapegrad.intrinsics import get, intrinsic
 
 STRIDED = -1  # a step that is read when the kernel runs; others are constants, so that LLVM vectorises
 

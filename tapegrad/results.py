@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import pool
-from tapegrad.intrinsics import call_c, get
+from tapegrad.intrinsics import call, get
 from tapegrad.native import take, vectorcall
 
 # Words about a result, with which those of a forward begin: its shape and dtype as objects; the pool's function for
@@ -52,4 +52,4 @@ def new_result(words: int) -> int:
     if get(words, LARGE) != 0:
         return vectorcall(get(words, LARGE), words + 8 * SHAPE, 2, 0)
     take(get(words, DTYPE))  # the function takes this reference over
-    return call_c(get(words, NEW), get(words, NDIM), get(words, LENGTHS), get(words, DTYPE), 0)
+    return call(get(words, NEW), get(words, NDIM), get(words, LENGTHS), get(words, DTYPE), 0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tapegrad.cache import address_of
-from tapegrad.intrinsics import as_pointer, load, load_at, store, store_at
+from tapegrad.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.kernels import identity_step
 from tapegrad.layout import contiguous_strides
 from tapegrad.plan import ARRAY, CT, Step

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.intrinsics import as_pointer, load, stack, store
+from tapegrad.elements import as_pointer, load, store
+from tapegrad.intrinsics import stack
 from tapegrad.plan import TERMS
 
 _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the terms are no neighbours

@@ -13,18 +13,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import cache, vmath
-from tapegrad.intrinsics import (  # fmt: skip
-    as_pointer,
-    clear_float_errors,
-    float_errors,
-    get,
-    load,
-    load_at,
-    raise_float_errors,
-    stack,
-    store,
-    store_at,
-)
+from tapegrad.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.intrinsics import clear_float_errors, float_errors, get, raise_float_errors, stack
 
 __all__ = ["Function"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tapegrad import cache, jit
+from tapegrad.elements import as_pointer, load
 from tapegrad.fingerprint import fingerprint
-from tapegrad.intrinsics import as_pointer, load
 
 ROOT = Path(cache.__file__).parents[1]
 SIGNATURE = ("int64",)

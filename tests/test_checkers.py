@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies
 
 import tapegrad as tg
 from tapegrad import cache
-from tapegrad.intrinsics import as_pointer, load, load_at, store_at
+from tapegrad.elements import as_pointer, load, load_at, store_at
 from tapegrad.kernels import elementwise_step, loop_step, view_step
 from tapegrad.layout import contiguous_strides, intern
 from tapegrad.ops.elementwise import unary

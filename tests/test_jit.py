@@ -8,21 +8,9 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from tapegrad import cache, jit
-from tapegrad.intrinsics import (
-    as_pointer,
-    call,
-    call_void,
-    clz,
-    intrinsic,
-    load,
-    load_at,
-    memcpy,
-    memset,
-    stack,
-    store,
-    store_at,
-)
+from tapegrad import assembly, cache, jit
+from tapegrad.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.intrinsics import call, call_void, clz, intrinsic, memcpy, memset, stack
 
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"]
 xp = SimpleNamespace()  # a rule's xp, always bound to something else
@@ -223,7 +211,7 @@ def test_loops_are_vectorised():
     """A vector instruction of four or more doubles stands in the code of a loop over contiguous arrays."""
     kernel = elementwise(lambda a, b: a * b + a, "float64")
     ir = jit._lower(jit._Builder({}).function(kernel), ("int64",) * 4, jit.SYMBOL)
-    code = jit._emit(ir, jit.SYMBOL)
+    code = assembly.assemble(ir, jit.SYMBOL, jit.target_machine())
     assert b"tapegrad_kernel" in code
     if "avx2" not in llvm.get_host_cpu_features() or not llvm.get_host_cpu_features()["avx2"]:
         pytest.skip("looks for AVX instructions")
@@ -268,7 +256,7 @@ def test_libm_is_found_by_name():
         store(as_pointer(out, "float64"), 0, math.erf(load(as_pointer(a, "float64"), 0)))
         return 0
 
-    assert jit.undefined_symbols(jit.compile_function(kernel, ("int64", "int64"))) <= {"erf"}
+    assert assembly.undefined_symbols(jit.compile_function(kernel, ("int64", "int64"))) <= {"erf"}
     x, out = np.array([0.5]), np.zeros(1)
     c_function(kernel)(address(x), address(out))
     assert out[0] == pytest.approx(math.erf(0.5), rel=1e-15)
@@ -276,7 +264,7 @@ def test_libm_is_found_by_name():
 
 def test_one_symbol():
     code = jit.compile_function(lambda a: a + 1, ("int64",))
-    assert jit.undefined_symbols(code) == set()
+    assert assembly.undefined_symbols(code) == set()
     assert code.count(b"tapegrad_kernel") == 1
 
 

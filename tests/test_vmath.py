@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from tapegrad import cache, jit, vmath
+from tapegrad import cache, intrinsics, jit, vmath
 from tapegrad.loops import STRIDED, loop
 from tapegrad.vmath import functions, lanes, trigonometric
 
@@ -281,7 +281,7 @@ def test_loops_are_vectorised(name: str, dtype: str) -> None:
     if name == "sqrt":
         assert re.search(rf"call (?:\w+ )*<\d+ x {kind}> @llvm\.sqrt", text)
         return
-    called = re.search(rf"call (?:\w+ )*<{width} x {kind}> @{jit.VECTORISABLE}{name}_{kind}{width}\(", text)
+    called = re.search(rf"call (?:\w+ )*<{width} x {kind}> @{intrinsics.VECTORISABLE}{name}_{kind}{width}\(", text)
     assert called, "the loop takes one number at a time"
     at = text.index(called[0])
     assert called[0] not in text[at + 1 : text.index("br ", at)], "vectors wait on the stack for each other"

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tapegrad import cache, computed, direct, jit, recording, runs, sweep_loop, targets, walk, words
-from tapegrad.intrinsics import as_pointer, call, call_void, clz, get, memcpy, memset, put, stack, store
+from tapegrad.elements import as_pointer, store
+from tapegrad.intrinsics import call, call_void, clz, get, memcpy, memset, put, stack
 
 BIG, FLAG = 1 << 40, True
 NUMBERS = [0, 1, 2, 3, 7, 8, -1, -2, -7, -8, 1000, -1000, (1 << 62) + 5, -(1 << 63), (1 << 63) - 1]
