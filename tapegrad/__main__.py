@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tapegrad as tg
-from tapegrad import cache
+from tapegrad.compiler import cache
 
 if TYPE_CHECKING:
     from rich.console import Console

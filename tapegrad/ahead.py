@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad import cache, large
-from tapegrad.kernels import ARITHMETIC, SHORT, elementwise_step
+from tapegrad import large
+from tapegrad.compiler import cache
+from tapegrad.kernels.elementwise import ARITHMETIC, SHORT, elementwise_step
 from tapegrad.modes import enable_grad
 from tapegrad.ops.row import NotYet, Row, Sample, rows, xp
 from tapegrad.plan import plans_by_address

@@ -1,8 +1,8 @@
 """Compiled functions that Python calls as it calls its own, and what they need to know of CPython's objects.
 
-A function here is plain Python over addresses, ``function(self, args, nargs)``, compiled by `tapegrad.jit` and called
-with the GIL held in the form of CPython's fast functions (METH_FASTCALL): ``self`` and what lies at ``args`` are
-objects. With a fourth parameter it takes keywords too: the tuple of their names, or 0. It returns an object with a
+A function here is plain Python over addresses, ``function(self, args, nargs)``, compiled by `tapegrad.compiler.jit`
+and called with the GIL held in the form of CPython's fast functions (METH_FASTCALL): ``self`` and what lies at ``args``
+are objects. With a fourth parameter it takes keywords too: the tuple of their names, or 0. It returns an object with a
 reference, or 0 if Python raised. A call takes 40 ns, through ctypes 500.
 """
 
@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes, pool
-from tapegrad.cache import address_of
-from tapegrad.intrinsics import external
+from tapegrad.compiler.cache import address_of
+from tapegrad.compiler.intrinsics import external
 from tapegrad.layout import FLOAT, INTEGER, OBJECT_HEADER, Layout, layout_of
 from tapegrad.plan import Plan
 from tapegrad.tape import Leaf, Page, Recorder, recorder

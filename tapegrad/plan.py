@@ -8,7 +8,7 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  4 the function that computes the forward   5 layout of the result   6 residuals: a bit for each operand
                  and one for the result   7 a bit for each operand that wants a gradient
                  8 address of the step for both operands at once, or 0
-                 9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.runs`)
+                 9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.sweep.runs`)
                  10 of how many elements a block must be a multiple   11... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
                  3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.intrinsics import get, put, stack
+from tapegrad.compiler.intrinsics import get, put, stack
 from tapegrad.native import (
     ADDRESS_OF_PLAN,
     ALIGNED,

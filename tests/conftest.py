@@ -6,7 +6,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tapegrad
-from tapegrad import forwards, large, pool, targets, workspace
+from tapegrad import large, pool
+from tapegrad.forward import prepared
+from tapegrad.sweep import targets, workspace
 
 # Assertions of the helpers say as much as those of the tests.
 pytest.register_assert_rewrite("tests.cases", "tests.checks", "tests.strategies")
@@ -20,8 +22,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 if os.environ.get("TAPEGRAD_TEST_AS_LARGE"):
     # Arrays of 8 elements are treated as large: pooled, gone through in blocks of 4, and shared out among the threads.
-    pool.THRESHOLD = targets.THRESHOLD = workspace.SHARED_WORK = forwards._MANY_OF_OTHERS = 1
-    forwards._MANY.clear()
+    pool.THRESHOLD = targets.THRESHOLD = workspace.SHARED_WORK = prepared._MANY_OF_OTHERS = 1
+    prepared._MANY.clear()
     large.set_block_size(4)
 
 

@@ -18,7 +18,7 @@ PROGRAMS = """
 import sys
 import numpy as np
 import tapegrad as tg
-from tapegrad import cache
+from tapegrad.compiler import cache
 from tapegrad.__main__ import main
 from tapegrad.nn import functional as F
 
@@ -97,7 +97,7 @@ def test_on_the_command_line(tmp_path):
 def test_a_new_row_is_warmed_without_an_edit_elsewhere(tmp_path):
     program = """
 import numpy as np, tapegrad as tg
-from tapegrad import cache
+from tapegrad.compiler import cache
 from tapegrad.ops.elementwise import binary
 from tapegrad.ops.row import xp
 new = binary("new", lambda x, y: x * np.exp(y), (lambda ct, y: ct * xp.exp(y), lambda ct, out: ct * out), doc="New.")
@@ -192,7 +192,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, capsys):
 def test_a_disk_that_is_full(tmp_path):
     program = """
 import tapegrad as tg
-from tapegrad import cache
+from tapegrad.compiler import cache
 cache._write = lambda *args: None
 tg.warmup(["neg"], ["float64"])
 """

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tapegrad import cache, jit
-from tapegrad.elements import as_pointer, load
-from tapegrad.fingerprint import fingerprint
+from tapegrad.compiler import cache, jit
+from tapegrad.compiler.elements import as_pointer, load
+from tapegrad.compiler.fingerprint import fingerprint
 
 ROOT = Path(cache.__file__).parents[1]
 SIGNATURE = ("int64",)
@@ -22,7 +22,7 @@ SIGNATURE = ("int64",)
 # A process that asks for a kernel, calls it, and says what happened.
 PROGRAM = """
 import ctypes, json, sys
-from tapegrad import cache
+from tapegrad.compiler import cache
 told = []
 cache.on_compile.append(told.append)
 def kernel(x):
@@ -358,7 +358,7 @@ def test_recursion_ends():
 def test_the_same_in_every_process(folder):
     program = """
 import json
-from tapegrad.fingerprint import fingerprint
+from tapegrad.compiler.fingerprint import fingerprint
 def g(x): return x in {"a", "b", "c", 1, 2.5, None} or x in {3, 4}
 def f(x): return g(x)
 print(json.dumps(fingerprint(f, ("int64",), {"k": 1})))

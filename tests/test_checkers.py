@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings, strategies
 
 import tapegrad as tg
-from tapegrad import cache
-from tapegrad.elements import as_pointer, load, load_at, store_at
-from tapegrad.kernels import elementwise_step, loop_step, view_step
+from tapegrad.compiler import cache
+from tapegrad.compiler.elements import as_pointer, load, load_at, store_at
+from tapegrad.kernels.elementwise import elementwise_step, loop_step, view_step
 from tapegrad.layout import contiguous_strides, intern
 from tapegrad.ops.elementwise import unary
 from tapegrad.ops.row import Row, rows, xp

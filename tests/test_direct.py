@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.direct import direct
+from tapegrad.forward.direct import direct
 from tapegrad.layout import FLOAT, INTEGER, layout_of
 from tapegrad.ops.row import rows
 

@@ -8,9 +8,9 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from tapegrad import assembly, cache, jit
-from tapegrad.elements import as_pointer, load, load_at, store, store_at
-from tapegrad.intrinsics import call, call_void, clz, intrinsic, memcpy, memset, stack
+from tapegrad.compiler import assembly, cache, jit
+from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.compiler.intrinsics import call, call_void, clz, intrinsic, memcpy, memset, stack
 
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"]
 xp = SimpleNamespace()  # a rule's xp, always bound to something else

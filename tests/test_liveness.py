@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import plan, sweep, tape, writes
+from tapegrad import plan, tape, writes
+from tapegrad.sweep import sweep
 
 
 def leaf(value=1.0, size=10):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import large, threads, workspace
+from tapegrad import large, threads
+from tapegrad.sweep import workspace
 
 SIZE = 150_000
 
@@ -51,7 +52,7 @@ def test_runs_are_shared_out(monkeypatch):
     monkeypatch.setattr(workspace, "SHARED_WORK", 1)
     seen = []
     original = threads.share
-    monkeypatch.setattr("tapegrad.sweep.share", lambda *args: (seen.append(args[1:]), original(*args)))
+    monkeypatch.setattr("tapegrad.sweep.sweep.share", lambda *args: (seen.append(args[1:]), original(*args)))
     gradients(2)
     assert seen
     assert all(elements >= SIZE and count == 2 for elements, _, count in seen)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import rowwise
+from tapegrad.forward import rowwise
 from tapegrad.layout import layout_of
 
 SHAPES = [

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import autograd, large, sweep, workspace
+from tapegrad import autograd, large
+from tapegrad.sweep import sweep, workspace
 from tests.checks import by_kernel
 from tests.strategies import Program
 from tests.test_programs import each_program

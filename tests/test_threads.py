@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import sweep
+from tapegrad.sweep import sweep
 
 
 def leaf(value=1.0, size=10):

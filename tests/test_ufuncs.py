@@ -12,9 +12,9 @@ import pytest
 from numpy.lib import introspect
 
 import tapegrad as tg
-from tapegrad import ufuncs
+from tapegrad.forward import ufuncs
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.row import rows
-from tapegrad.ufuncs import Function
 from tests.cases import oracle
 
 OURS = {name: row.forward for name, row in rows.items() if isinstance(row.forward, Function)}

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from tapegrad import cache, intrinsics, jit, vmath
-from tapegrad.loops import STRIDED, loop
+from tapegrad import vmath
+from tapegrad.compiler import cache, intrinsics, jit
+from tapegrad.kernels.loops import STRIDED, loop
 from tapegrad.vmath import functions, lanes, trigonometric
 
 BOUND = 2.0

@@ -8,9 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from tapegrad import cache, computed, direct, jit, recording, runs, sweep_loop, targets, walk, words
-from tapegrad.elements import as_pointer, store
-from tapegrad.intrinsics import call, call_void, clz, get, memcpy, memset, put, stack
+from tapegrad import recording
+from tapegrad.compiler import cache, jit, words
+from tapegrad.compiler.elements import as_pointer, store
+from tapegrad.compiler.intrinsics import call, call_void, clz, get, memcpy, memset, put, stack
+from tapegrad.forward import computed, direct
+from tapegrad.sweep import loop, runs, targets, walk
 
 BIG, FLAG = 1 << 40, True
 NUMBERS = [0, 1, 2, 3, 7, 8, -1, -2, -7, -8, 1000, -1000, (1 << 62) + 5, -(1 << 63), (1 << 63) - 1]
@@ -185,7 +188,7 @@ def test_calls(compiler):
 
 
 @pytest.mark.parametrize("function", [
-    walk.find, sweep_loop.sweep, recording.record, computed.compute, direct.run_loop, runs.run, targets.aim,
+    walk.find, loop.sweep, recording.record, computed.compute, direct.run_loop, runs.run, targets.aim,
     targets.settle,
 ])  # fmt: skip
 def test_the_walks_are_of_words(function):
@@ -250,7 +253,7 @@ def test_a_result_is_recorded_and_found_without_numba():
         "import sys, tapegrad as tg\n"
         "x = tg.tensor([1.0, 2.0], requires_grad=True)\n"
         "y = x * x + x\n"
-        "from tapegrad.sweep import _take_workspace\n"
+        "from tapegrad.sweep.sweep import _take_workspace\n"
         "_take_workspace()\n"
         "assert 'numba' not in sys.modules\n"
     )

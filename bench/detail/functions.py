@@ -20,8 +20,8 @@ POSITIVE = ("log", "log1p", "sqrt")
 def functions() -> dict[str, Any]:
     """Return the forwards that are ours or another's, by name."""
     import tapegrad  # noqa: F401  # makes the rows
+    from tapegrad.forward.ufuncs import Function
     from tapegrad.ops.row import rows
-    from tapegrad.ufuncs import Function
 
     return {name: row.forward for name, row in rows.items() if isinstance(row.forward, Function)}
 

@@ -14,7 +14,7 @@ from bench.table import Table, ratio, seconds
 from bench.timing import quiet_collector
 from bench.tools import installed
 
-PARTS = ("find", "run", "close")  # methods of `tapegrad.sweep.Sweep`; close frees the handles
+PARTS = ("find", "run", "close")  # methods of `tapegrad.sweep.sweep.Sweep`; close frees the handles
 PHASES = ("forward", "backward", "drop")
 
 
@@ -74,7 +74,7 @@ def _drop(chain: Callable[[Any, Any, int], Any], operands: tuple[Any, Any, Any],
 @contextmanager
 def _parts_timed() -> Iterator[dict[str, float]]:
     """Add up the seconds that tapegrad spends in each part of a sweep."""
-    from tapegrad.sweep import Sweep
+    from tapegrad.sweep.sweep import Sweep
 
     spent = dict.fromkeys(PARTS, 0.0)
     originals = {part: getattr(Sweep, part) for part in PARTS}

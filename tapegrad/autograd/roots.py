@@ -11,8 +11,8 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.layout import Layout
 from tapegrad.ops.row import xp
+from tapegrad.sweep.workspace import is_aligned
 from tapegrad.tensor import Tensor, from_array
-from tapegrad.workspace import is_aligned
 
 
 @cache

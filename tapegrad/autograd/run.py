@@ -10,15 +10,16 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad import pool, targets, writes
+from tapegrad import pool, writes
 from tapegrad.autograd.roots import implicit_cotangent, seed_arrays
 from tapegrad.hooks import run_table
 from tapegrad.modes import set_grad_enabled
 from tapegrad.native import load, shared
 from tapegrad.ops.record import constant
 from tapegrad.ops.row import xp
-from tapegrad.recorded import run_recorded
-from tapegrad.sweep import Sweep
+from tapegrad.sweep import targets
+from tapegrad.sweep.recorded import run_recorded
+from tapegrad.sweep.sweep import Sweep
 from tapegrad.tape import SLOT, Handle, Leaf, leaves, slot_of
 from tapegrad.tensor import Tensor, from_array
 

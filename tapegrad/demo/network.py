@@ -9,7 +9,8 @@ from time import perf_counter
 import numpy as np
 
 import tapegrad as tg
-from tapegrad import Tensor, cache
+from tapegrad import Tensor
+from tapegrad.compiler import cache
 from tapegrad.data import load_digits
 from tapegrad.nn.functional import cross_entropy
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype
-from tapegrad.kernels import loop_step
+from tapegrad.kernels.elementwise import loop_step
 from tapegrad.layout import contiguous_strides
 from tapegrad.ops.record import apply, as_operand
 from tapegrad.ops.row import Row, Sample, xp

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import default_dtype
+from tapegrad.forward.rowwise import extremum
 from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
@@ -16,7 +17,6 @@ from tapegrad.ops.record import as_operand
 from tapegrad.ops.reductions import kept_shape, mean, sum
 from tapegrad.ops.structural import one_dim
 from tapegrad.ops.transcendental import exp, log
-from tapegrad.rowwise import extremum
 from tapegrad.tensor import Tensor, from_array
 
 

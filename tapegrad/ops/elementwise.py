@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors, modes
-from tapegrad.kernels import elementwise_step, joint_step
+from tapegrad.forward.ufuncs import Function
+from tapegrad.kernels.elementwise import elementwise_step, joint_step
 from tapegrad.layout import FLOAT
 from tapegrad.ops.promotion import forward_for
 from tapegrad.ops.record import as_operand, constant, new_plan
@@ -19,7 +20,6 @@ from tapegrad.ops.row import ErrorSample, Row, Sample, Vjp, xp
 from tapegrad.plans import Plans, compiled
 from tapegrad.printing import format_tensor
 from tapegrad.tensor import Tensor, from_array
-from tapegrad.ufuncs import Function
 
 UNARY_SAMPLES = (Sample(((),)), Sample(((3,),)), Sample(((2, 3),)), Sample(((0, 3),)))
 BINARY_SAMPLES = (

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.forward.rowwise import extremum
+from tapegrad.kernels.structural import extremum_step
 from tapegrad.ops.arithmetic import maximum, minimum
 from tapegrad.ops.indexing import take_at
 from tapegrad.ops.movement import reshape
@@ -16,8 +18,6 @@ from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.stretching import squeeze
 from tapegrad.ops.structural import one_dim, reduction
 from tapegrad.plan import Plan, Step
-from tapegrad.rowwise import extremum
-from tapegrad.structural_kernels import extremum_step
 from tapegrad.tensor import Tensor
 
 

@@ -14,13 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.kernels import view_step
+from tapegrad.kernels.elementwise import view_step
+from tapegrad.kernels.structural import gather_step, scatter_step
 from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import apply, as_operand
 from tapegrad.ops.row import ErrorSample, Row, Sample, xp
 from tapegrad.ops.structural import plan_for, record
 from tapegrad.plan import Plan, Step
-from tapegrad.structural_kernels import gather_step, scatter_step
 from tapegrad.tensor import Tensor
 
 ARRAY: Final = "array"

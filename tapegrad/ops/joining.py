@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import apply, as_operand
 from tapegrad.ops.row import ErrorSample, Row, Sample, xp
 from tapegrad.ops.structural import one_dim
 from tapegrad.plan import Plan, Step
 from tapegrad.plans import compiled
-from tapegrad.structural_kernels import gather_step
 from tapegrad.tensor import Tensor
 
 Shapes = Sequence[tuple[int, ...]]

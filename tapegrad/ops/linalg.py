@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors, modes
+from tapegrad.forward.products import product_forward, product_step
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.elementwise import _publish
 from tapegrad.ops.record import as_operand, new_plan
 from tapegrad.ops.row import ErrorSample, Row, Sample, xp
 from tapegrad.ops.stretching import unsqueeze
 from tapegrad.plans import compiled
-from tapegrad.products import product_forward, product_step
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels import view_step
+from tapegrad.kernels.elementwise import view_step
 from tapegrad.ops.record import as_operand
 from tapegrad.ops.row import ErrorSample, Sample, xp
 from tapegrad.ops.structural import all_dims, movement, one_dim, sizes

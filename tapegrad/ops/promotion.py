@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import rowwise
 from tapegrad.dtypes import default_dtype
+from tapegrad.forward import rowwise
+from tapegrad.forward.ufuncs import Function
 from tapegrad.layout import Layout
-from tapegrad.ufuncs import Function
 
 
 def promote(layouts: Sequence[Layout]) -> np.dtype:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
-from tapegrad.forwards import prepared
+from tapegrad.forward.prepared import prepared
 from tapegrad.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.ops.row import NotYet, Row
 from tapegrad.plan import Plan

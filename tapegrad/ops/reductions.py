@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tapegrad import rowwise
-from tapegrad.kernels import spread_step
+from tapegrad.forward import rowwise
+from tapegrad.kernels.elementwise import spread_step
 from tapegrad.layout import Layout
 from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.structural import REDUCTION_SAMPLES, all_dims, reduction

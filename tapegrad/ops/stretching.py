@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels import sum_step, view_step
+from tapegrad.kernels.elementwise import sum_step, view_step
 from tapegrad.ops.movement import _STRIDED, reshape
 from tapegrad.ops.record import as_operand
 from tapegrad.ops.reductions import sum as sum_over

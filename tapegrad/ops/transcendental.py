@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.elementwise import binary, unary
 from tapegrad.ops.row import xp
-from tapegrad.ufuncs import Function
 
 __all__ = [
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",

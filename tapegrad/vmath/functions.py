@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.intrinsics import VECTORISABLE, Intrinsic
+from tapegrad.compiler.intrinsics import VECTORISABLE, Intrinsic
 from tapegrad.vmath.lanes import Lanes
 
 __all__ = ["function"]

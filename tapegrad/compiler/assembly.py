@@ -1,0 +1,122 @@
+"""From LLVM's IR to object code for this CPU, which needs neither Python nor the compiler to run."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any, Final
+
+from tapegrad.compiler.intrinsics import VECTORISABLE
+
+__all__ = ["ALLOWED", "JitError", "assemble", "target_machine", "undefined_symbols"]
+
+RAISED: Final = "tapegrad_raised"  # what code calls where a Python exception would be raised
+
+
+class JitError(Exception):
+    """A function cannot become a kernel: it may raise, or it needs a symbol that no library here defines."""
+
+
+def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> bytes:
+    """Return the object code of LLVM's IR: inlined, optimised and assembled.
+
+    Parameters
+    ----------
+    ir : str
+    symbol : str
+        The function that is wanted; all others are parts of it.
+    machine : llvmlite.binding.TargetMachine
+    walks : bool
+        It walks over words and has no loops to unroll or to vectorise: trying takes half of the time.
+
+    Raises
+    ------
+    JitError
+        If the code cannot run without Python, or needs what no library here defines.
+    """
+    import llvmlite.binding as llvm
+
+    # Functions of vectors, which nothing calls before LLVM vectorises a loop, would be dropped as dead.
+    kept = re.findall(rf'^define .*(@"?{VECTORISABLE}\w+"?)\(', ir, re.MULTILINE)
+    used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{', '.join(f'ptr {name}' for name in kept)}], "
+    ir += used + 'section "llvm.metadata"\n' if kept else ""
+    module = llvm.parse_assembly(ir)
+    for item in module.functions:
+        if item.is_declaration or item.name == symbol:
+            continue
+        item.linkage = "internal"
+        if not item.name.startswith(VECTORISABLE):
+            # LLVM's own judgement would leave long rules as calls, and a loop with a call is not vectorised.
+            item.add_function_attribute("alwaysinline")
+    for item in module.global_variables:
+        if not item.is_declaration and not item.name.startswith("llvm."):
+            item.linkage = "internal"
+    options = llvm.create_pipeline_tuning_options(speed_level=2 if walks else 3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = not walks
+    if kept:
+        # Several vectors a turn would be spilled around each call of a function of vectors: 1.6 times as slow.
+        options.loop_interleaving = False
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    if any(item.name == RAISED for item in module.functions):
+        raise JitError(
+            f"{symbol}: the compiled code may raise a Python exception, and a kernel must not; "
+            "return a status instead (numba's integer powers raise, for one)"
+        )
+    code: bytes = machine.emit_object(module)
+    foreign = sorted(undefined_symbols(code) - ALLOWED)
+    if foreign:
+        raise JitError(f"the object code needs {', '.join(foreign)}, which no library here defines")
+    return code
+
+
+def target_machine() -> Any:
+    """Return LLVM's description of this very CPU, for position-independent code."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="pic",
+        codemodel="default",
+    )
+
+
+def _names(plain: str, both: str) -> frozenset[str]:
+    return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
+
+
+# Memory functions of libc, floating flags, libm in double and float, and what `tapegrad.native` needs of CPython:
+# `tapegrad.compiler.cache` resolves them by name.
+ALLOWED = _names(
+    "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "
+    "Py_IncRef Py_DecRef PyType_GenericAlloc PyList_New PyList_Append PyBytes_FromStringAndSize PyLong_AsSsize_t "
+    "PyLong_AsLongLongAndOverflow PyLong_FromSsize_t PyNumber_Float PyObject_Vectorcall "
+    "PyEval_SaveThread PyEval_RestoreThread",
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs "
+    "fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 logb modf nearbyint "
+    "nextafter pow remainder rint round roundeven scalbn sin sincos sinh sqrt tan tanh tgamma trunc",
+)
+
+
+def undefined_symbols(code: bytes) -> set[str]:
+    """Return the names that an ELF object leaves to the linker (elsewhere LLVM's loader reports them)."""
+    if code[:4] != b"\x7fELF" or code[4] != 2:
+        return set()
+    order = "<" if code[5] == 1 else ">"
+    (start,) = struct.unpack_from(order + "Q", code, 0x28)
+    size, count = struct.unpack_from(order + "HH", code, 0x3A)
+    # Section header: name, type, flags, address, offset, size, link, ... ; type 2 is the symbol table.
+    sections = [struct.unpack_from(order + "IIQQQQII", code, start + i * size) for i in range(count)]
+    found = set()
+    for _, kind, _, _, offset, length, link, _ in sections:
+        for at in range(offset + 24, offset + length, 24) if kind == 2 else ():
+            name, _, _, section = struct.unpack_from(order + "IBBH", code, at)
+            if section == 0 and name:
+                begin = sections[link][4] + name
+                found.add(code[begin : code.index(b"\0", begin)].decode())
+    return found

@@ -1,0 +1,257 @@
+"""Find the machine code of a kernel: in this process, on disk by its fingerprint, or compile it.
+
+numba is imported only if something must be compiled. Objects are loaded by LLVM's linker, each into a library
+of its own (0.3 ms each).
+
+A folder of machine code is a folder of programs: one that other users can write to is never read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tapegrad.compiler import jit
+from tapegrad.compiler.fingerprint import fingerprint
+
+__all__ = ["Stats", "address_of", "folder", "kept", "known", "on_compile", "stats"]
+
+_MAGIC = b"tapegrad kernel 1\n"
+_KEY_BYTES = 32
+
+
+@dataclass
+class Stats:
+    """How many kernels this process compiled, and how many it loaded from disk."""
+
+    compiled: int = 0
+    loaded: int = 0
+
+
+stats = Stats()
+#: Called with the kernel's name just before it is compiled.
+on_compile: list[Callable[[str], object]] = []
+
+_addresses: dict[str, int] = {}
+_linked: list[Any] = []  # LLVM frees the code when its tracker dies
+_warned: set[str] = set()
+_lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # The thread that held the lock does not exist in the child.
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def address_of(
+    name: str,
+    function: Callable[..., Any],
+    signature: tuple[str, ...] = ("int64",) * 3,
+    bind: Mapping[str, object] | None = None,
+) -> int:
+    """Return the address of the C function ``int64 f(signature...)`` compiled from ``function``.
+
+    Parameters
+    ----------
+    name : str
+        What the kernel is called in messages and file names. It is no part of the fingerprint.
+    function, signature, bind
+        As for `tapegrad.compiler.jit.compile_function`.
+
+    Returns
+    -------
+    int
+        Valid for the life of the process.
+
+    Raises
+    ------
+    tapegrad.jit.JitError, numba.core.errors.NumbaError
+        If the function cannot become a kernel.
+    TypeError
+        If it refers to an object that has no fingerprint, such as an array or an instance of a class.
+
+    Examples
+    --------
+    >>> import ctypes
+    >>> address = address_of("add", lambda a, b, c: a + b + c)
+    >>> ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)(address)(1, 2, 3)
+    6
+    """
+    key = fingerprint(function, signature, bind or {})
+    known = _addresses.get(key)
+    if known is not None:
+        return known
+    with _lock:
+        if key not in _addresses:
+            path = _path(name, key)
+            code = _read(path, key) if path else None
+            address = _link(code) if code is not None else None
+            if address is None:
+                for tell in on_compile:
+                    tell(name)
+                code = jit.compile_function(function, signature, bind)
+                address = _link(code)
+                if address is None:
+                    raise jit.JitError(f"{name}: LLVM cannot link the object code that it made")
+                stats.compiled += 1
+                if path:
+                    _write(path, key, code)
+            else:
+                stats.loaded += 1
+            _addresses[key] = address
+        return _addresses[key]
+
+
+def known() -> frozenset[str]:
+    """Return the fingerprints of the functions that this process has loaded or compiled."""
+    return frozenset(_addresses)
+
+
+# ---- the folder
+
+
+def kept(path: str) -> dict[str, int]:
+    """Return the fingerprints of the functions in a folder, with the bytes of their files."""
+    with os.scandir(path) as found:
+        files = [(entry.name, entry.stat().st_size) for entry in found if entry.name.endswith(".o")]
+    sizes: dict[str, int] = {}
+    for name, size in files:
+        key = name[:-2].rpartition("-")[2]
+        sizes[key] = sizes.get(key, 0) + size
+    return sizes
+
+
+def folder() -> str | None:
+    """Return the folder of the cache, made if need be; None if there is none that is safe to use."""
+    path = os.environ.get("TAPEGRAD_CACHE_DIR")
+    if not path:
+        from platformdirs import user_cache_dir
+
+        path = user_cache_dir("tapegrad", appauthor=False)
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        found = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return None
+    fault = _fault(found)
+    if fault and path not in _warned:
+        _warned.add(path)
+        warnings.warn(
+            f"tapegrad does not use its kernel cache {path}: {fault}, and whoever writes there decides what "
+            "code runs here. Kernels are compiled anew in every process. "
+            f"Repair: chmod 700 {path} (if it is yours), or set TAPEGRAD_CACHE_DIR to a folder of your own.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return None if fault else path
+
+
+def _fault(found: os.stat_result) -> str:
+    """Say what makes a file or folder unsafe: an owner who is not us, or a permission to write for others."""
+    if not hasattr(os, "geteuid"):
+        return ""  # Windows: the user's folders carry their own access lists
+    if found.st_uid != os.geteuid():
+        return f"it belongs to user {found.st_uid}"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"other users can write to it (mode {stat.S_IMODE(found.st_mode):o})"
+    return ""
+
+
+def _path(name: str, key: str) -> str | None:
+    """Return where a function is kept, or is to be: operations of the same rule share one, under the first's name."""
+    place = folder()
+    if not place:
+        return None
+    path = os.path.join(place, f"{re.sub(r'[^A-Za-z0-9_.]+', '_', name)[:80]}-{key}.o")
+    if not os.path.exists(path):
+        try:
+            found = [entry for entry in os.listdir(place) if entry.endswith(f"-{key}.o")]
+        except OSError:
+            found = []
+        return os.path.join(place, found[0]) if found else path
+    return path
+
+
+def _seal(key: str, code: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + code).digest()
+
+
+def _read(path: str, key: str) -> bytes | None:
+    """Return the object code kept at ``path``; None if it is absent, broken, of another key, or not ours."""
+    try:
+        with open(path, "rb") as file:
+            if _fault(os.fstat(file.fileno())):
+                return None
+            raw = file.read()
+    except OSError:
+        return None
+    start = len(_MAGIC) + _KEY_BYTES
+    code = raw[start:]
+    return code if raw[:start] == _MAGIC + _seal(key, code) else None
+
+
+def _write(path: str, key: str, code: bytes) -> None:
+    """Keep the object code: other processes see all of it or nothing, and a read-only folder is no error."""
+    import tempfile  # 10 ms, and a warm process writes nothing
+
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), suffix=".tmp")  # mode 0600
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + _seal(key, code) + code)
+        os.replace(temporary, path)
+    except OSError:
+        if temporary is not None:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass
+
+
+# ---- the loader
+
+
+@cache
+def _linker() -> Any:
+    """Return LLVM's just-in-time linker, with libm's names made known to it."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # By name: ctypes.util.find_library runs a compiler. Each name is right on one kind of system.
+    for name in ("libm.so.6", "libm.so", "libSystem.B.dylib", "msvcrt.dll"):
+        try:
+            llvm.load_library_permanently(name)
+            break
+        except RuntimeError:
+            continue
+    # JITLink places code and constants in one block, so code never ends up too far from its data.
+    return llvm.create_lljit_compiler(use_jit_link=True)
+
+
+def _link(code: bytes) -> int | None:
+    """Load object code and return the address of its function; None if the linker refuses it."""
+    import llvmlite.binding as llvm
+
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(jit.SYMBOL)
+    try:
+        tracker = builder.link(_linker(), f"kernel{len(_linked)}")
+    except RuntimeError:
+        return None
+    _linked.append(tracker)
+    return int(tracker[jit.SYMBOL])

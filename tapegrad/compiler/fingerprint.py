@@ -1,0 +1,233 @@
+"""Name the machine code of a function by a digest of all that it is made of.
+
+A function is its code and, recursively, every function, constant and namespace attribute that the code
+reads from outside. File names, line numbers, docstrings and the names of functions do not count; the
+compiler, its options, the CPU and the version of Python do. So nothing stale is ever loaded, and an edit
+elsewhere recompiles nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import opcode
+import os
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from tapegrad._version import __version__
+from tapegrad.compiler.intrinsics import Intrinsic
+
+__all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_namespace", "references"]
+
+# ---- what a function refers to
+
+_LOAD_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
+_EXTENDED_ARG = opcode.EXTENDED_ARG
+_SHIFT = 1 if sys.version_info >= (3, 11) else 0  # since 3.11 the lowest bit says "push a NULL"
+
+
+@cache
+def global_names(code: types.CodeType) -> tuple[str, ...]:
+    """Return the globals that ``code`` and the functions defined inside it read, in order and once each."""
+    names: dict[str, None] = {}
+    raw, high = code.co_code, 0
+    for op, arg in zip(raw[::2], raw[1::2], strict=True):
+        if op == _LOAD_GLOBAL:
+            names[code.co_names[(high | arg) >> _SHIFT]] = None
+        high = (high | arg) << 8 if op == _EXTENDED_ARG else 0
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.update(dict.fromkeys(global_names(constant)))
+    return tuple(names)
+
+
+@cache
+def attribute_names(code: types.CodeType) -> tuple[str, ...]:
+    """Return every name that may be an attribute in ``code`` and the functions inside it."""
+    names = dict.fromkeys(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.update(dict.fromkeys(attribute_names(constant)))
+    return tuple(names)
+
+
+def references(function: types.FunctionType, bind: Mapping[str, object]) -> Iterator[tuple[str, bool, object]]:
+    """Yield (name, is it a closure cell, value) for all that ``function`` reads from outside but builtins."""
+    for name in global_names(function.__code__):
+        if name in bind:
+            yield name, False, bind[name]
+        elif name in function.__globals__:
+            yield name, False, function.__globals__[name]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, True, bind.get(name, cell.cell_contents)
+
+
+def is_namespace(value: object) -> bool:
+    """Say whether the attributes of ``value`` are functions of ours to compile (not `math`, not `numpy`)."""
+    if isinstance(value, types.ModuleType):
+        top = value.__name__.partition(".")[0]
+        return top not in sys.stdlib_module_names and top not in ("numpy", "numba", "llvmlite", "scipy")
+    return isinstance(value, types.SimpleNamespace)
+
+
+# ---- the digest
+
+_USES_CONSTANT = frozenset(opcode.hasconst)
+
+
+@cache
+def code_token(code: types.CodeType) -> bytes:
+    """Return a digest of what ``code`` does: no file name, no line numbers, no docstring."""
+    constants = list(code.co_consts)
+    pairs = zip(code.co_code[::2], code.co_code[1::2], strict=True)
+    first_used = any(arg == 0 and op in _USES_CONSTANT for op, arg in pairs)
+    if constants and isinstance(constants[0], str) and not first_used:
+        constants[0] = None  # a docstring is the first constant, and no instruction loads it
+    parts = (
+        code.co_code,
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+        code.co_flags,
+        code.co_varnames,
+        code.co_names,
+        code.co_freevars,
+        code.co_cellvars,
+        getattr(code, "co_exceptiontable", b""),
+        b"".join(_constant(item) for item in constants),
+    )
+    return hashlib.sha256(repr(parts).encode()).digest()
+
+
+def _constant(value: Any) -> bytes:
+    """Return a digest of an immutable value; -0.0 differs from 0.0, True from 1, and sets have an order."""
+    kind = type(value).__name__
+    if isinstance(value, types.CodeType):
+        body = code_token(value)
+    elif isinstance(value, tuple):
+        body = b"".join(map(_constant, value))
+    elif isinstance(value, frozenset):
+        body = b"".join(sorted(map(_constant, value)))
+    elif value is None or value is ... or isinstance(value, (bool, int, float, complex, str, bytes)):
+        body = repr(value).encode("utf-8", "surrogatepass")
+    else:
+        raise TypeError(
+            f"a kernel refers to {value!r}, a {kind}, which has no fingerprint; "
+            "use numbers, strings, tuples, plain functions, intrinsics and namespaces of them"
+        )
+    return hashlib.sha256(kind.encode() + b":" + body).digest()
+
+
+class _Walk:
+    """One walk over all that a function reaches; one met again is named by the order of first meetings."""
+
+    def __init__(self, bind: Mapping[str, object]) -> None:
+        self.bind = bind
+        self.met: dict[int, int] = {}
+        self.digest = hashlib.sha256()
+
+    def value(self, value: Any, attributes: tuple[str, ...]) -> None:
+        add = self.digest.update
+        if isinstance(value, types.FunctionType):
+            self.function(value)
+        elif isinstance(value, Intrinsic):
+            add(b"intrinsic")
+            self.function(value.function)
+        elif is_namespace(value):
+            add(b"namespace")
+            for name in attributes:
+                if hasattr(value, name):
+                    add(name.encode())
+                    self.value(getattr(value, name), attributes)
+            add(b"end")
+        elif isinstance(value, types.ModuleType):
+            add(b"module" + value.__name__.encode())
+        elif isinstance(value, (types.BuiltinFunctionType, type)):
+            add(f"builtin {value.__module__}.{value.__qualname__}".encode())
+        else:
+            add(_constant(value))
+
+    def function(self, function: types.FunctionType | Callable[..., Any]) -> None:
+        assert isinstance(function, types.FunctionType)
+        add = self.digest.update
+        seen = self.met.get(id(function))
+        if seen is not None:
+            add(b"again %d" % seen)
+            return
+        self.met[id(function)] = len(self.met)
+        code = function.__code__
+        add(code_token(code))
+        attributes = attribute_names(code)
+        add(_constant((function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))))
+        for name, in_cell, value in references(function, self.bind):
+            add(b"\0%d" % in_cell + name.encode() + b"\0")
+            self.value(value, attributes)
+        add(b"end")
+
+
+def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: Mapping[str, object]) -> str:
+    """Return the hex digest that names the machine code of ``function`` on this machine."""
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"a kernel is made from a plain Python function, not from a {type(function).__name__}")
+    walk = _Walk(bind)
+    walk.digest.update(_environment() + repr(signature).encode())
+    walk.digest.update(repr([os.environ.get(name) for name in _VARIABLES]).encode())
+    walk.function(function)
+    return walk.digest.hexdigest()
+
+
+# Variables that change the code which numba makes.
+_VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+
+
+_COMPILER = (
+    "jit.py", "assembly.py", "words.py", "translation.py", "intrinsics.py", "elements.py",
+    os.path.join("..", "vmath", "lanes.py"), os.path.join("..", "vmath", "functions.py"),
+)  # fmt: skip
+
+
+@cache
+def _environment() -> bytes:
+    """Return a digest of compiler versions, of our own compiler module, and of the CPU."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    source = []  # so that a change of numba's options, of our wrapper or of an intrinsic's helper counts
+    for name in _COMPILER:
+        try:
+            with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
+                source.append(file.read())
+        except OSError:  # an install without source files: the version must do
+            continue
+    parts = (
+        __version__,
+        sys.version_info[:2],
+        _numba_version(),
+        llvmlite.__version__,
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+        source,
+    )
+    return hashlib.sha256(repr(parts).encode()).digest()
+
+
+def _numba_version() -> str:
+    """Return the version of the installed numba without importing it."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("numba")
+    if spec is None or spec.origin is None:
+        return "absent"
+    # The name of the dist-info folder tells: importlib.metadata costs 20 ms to import.
+    site = os.path.dirname(os.path.dirname(spec.origin))
+    found = sorted(entry for entry in os.listdir(site) if re.fullmatch(r"numba-[^-]+\.(dist|egg)-info", entry))
+    if found:
+        return " ".join(found)
+    from importlib.metadata import version
+
+    return version("numba")

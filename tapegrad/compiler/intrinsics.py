@@ -1,0 +1,251 @@
+"""What compiled code may do besides arithmetic: intrinsics, and those over words (int64), importable without numba.
+
+Addresses are words. The bodies import numba and llvmlite, and only `jit.py` and `words.py` run them. `elements.py` has
+the intrinsics over elements of a dtype.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "VECTORISABLE",
+    "Intrinsic",
+    "Words",
+    "call",
+    "call_void",
+    "clear_float_errors",
+    "clz",
+    "external",
+    "float_errors",
+    "intrinsic",
+    "memcpy",
+    "memset",
+    "raise_float_errors",
+    "stack",
+    "words",
+]
+
+
+#: How names of functions in object code begin that LLVM replaces by others, of vectors (vmath/functions.py).
+VECTORISABLE = "tapegrad_v_"
+
+
+class Intrinsic:
+    """A definition in the form of `numba.extending.intrinsic`, plain Python until something is compiled."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self._compiled: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Refuse: there is no Python version."""
+        raise TypeError(f"{self.__name__}() exists only inside compiled kernels; it was called from Python")
+
+    def compiled(self) -> Any:
+        """Return numba's intrinsic, made once."""
+        if self._compiled is None:
+            from numba.extending import intrinsic as numba_intrinsic
+
+            # prefer_literal: dtypes and sizes are wanted as constants, never as runtime values.
+            self._compiled = numba_intrinsic(prefer_literal=True)(self.function)
+        return self._compiled
+
+
+def intrinsic(function: Callable[..., Any]) -> Intrinsic:
+    """Mark ``def name(typingctx, ...): return signature, codegen`` as an intrinsic of kernels."""
+    return Intrinsic(function)
+
+
+class Words(Intrinsic):
+    """An intrinsic over words (int64) alone, from which LLVM it emits: numba and `words.py` both take it."""
+
+    def __init__(self, function: Callable[..., Any], constants: bool = False) -> None:
+        super().__init__(function)
+        self.constants = constants
+
+    def compiled(self) -> Any:
+        """Return numba's intrinsic, made once."""
+        if self._compiled is None:
+            from numba.extending import intrinsic as numba_intrinsic
+
+            self._compiled = numba_intrinsic(prefer_literal=True)(_definition(self.function, self.constants))
+        return self._compiled
+
+
+def words(function: Callable[..., Any]) -> Words:
+    """Mark ``def name(builder, ...)``, which emits LLVM over words and returns a word or None, as an intrinsic."""
+    return Words(function)
+
+
+def _definition(emit: Callable[..., Any], constants: bool) -> Callable[..., Any]:
+    """Return numba's definition of an intrinsic over words.
+
+    Its signature keeps constants as such only if they are all that it takes: numba makes code for each anew.
+    """
+    signature = inspect.signature(emit)
+    first, *others = signature.parameters.values()
+    packed = bool(others) and others[-1].kind is inspect.Parameter.VAR_POSITIONAL  # numba makes one tuple of *args
+
+    def definition(typingctx: Any, *types: Any) -> Any:
+        from llvmlite import ir
+        from numba.core import types as nb
+
+        kinds = types if constants else [nb.int64] * len(types)
+        if packed:
+            alone = len(others) - 1
+            kinds = [*kinds[:alone], nb.StarArgTuple(kinds[alone:])]
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            given = list(values)
+            if packed:
+                *given, rest = values
+                given += [builder.extract_value(rest, place) for place in range(len(types) - len(given))]
+            word = ir.IntType(64)
+            if constants:
+                given = [word(kind.literal_value) for kind in types]
+            out = emit(builder, *given)
+            return word(0) if out is None else out
+
+        return nb.int64(*kinds), codegen
+
+    definition.__name__ = emit.__name__
+    parameters = [first.replace(name="typingctx"), *others]
+    definition.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return definition
+
+
+# ---- memory
+
+
+@words
+def get(builder: Any, address: Any, index: Any) -> Any:
+    """Return word ``index`` (int64) behind ``address``."""
+    return builder.load(_word(builder, address, index), typ=index.type)
+
+
+@words
+def put(builder: Any, address: Any, index: Any, value: Any) -> None:
+    """Write word ``index`` (int64) behind ``address``."""
+    builder.store(value, _word(builder, address, index))
+
+
+def _word(builder: Any, address: Any, index: Any) -> Any:
+    word = index.type
+    return builder.gep(builder.inttoptr(address, word.as_pointer()), [index], inbounds=True, source_etype=word)
+
+
+def _stack(builder: Any, nbytes: Any) -> Any:
+    """Return the address of ``nbytes`` (constant) raw bytes, aligned to 64, gone when the caller returns."""
+    from llvmlite import ir
+
+    with builder.goto_entry_block():
+        memory = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes.constant))
+    memory.align = 64
+    return builder.ptrtoint(memory, nbytes.type)
+
+
+stack = Words(_stack, constants=True)
+
+
+@words
+def memset(builder: Any, address: Any, nbytes: Any) -> None:
+    """Fill ``nbytes`` bytes at ``address`` with zeros."""
+    from llvmlite import ir
+
+    byte = ir.IntType(8)
+    function = builder.module.declare_intrinsic("llvm.memset", [byte.as_pointer(), nbytes.type])
+    target = builder.inttoptr(address, byte.as_pointer())
+    builder.call(function, [target, byte(0), nbytes, ir.IntType(1)(0)])
+
+
+@words
+def memcpy(builder: Any, target: Any, source: Any, nbytes: Any) -> None:
+    """Copy ``nbytes`` bytes between two addresses whose ranges do not overlap."""
+    from llvmlite import ir
+
+    pointer = ir.IntType(8).as_pointer()
+    function = builder.module.declare_intrinsic("llvm.memcpy", [pointer, pointer, nbytes.type])
+    places = [builder.inttoptr(address, pointer) for address in (target, source)]
+    builder.call(function, [*places, nbytes, ir.IntType(1)(0)])
+
+
+# ---- calls and bits
+
+
+@words
+def call(builder: Any, address: Any, *args: Any) -> Any:
+    """Call the C function ``int64 f(int64 or pointer, ...)`` at ``address`` and return its result."""
+    from llvmlite import ir
+
+    kind = ir.FunctionType(address.type, [address.type] * len(args))
+    return builder.call(builder.inttoptr(address, kind.as_pointer()), args)
+
+
+@words
+def call_void(builder: Any, address: Any, *args: Any) -> None:
+    """Call the C function ``void f(int64 or pointer, ...)`` at ``address``: BLAS takes only pointers."""
+    from llvmlite import ir
+
+    kind = ir.FunctionType(ir.VoidType(), [address.type] * len(args))
+    builder.call(builder.inttoptr(address, kind.as_pointer()), args)
+
+
+def external(name: str, count: int) -> Words:
+    """Return an intrinsic that calls the C function ``int64 name(int64, ...)`` of this process; pointers are int64."""
+
+    @words
+    def function(builder: Any, *args: Any) -> Any:
+        from llvmlite import ir
+
+        word = ir.IntType(64)
+        assert len(args) == count
+        return builder.call(_declared(builder.module, name, ir.FunctionType(word, [word] * count)), args)
+
+    return function
+
+
+def _declared(module: Any, name: str, kind: Any) -> Any:
+    """Return the function of this name, declared if need be."""
+    from llvmlite import ir
+
+    return module.globals.get(name) or ir.Function(module, kind, name)
+
+
+def _fenv(builder: Any, name: str, which: Any) -> Any:
+    """Emit the call of ``int name(int)`` of <fenv.h>."""
+    from llvmlite import ir
+
+    number = ir.IntType(32)
+    function = _declared(builder.module, name, ir.FunctionType(number, [number]))
+    return builder.zext(builder.call(function, [builder.trunc(which, number)]), which.type)
+
+
+@words
+def float_errors(builder: Any, which: Any) -> Any:
+    """Return which flags of floating errors the CPU has set, by their numbers in <fenv.h>."""
+    return _fenv(builder, "fetestexcept", which)
+
+
+@words
+def clear_float_errors(builder: Any, which: Any) -> Any:
+    """Clear flags of floating errors, which NumPy looks at after each of its loops."""
+    return _fenv(builder, "feclearexcept", which)
+
+
+@words
+def raise_float_errors(builder: Any, which: Any) -> Any:
+    """Set flags of floating errors."""
+    return _fenv(builder, "feraiseexcept", which)
+
+
+@words
+def clz(builder: Any, x: Any) -> Any:
+    """Return the number of leading zero bits of a word; 64 for zero."""
+    from llvmlite import ir
+
+    return builder.ctlz(x, ir.IntType(1)(0))

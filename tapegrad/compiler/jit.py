@@ -1,0 +1,297 @@
+"""Turn a plain Python function over addresses into object code: the only module that imports numba.
+
+numba is imported inside `compile_function` and nowhere else, so a process that finds its kernels on disk
+(`tapegrad.compiler.cache`) never pays for it. Functions of words alone (`tapegrad.compiler.words`) do not need it.
+
+A kernel is a function of integers that returns an integer. It reads and writes memory through
+`tapegrad.compiler.intrinsics`; their dtypes are compile-time constants: literals, or strings in a global or a closure
+cell (not in an argument of a helper function, where numba forgets the value)::
+
+    def make(rule, dtype):
+        def kernel(args, block, accumulate):  # operand addresses, (n, steps...), 0 or 1
+            table = as_pointer(args, "int64")
+            ct = as_pointer(load(table, 0), dtype)
+            x = as_pointer(load(table, 1), dtype)
+            out = as_pointer(load(table, 2), dtype)
+            for i in range(load(as_pointer(block, "int64"), 0)):
+                store(out, i, rule(load(ct, i), load(x, i)))
+            return 0
+
+        return kernel
+
+
+    code = compile_function(make(lambda ct, x: ct * xp.cos(x), "float64"), ("int64",) * 3, {"xp": vmath})
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from tapegrad.compiler.assembly import RAISED, JitError, assemble, target_machine
+from tapegrad.compiler.elements import divide
+from tapegrad.compiler.fingerprint import attribute_names, is_namespace, references
+from tapegrad.compiler.intrinsics import Intrinsic
+
+__all__ = ["SYMBOL", "JitError", "compile_function"]
+
+SYMBOL = "tapegrad_kernel"
+_lock = threading.RLock()  # numba's compiler is not reentrant
+
+
+# ---- compilation
+
+# Options of numba, each with its reason.
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",  # x / 0 is inf or nan as in NumPy: a kernel never raises
+    "nogil": True,  # kernels touch no Python object
+    "fastmath": {"contract"},  # allows fma and nothing else: nan, inf and signed zeros must survive
+    "no_cpython_wrapper": True,  # we call by address
+    "no_cfunc_wrapper": True,  # it needs numba's runtime (numba_gil_ensure); ours below does not
+    "_nrt": False,  # no allocation: numba refuses, at compile time, whatever would need its runtime
+}
+
+
+class _Builder:
+    """Rebuilds functions with their globals made of things that numba can compile."""
+
+    def __init__(self, bind: Mapping[str, object]) -> None:
+        self.bind = bind
+        self.done: dict[int, Any] = {}
+
+    def value(self, value: Any, attributes: tuple[str, ...]) -> Any:
+        if isinstance(value, Intrinsic):
+            return value.compiled()
+        if isinstance(value, types.FunctionType):
+            if id(value) not in self.done:
+                self.done[id(value)] = _callee(self.function(value))
+            return self.done[id(value)]
+        if is_namespace(value):
+            module = types.ModuleType(getattr(value, "__name__", "namespace"))
+            for name in attributes:
+                if hasattr(value, name):
+                    setattr(module, name, self.value(getattr(value, name), attributes))
+            return module
+        return value
+
+    def function(self, function: types.FunctionType) -> types.FunctionType:
+        code = function.__code__
+        attributes = attribute_names(code)
+        values: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__module__}
+        cells = []
+        for name, in_cell, value in references(function, self.bind):
+            new = self.value(value, attributes)
+            if in_cell:
+                cells.append(types.CellType(new))
+            else:
+                values[name] = new
+        built = types.FunctionType(code, values, function.__name__, function.__defaults__, tuple(cells) or None)
+        built.__module__, built.__qualname__ = function.__module__, function.__qualname__
+        return built
+
+
+def compile_function(
+    function: Callable[..., Any],
+    signature: tuple[str, ...],
+    bind: Mapping[str, object] | None = None,
+    *,
+    symbol: str = SYMBOL,
+) -> bytes:
+    """Compile ``function`` to an object file with one symbol, the C function ``int64 symbol(signature...)``.
+
+    Parameters
+    ----------
+    function : function
+        A plain Python function that returns an integer. Functions, lambdas and intrinsics that it reaches
+        through globals, closure cells and namespaces (``xp.cos``) are compiled with it.
+    signature : tuple of str
+        The types of its arguments, by numba's names: normally all ``"int64"``.
+    bind : mapping, optional
+        Values that replace globals and closure cells of these names, in the function and all that it calls.
+    symbol : str
+        The name of the C function.
+
+    Raises
+    ------
+    JitError
+        If the code may raise a Python exception, or needs a symbol that is not in `tapegrad.compiler.assembly.ALLOWED`.
+    numba.core.errors.NumbaError
+        If numba cannot compile it.
+
+    Examples
+    --------
+    >>> def add(a, b, c):
+    ...     return a + b + c
+    >>> len(compile_function(add, ("int64", "int64", "int64"))) > 100
+    True
+    """
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"compile_function() takes a plain Python function, not {type(function).__name__}")
+    from tapegrad.compiler import words  # at call time: a process that finds its kernels compiles nothing
+
+    with _lock:
+        machine = target_machine()
+        try:
+            return assemble(words.lower(function, signature, bind or {}, symbol, machine), symbol, machine, walks=True)
+        except words.NotOfWordsError:
+            pass
+        collects = gc.isenabled()
+        gc.disable()  # numba makes hundreds of thousands of objects that live to the end: 10 % of the time
+        try:
+            return assemble(_lower(_Builder(bind or {}).function(function), signature, symbol), symbol, machine)
+        finally:
+            if collects:
+                gc.enable()
+
+
+@cache
+def _pipeline() -> Any:
+    """Return numba's compiler with one pass more: every ``/`` becomes `divide`, which never raises."""
+    from operator import itruediv, truediv
+
+    from numba.core import compiler, ir
+    from numba.core.compiler_machinery import FunctionPass, register_pass
+    from numba.core.untyped_passes import IRProcessing
+
+    division = divide.compiled()  # before the contexts are refreshed: that is when numba learns of it
+
+    @register_pass(mutates_CFG=False, analysis_only=False)
+    class Divisions(FunctionPass):  # type: ignore[misc]
+        _name = "tapegrad_divisions"
+
+        def __init__(self) -> None:
+            super().__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            for block in state.func_ir.blocks.values():
+                for at in reversed(range(len(block.body))):
+                    statement = block.body[at]
+                    if not (isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr)):
+                        continue
+                    expr = statement.value
+                    if "binop" not in expr.op or expr.fn not in (truediv, itruediv):
+                        continue
+                    name = block.scope.redefine("$divide", expr.loc)
+                    value = ir.Global("divide", division, expr.loc)
+                    statement.value = ir.Expr.call(name, [expr.lhs, expr.rhs], (), expr.loc)
+                    block.body.insert(at, ir.Assign(value, name, expr.loc))
+                    state.func_ir._definitions[name.name].append(value)
+                    known = state.func_ir._definitions[statement.target.name]
+                    known[known.index(expr)] = statement.value
+            return True
+
+    class Pipeline(compiler.Compiler):  # type: ignore[misc]
+        def define_pipelines(self) -> list[Any]:
+            (manager,) = super().define_pipelines()
+            manager.add_pass_after(Divisions, IRProcessing)
+            manager.finalize()
+            return [manager]
+
+    return Pipeline
+
+
+@cache
+def _library() -> Any:
+    """Return numba's library of code, which links callees and then stops."""
+    from numba.core import codegen
+
+    class Library(codegen.CPUCodeLibrary):  # type: ignore[misc]
+        """Should numba rename these hooks, all still works, only slower."""
+
+        def _optimize_final_module(self) -> None: ...
+
+        def _finalize_final_module(self) -> None:
+            self._finalized = True
+
+    return Library
+
+
+def _callee(function: types.FunctionType) -> Any:
+    """Return what numba takes for a function that compiled code calls.
+
+    Not `njit`: it would optimise each callee and emit its machine code, to be thrown away here (a third of the time of
+    a compilation), and it returns the function as it is under NUMBA_DISABLE_JIT=1.
+    """
+    from numba.core import compiler, dispatcher
+    from numba.core.registry import CPUDispatcher
+
+    class Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc]
+        def _compile_core(self, args: Any, return_type: Any) -> Any:
+            flags = compiler.Flags()
+            self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+            flags.no_compile = True
+            typing, target = self.targetdescr.typing_context, self.targetdescr.target_context
+            library = _library()(target.codegen(), function.__qualname__)
+            result = compiler.compile_extra(
+                typing, target, function, args, return_type, flags, self.locals,
+                library=library, pipeline_class=self.pipeline_class,
+            )  # fmt: skip
+            result = result._replace(entry_point=object())  # callers find the code by it
+            target.insert_user_function(result.entry_point, result.fndesc, [result.library])
+            return result
+
+    class Callee(CPUDispatcher):  # type: ignore[misc]
+        def add_overload(self, result: Any) -> None:
+            self.overloads[tuple(result.signature.args)] = result  # Python never calls it
+
+    options = {"nopython": True, "boundscheck": None, **_OPTIONS}
+    made = Callee(function, targetoptions=options, pipeline_class=_pipeline())
+    made._compiler = Compiler(function, made.targetdescr, options, made.locals, _pipeline())
+    return made
+
+
+def _lower(function: types.FunctionType, signature: tuple[str, ...], symbol: str) -> str:
+    """Return unoptimised LLVM IR of the C function, callees included.
+
+    `njit` would optimise twice and emit machine code into its own engine, to be thrown away here.
+    """
+    from numba.core import compiler
+    from numba.core import types as nb
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    pipeline = _pipeline()
+    typing, target = cpu_target.typing_context, cpu_target.target_context
+    typing.refresh()
+    target.refresh()
+    flags = compiler.Flags()
+    cpu_target.options.parse_as_flags(flags, {"nopython": True, **_OPTIONS})
+    flags.no_compile = True
+    with global_compiler_lock:
+        library = _library()(target.codegen(), function.__qualname__)
+        args = tuple(getattr(nb, name) for name in signature)
+        result = compiler.compile_extra(
+            typing, target, function, args, nb.int64, flags, {}, library=library, pipeline_class=pipeline
+        )
+        library.finalize()
+        parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
+        native = result.fndesc.llvm_func_name
+        wrapper = _WRAPPER.format(symbol=symbol, native=native, parameters=parameters, raised=RAISED)
+        ir: str = library.get_llvm_str()
+        return ir + wrapper
+
+
+_LLVM_TYPES = {"int64": "i64", "uint64": "i64", "int32": "i32", "float64": "double", "float32": "float"}
+# numba's calling convention is `int32 f(result*, exception**, args...)`; a status other than 0 says "raised".
+# Where the optimiser cannot show that this never happens, the call below survives and `assemble` refuses the code.
+_WRAPPER = """
+declare void @{raised}()
+define i64 @"{symbol}"({parameters}) {{
+  %result = alloca i64
+  %exception = alloca ptr
+  store i64 0, ptr %result
+  %status = call i32 @"{native}"(ptr %result, ptr %exception, {parameters})
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %done, label %raised
+raised:
+  call void @{raised}()
+  br label %done
+done:
+  %value = load i64, ptr %result
+  ret i64 %value
+}}
+"""

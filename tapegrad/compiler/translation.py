@@ -1,0 +1,324 @@
+"""From the syntax of a function of words to LLVM: statements and expressions."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tapegrad.compiler.intrinsics import Words
+
+__all__ = ["Function", "NotOfWordsError"]
+
+_COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_OPERATIONS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor",
+    ast.LShift: "shl", ast.RShift: "ashr",
+}  # fmt: skip
+
+
+class NotOfWordsError(Exception):
+    """The function is none of words, or its source is not at hand."""
+
+
+class Function:
+    """One function, statement by statement; every variable has a place on the stack, which LLVM makes a register.
+
+    A method is named after the syntax that it is for.
+
+    Parameters
+    ----------
+    made : llvmlite.ir.Function
+        Without a body.
+    outside : mapping
+        What its global names and those of its closure stand for.
+    callee : callable
+        From a function that it calls to LLVM's.
+    """
+
+    def __init__(self, made: Any, outside: Mapping[str, Any], callee: Callable[[types.FunctionType], Any]) -> None:
+        from llvmlite import ir
+
+        self.made, self.outside, self.callee = made, outside, callee
+        self.word, self.bit = ir.IntType(64), ir.IntType(1)
+        self.builder = ir.IRBuilder(made.append_basic_block())
+        self.places: dict[str, Any] = {}
+        self.loops: list[tuple[Any, Any]] = []  # where continue and break go
+
+    def define(self, tree: ast.FunctionDef) -> None:
+        """Emit the body."""
+        names = [node.arg for node in tree.args.args]
+        names += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        values = [*self.made.args, *(self.word(0) for _ in names)]
+        for name, value in zip(names, values, strict=False):
+            if name not in self.places:
+                self.places[name] = self.builder.alloca(self.word)
+                self.builder.store(value, self.places[name])
+        # Whatever the body needs on the stack stands in a block of its own before it.
+        body = self.made.append_basic_block()
+        self.builder.branch(body)
+        self.builder.position_at_end(body)
+        self.body(tree.body)
+        if not self.builder.block.is_terminated:
+            self.builder.ret(self.word(0))
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def body(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            if self.builder.block.is_terminated:
+                return  # behind return, break or continue
+            _method(self, statement)(statement)
+
+    def Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self.value(node.value)
+
+    def Pass(self, node: ast.Pass) -> None: ...
+
+    def Return(self, node: ast.Return) -> None:
+        self.builder.ret(self.value(node.value) if node.value is not None else self.word(0))
+
+    def Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                targets, sources = target.elts, node.value.elts
+            else:
+                targets, sources = [target], [node.value]
+            if len(targets) != len(sources) or len(node.targets) > 1:
+                raise NotOfWordsError
+            values = [self.value(source) for source in sources]
+            for one, value in zip(targets, values, strict=True):
+                self.builder.store(value, self.place(one))
+
+    def AugAssign(self, node: ast.AugAssign) -> None:
+        place = self.place(node.target)
+        value = self.value(node.value)
+        self.builder.store(self.operation(node.op, self.builder.load(place, typ=self.word), value), place)
+
+    def If(self, node: ast.If) -> None:
+        yes, no, after = (self.made.append_basic_block() for _ in range(3))
+        self.builder.cbranch(self.truth(node.test), yes, no)
+        for block, statements in ((yes, node.body), (no, node.orelse)):
+            self.builder.position_at_end(block)
+            self.body(statements)
+            self.go_to(after)
+        self.builder.position_at_end(after)
+        if not after.is_terminated and not any(_targets(block, after) for block in self.made.blocks):
+            self.builder.unreachable()
+
+    def While(self, node: ast.While) -> None:
+        test, turn, after = (self.made.append_basic_block() for _ in range(3))
+        self.builder.branch(test)
+        self.builder.position_at_end(test)
+        self.builder.cbranch(self.truth(node.test), turn, after)
+        self.loop(node, turn, test, after)
+
+    def For(self, node: ast.For) -> None:
+        call = node.iter
+        if not (isinstance(call, ast.Call) and self.called(call) is range and 0 < len(call.args) < 4):
+            raise NotOfWordsError
+        given = [self.value(arg) for arg in call.args]
+        start, stop, step = (self.word(0), *given, self.word(1)) if len(given) == 1 else (*given, self.word(1))[:3]
+        advance = _constant(step)
+        if not advance:
+            raise NotOfWordsError
+        place = self.place(node.target)
+        # The body may assign to the variable: what counts stands elsewhere.
+        with self.builder.goto_entry_block():
+            counter = self.builder.alloca(self.word)
+        self.builder.store(start, counter)
+        test, turn, next_turn, after = (self.made.append_basic_block() for _ in range(4))
+        self.builder.branch(test)
+        self.builder.position_at_end(test)
+        at = self.builder.load(counter, typ=self.word)
+        self.builder.cbranch(self.builder.icmp_signed("<" if advance > 0 else ">", at, stop), turn, after)
+        self.builder.position_at_end(next_turn)
+        self.builder.store(self.builder.add(self.builder.load(counter, typ=self.word), step), counter)
+        self.builder.branch(test)
+        self.builder.position_at_end(turn)
+        self.builder.store(at, place)
+        self.loop(node, turn, next_turn, after)
+
+    def loop(self, node: ast.For | ast.While, turn: Any, again: Any, after: Any) -> None:
+        if node.orelse:
+            raise NotOfWordsError
+        self.loops.append((again, after))
+        self.builder.position_at_end(turn)
+        self.body(node.body)
+        self.go_to(again)
+        self.loops.pop()
+        self.builder.position_at_end(after)
+
+    def Continue(self, node: ast.Continue) -> None:
+        self.builder.branch(self.loops[-1][0])
+
+    def Break(self, node: ast.Break) -> None:
+        self.builder.branch(self.loops[-1][1])
+
+    def go_to(self, block: Any) -> None:
+        if not self.builder.block.is_terminated:
+            self.builder.branch(block)
+
+    def place(self, target: ast.expr) -> Any:
+        if not isinstance(target, ast.Name):
+            raise NotOfWordsError
+        return self.places[target.id]
+
+    # --- expressions -------------------------------------------------------------------------------------------------
+
+    def any(self, node: ast.expr) -> Any:
+        """Emit an expression: a word, or a bit where it is a truth value."""
+        return _method(self, node)(node)
+
+    def value(self, node: ast.expr) -> Any:
+        """Emit an expression as a word."""
+        return self.as_word(self.any(node))
+
+    def as_word(self, value: Any) -> Any:
+        return value if value.type == self.word else self.builder.zext(value, self.word)
+
+    def truth(self, node: ast.expr) -> Any:
+        """Emit an expression as a bit."""
+        value = self.any(node)
+        return value if value.type == self.bit else self.builder.icmp_signed("!=", value, self.word(0))
+
+    def Constant(self, node: ast.Constant) -> Any:
+        return self.known(node.value)
+
+    def known(self, value: Any) -> Any:
+        if not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
+            raise NotOfWordsError
+        return self.word(int(value))
+
+    def Name(self, node: ast.Name) -> Any:
+        if node.id in self.places:
+            return self.builder.load(self.places[node.id], typ=self.word)
+        return self.known(self.outside.get(node.id))
+
+    def BinOp(self, node: ast.BinOp) -> Any:
+        return self.operation(node.op, self.value(node.left), self.value(node.right))
+
+    def operation(self, operator: ast.operator, a: Any, b: Any) -> Any:
+        known = _constant(a), _constant(b)
+        name = _OPERATIONS.get(type(operator))
+        if name is not None:
+            return getattr(self.builder, name)(a, b)
+        if not isinstance(operator, (ast.FloorDiv, ast.Mod)):
+            raise NotOfWordsError
+        divides = isinstance(operator, ast.FloorDiv)
+        if known[1] and known[1] > 0 and known[1] & (known[1] - 1) == 0:
+            power = self.word(known[1].bit_length() - 1)
+            return self.builder.ashr(a, power) if divides else self.builder.and_(a, self.word(known[1] - 1))
+        return self.floor(a, b, divides)
+
+    def floor(self, a: Any, b: Any, divides: bool) -> Any:
+        """Emit the division that rounds down, or its rest. The processor's traps where the divisor is 0 or -1."""
+        builder, zero = self.builder, self.word(0)
+        special = builder.icmp_unsigned("<=", builder.add(b, self.word(1)), self.word(1))
+        divisor = builder.select(special, self.word(1), b)
+        quotient, rest = builder.sdiv(a, divisor), builder.srem(a, divisor)
+        signs_differ = builder.icmp_signed("<", builder.xor(rest, divisor), zero)
+        down = builder.and_(builder.icmp_signed("!=", rest, zero), signs_differ)
+        if divides:
+            result = builder.sub(quotient, builder.zext(down, self.word))
+            return builder.select(special, builder.mul(a, b), result)  # by -1 or by 0
+        return builder.select(down, builder.add(rest, divisor), rest)
+
+    def UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return self.builder.not_(self.truth(node.operand))
+        value = self.value(node.operand)
+        if isinstance(node.op, ast.USub):
+            known = _constant(value)
+            return self.builder.neg(value) if known is None else self.known(-known)
+        if isinstance(node.op, ast.Invert):
+            return self.builder.not_(value)
+        raise NotOfWordsError
+
+    def Compare(self, node: ast.Compare) -> Any:
+        if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARISONS:
+            raise NotOfWordsError
+        left, right = self.value(node.left), self.value(node.comparators[0])
+        return self.builder.icmp_signed(_COMPARISONS[type(node.ops[0])], left, right)
+
+    def BoolOp(self, node: ast.BoolOp) -> Any:
+        """Emit ``and`` or ``or``: the first value that decides, or the last."""
+        first, *others = node.values
+        value = self.any(first)
+        for other in others:
+            value = self.either(value, other, isinstance(node.op, ast.Or))
+        return value
+
+    def either(self, value: Any, other: ast.expr, decides: bool) -> Any:
+        word = self.as_word(value)
+        truth = value if value.type == self.bit else self.builder.icmp_signed("!=", value, self.word(0))
+        more, after = self.made.append_basic_block(), self.made.append_basic_block()
+        start = self.builder.block
+        self.builder.cbranch(truth, after, more) if decides else self.builder.cbranch(truth, more, after)
+        self.builder.position_at_end(more)
+        second = self.any(other)
+        both_bits = value.type == second.type == self.bit
+        second = second if both_bits else self.as_word(second)
+        end = self.builder.block
+        self.builder.branch(after)
+        self.builder.position_at_end(after)
+        return self.phi((value if both_bits else word, start), (second, end))
+
+    def IfExp(self, node: ast.IfExp) -> Any:
+        yes, no, after = (self.made.append_basic_block() for _ in range(3))
+        self.builder.cbranch(self.truth(node.test), yes, no)
+        sides = []
+        for block, expr in ((yes, node.body), (no, node.orelse)):
+            self.builder.position_at_end(block)
+            sides.append((self.value(expr), self.builder.block))
+            self.builder.branch(after)
+        self.builder.position_at_end(after)
+        return self.phi(*sides)
+
+    def phi(self, *sides: tuple[Any, Any]) -> Any:
+        made = self.builder.phi(sides[0][0].type)
+        for value, block in sides:
+            made.add_incoming(value, block)
+        return made
+
+    def called(self, node: ast.Call) -> Any:
+        if not isinstance(node.func, ast.Name) or node.keywords or node.func.id in self.places:
+            raise NotOfWordsError
+        return self.outside.get(node.func.id)
+
+    def Call(self, node: ast.Call) -> Any:
+        function = self.called(node)
+        args = [self.value(arg) for arg in node.args]
+        if isinstance(function, Words):
+            out = function.function(self.builder, *args)
+            return self.word(0) if out is None else out
+        if function in (min, max) and len(args) > 1:
+            found = args[0]
+            for other in args[1:]:
+                is_better = self.builder.icmp_signed("<" if function is min else ">", other, found)
+                found = self.builder.select(is_better, other, found)
+            return found
+        if not isinstance(function, types.FunctionType) or len(args) != function.__code__.co_argcount:
+            raise NotOfWordsError
+        return self.builder.call(self.callee(function), args)
+
+
+def _method(owner: Function, node: ast.AST) -> Callable[..., Any]:
+    """Return what emits a node: the method of its name."""
+    found = getattr(owner, type(node).__name__, None)
+    if found is None:
+        raise NotOfWordsError
+    method: Callable[..., Any] = found
+    return method
+
+
+def _constant(value: Any) -> int | None:
+    """Return what a value is known to be."""
+    known = getattr(value, "constant", None)
+    return known if isinstance(known, int) else None
+
+
+def _targets(block: Any, other: Any) -> bool:
+    return block.is_terminated and any(operand is other for operand in block.terminator.operands)

@@ -1,0 +1,124 @@
+"""From Python over 64-bit words to LLVM, without numba: the walks, the recording path, the sweep.
+
+Such a function knows nothing but integers of 64 bits, intrinsics over them (`tapegrad.compiler.intrinsics.words`), and
+others of its kind. So there are no types to infer, and its syntax tree becomes LLVM in a twentieth of the time that
+numba takes. What it may be made of is what `translation.py` knows; all else is left to numba, with the same meaning:
+integers wrap around, ``//`` and ``%`` round down, and both are 0 where the divisor is.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import types
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tapegrad.compiler.fingerprint import code_token, references
+from tapegrad.compiler.intrinsics import Words
+from tapegrad.compiler.translation import Function, NotOfWordsError
+
+__all__ = ["NotOfWordsError", "lower"]
+
+_NAMES = {"int64"}  # of types that a signature may have
+
+
+def lower(
+    function: types.FunctionType,
+    signature: tuple[str, ...],
+    bind: Mapping[str, object],
+    symbol: str,
+    machine: Any,
+) -> str:
+    """Return LLVM's unoptimised IR of the C function ``int64 symbol(int64, ...)``.
+
+    Parameters
+    ----------
+    function, signature, bind, symbol
+        As for `tapegrad.compiler.jit.compile_function`.
+    machine : llvmlite.binding.TargetMachine
+
+    Raises
+    ------
+    NotOfWordsError
+    """
+    if set(signature) - _NAMES or len(signature) != function.__code__.co_argcount:
+        raise NotOfWordsError
+    module = _Module(bind, machine)
+    module.check(function)
+    made = module.function(function, symbol)
+    made.linkage = ""
+    return str(module.ir)
+
+
+class _Module:
+    """The functions that one function calls, each once."""
+
+    def __init__(self, bind: Mapping[str, object], machine: Any) -> None:
+        from llvmlite import ir
+
+        self.ir = ir.Module()
+        self.ir.triple, self.ir.data_layout = machine.triple, str(machine.target_data)
+        self.bind = bind
+        self.checked: dict[types.FunctionType, dict[str, Any]] = {}
+        self.done: dict[types.FunctionType, Any] = {}
+
+    def check(self, function: types.FunctionType) -> None:
+        """Look, before any source is read, whether all that a function refers to is of words."""
+        if function in self.checked:
+            return
+        self.checked[function] = values = {"min": min, "max": max, "range": range}
+        for name, _, value in references(function, self.bind):
+            values[name] = value
+            if isinstance(value, types.FunctionType):
+                self.check(value)
+            elif not isinstance(value, (int, Words)):
+                raise NotOfWordsError
+
+    def function(self, function: types.FunctionType, name: str = "") -> Any:
+        """Return LLVM's function."""
+        from llvmlite import ir
+
+        if function not in self.done:
+            word = ir.IntType(64)
+            kind = ir.FunctionType(word, [word] * function.__code__.co_argcount)
+            name = name or f"{function.__name__}.{len(self.done)}"
+            self.done[function] = made = ir.Function(self.ir, kind, name)
+            made.linkage = "internal"
+            Function(made, self.checked[function], self.function).define(_tree(function))
+        return self.done[function]
+
+
+# --- the syntax tree of a function ------------------------------------------------------------------------------------
+
+
+def _tree(function: types.FunctionType) -> ast.FunctionDef:
+    """Return the syntax tree of a function, if its file still says what the function does."""
+    code = function.__code__
+    try:
+        found = _functions(code.co_filename, "".join(linecache.getlines(code.co_filename, function.__globals__)))
+    except (SyntaxError, ValueError):
+        raise NotOfWordsError from None
+    tree, compiled = found.get((code.co_firstlineno, code.co_name), (None, None))
+    if tree is None or compiled is None or code_token(compiled) != code_token(code):
+        raise NotOfWordsError
+    return tree
+
+
+@lru_cache(maxsize=32)
+def _functions(path: str, source: str) -> Mapping[tuple[int, str], tuple[ast.FunctionDef, types.CodeType]]:
+    """Return the syntax tree of each function of a file, and what it compiles to, by first line and name."""
+    tree = ast.parse(source, path)
+    codes = {
+        (code.co_firstlineno, code.co_name): code for code in _codes(compile(tree, path, "exec", dont_inherit=True))
+    }
+    trees = {(node.lineno, node.name): node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return {key: (trees[key], codes[key]) for key in trees.keys() & codes.keys()}
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)

@@ -1,0 +1,1 @@
+"""Forwards: what computes the result of a row, on NumPy or by kernels of ours."""

@@ -1,0 +1,203 @@
+"""Matrix products by BLAS: the steps of their derivative, and the forward of small ones."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tapegrad.compiler.cache import address_of
+from tapegrad.compiler.intrinsics import call_void, get
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.elementwise import coalesce, product_of_two
+from tapegrad.layout import Layout, contiguous_strides
+from tapegrad.plan import ARRAY, CT, Source, Step
+
+if TYPE_CHECKING:
+    from tapegrad.plan import Plan
+
+_GEMM_LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+# Words of the block that a call of gemm finds its arguments in: BLAS takes addresses of everything.
+_GEMM, _TRANS_A, _TRANS_B, _M, _N, _K, _LDA, _LDB, _LDC, _ONE, _ZERO = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
+_GEMM_WORDS: Final = 13
+
+
+def _gemm_kernel() -> Callable[..., int]:
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        p = get(dims, 1)
+        # C = A B in rows is C^T = B^T A^T in columns, so the factors change places.
+        call_void(
+            get(p, _GEMM), p + 8 * _TRANS_A, p + 8 * _TRANS_B, p + 8 * _M, p + 8 * _N, p + 8 * _K,
+            p + 8 * _ONE, get(args, 1), p + 8 * _LDA, get(args, 0), p + 8 * _LDB,
+            p + 8 * _ONE if accumulate else p + 8 * _ZERO, get(args, 2), p + 8 * _LDC,
+        )  # fmt: skip
+        return 0
+
+    return kernel
+
+
+@cache
+def _gemm_kernel_address() -> int:
+    return address_of("gemm", _gemm_kernel())
+
+
+@cache
+def _gemm_address(letter: str) -> int:
+    """Return where gemm is of the BLAS that NumPy is linked with; where NumPy hides it, SciPy's.
+
+    That of NumPy multiplies in the forward. Threads of another BLAS would look for work in a loop while these compute,
+    and the other way round: with two on two cores, a product takes four times as long. Both widths of integers read
+    the words of a block, as they are below 2^31.
+    """
+    module: Any = importlib.import_module("numpy._core._multiarray_umath")
+    library = ctypes.CDLL(module.__file__)  # what it depends on is searched too
+    for name in (f"scipy_{letter}gemm_64_", f"{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_"):
+        if hasattr(library, name):
+            found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+            assert found is not None
+            return found
+    capsule = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[f"{letter}gemm"]
+    capsule_name = ctypes.pythonapi.PyCapsule_GetName
+    capsule_name.restype, capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address: int = pointer(capsule, capsule_name(capsule))
+    return address
+
+
+def product_step(plan: Plan, operand: int) -> Step | None:
+    """Return the step of a factor of a matrix product; None for strides that BLAS cannot take.
+
+    With Z = X Y, the cotangents are X' = Z' Y^H and Y' = X^H Z'. A batch is a loop, unless one longer product will do.
+    """
+    own, other = plan.layouts[operand], plan.layouts[1 - operand]
+    names = plan.row.operands
+    x_ndim, y_ndim = (layout.ndim for layout in plan.layouts)
+
+    def matrix(shape: Sequence[int], strides: Sequence[int], number: int) -> np.ndarray:
+        array = _shaped(shape, strides, own.dtype)
+        return array if array.ndim > 1 else array[None, :] if number == 0 else array[:, None]
+
+    ct = _shaped(plan.result.shape, contiguous_strides(plan.result.shape, own.dtype.itemsize), own.dtype)
+    ct = ct[..., None, :] if x_ndim == 1 and y_ndim > 1 else ct[None] if x_ndim == 1 else ct
+    ct = ct[..., None] if y_ndim == 1 else ct
+    residual = matrix(other.shape, other.strides, 1 - operand).swapaxes(-1, -2)
+    target = matrix(own.shape, contiguous_strides(own.shape, own.dtype.itemsize), operand)
+    sources = [(CT, 0), plan.source(names[1 - operand])]
+    factors = [ct, residual]
+    if operand == 1:
+        sources.reverse()
+        factors.reverse()
+    batch = ct.shape[:-2]
+    if factors[0].shape[-1] == 1 and own.dtype.kind == "f" and target.shape[:-2] == batch:
+        # A product of a column and a row, as in the derivative of dot, needs no BLAS.
+        strides = [np.broadcast_to(factor, target.shape).strides for factor in factors]
+        both = [(source, own.dtype.name, step) for source, step in zip(sources, strides, strict=True)]
+        return product_of_two(target.shape, both, (own.dtype.name, target.strides))
+    a, b, c = (np.broadcast_to(array, (*batch, *array.shape[-2:])) for array in (*factors, target))
+    return _gemm_step(a, b, c, sources, operand)
+
+
+_SMALL: Final = 1 << 18  # products of numbers up to which NumPy's own work is more than noise
+
+
+def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    """Return what multiplies matrices or vectors of these layouts: BLAS at once if they are small, else NumPy."""
+    x, y = layouts
+    if x.dtype != y.dtype or x.dtype.kind != "f" or not x.size * y.size:
+        return np.matmul
+    a, b = (_shaped(own.shape, own.strides, own.dtype) for own in layouts)
+    a, b = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    whole = (*batch, a.shape[-2], b.shape[-1])
+    if math.prod(whole) * a.shape[-1] > _SMALL:
+        return np.matmul
+    shape = (*batch, *(whole[-2:-1] if x.ndim > 1 else ()), *(whole[-1:] if y.ndim > 1 else ()))
+    c = _shaped(whole, contiguous_strides(whole, x.dtype.itemsize), x.dtype)
+    a, b = (np.broadcast_to(own, (*batch, *own.shape[-2:])) for own in (a, b))
+    step = _gemm_step(a, b, c, [(ARRAY, 0), (ARRAY, 1)])
+    if step is None:
+        return np.matmul
+    return computed(step.kernel(), step.dims, shape, x.dtype, np.matmul, keep=step.keep)
+
+
+def _shaped(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """Return an array that is never read, for what NumPy knows of shapes and strides."""
+    return np.lib.stride_tricks.as_strided(np.empty((), dtype), tuple(shape), tuple(strides))
+
+
+def _gemm_step(a: np.ndarray, b: np.ndarray, c: np.ndarray, sources: list[Source], residual: int = -1) -> Step | None:
+    """Return the step of c = a b, batched, where the factor that is the residual is to be conjugated."""
+    size = c.dtype.itemsize
+    p, q, r = a.shape[-2], a.shape[-1], b.shape[-1]
+    (a_p, a_q), (b_q, b_r), (c_p, _) = (array.strides[-2:] for array in (a, b, c))
+    lengths, steps = coalesce(c.shape[:-2], [array.strides[:-2] for array in (a, b, c)])
+    while lengths:
+        length, (s_a, s_b, s_c) = lengths[-1], (own[-1] for own in steps)
+        if length == 1:
+            pass
+        elif s_b == 0 and s_c != 0 and (p == 1 or (s_a == p * a_p and s_c == p * c_p)):
+            p, a_p, c_p = p * length, (s_a if p == 1 else a_p), (s_c if p == 1 else c_p)
+        elif s_c == 0 and (q == 1 or (s_a == q * a_q and s_b == q * b_q)):
+            q, a_q, b_q = q * length, (s_a if q == 1 else a_q), (s_b if q == 1 else b_q)
+        else:
+            break
+        lengths.pop()
+        for own in steps:
+            own.pop()
+    if any(step % size for step in (a_p, a_q, b_q, b_r)):
+        return None
+    a_p, a_q, b_q, b_r, c_p = (step // size for step in (a_p, a_q, b_q, b_r, c_p))
+    conjugate = "C" if c.dtype.kind == "c" else "T"
+    first = _orientation(r, q, b_r, b_q, conjugate if residual == 0 else "T", c.dtype.kind == "c" and residual == 0)
+    second = _orientation(q, p, a_q, a_p, conjugate if residual == 1 else "T", c.dtype.kind == "c" and residual == 1)
+    if first is None or second is None or max(p, q, r, first[1], second[1]) >= 1 << 31:
+        return None
+    block = np.zeros(_GEMM_WORDS, dtype=np.int64)
+    block[_GEMM] = _gemm_address(_GEMM_LETTERS[c.dtype.name])
+    block[_TRANS_A], block[_TRANS_B] = ord(first[0]), ord(second[0])
+    block[_M], block[_N], block[_K] = r, p, q
+    block[_LDA], block[_LDB], block[_LDC] = first[1], second[1], c_p if p > 1 else max(r, 1)
+    block[_ONE : _ONE + 2].view(np.uint8)[:size] = np.ones(1, c.dtype).view(np.uint8)
+    dims = [len(lengths), block.ctypes.data, 0, 0, 0, *lengths]
+    for place in range(len(lengths)):
+        dims.extend(own[place] for own in steps)
+    shared = any(step == 0 for step in steps[2]) and bool(lengths)
+    return Step(
+        _gemm_kernel_address,
+        np.array(dims, dtype=np.int64),
+        sources,
+        partial=shared,
+        keep=(block,),
+    )
+
+
+def _orientation(
+    rows: int, columns: int, row_step: int, column_step: int, flag: str, only_flagged: bool
+) -> tuple[str, int] | None:
+    """Return how BLAS is to read a matrix in columns: the flag and the leading dimension.
+
+    >>> (
+    ...     _orientation(2, 3, 1, 2, "T", False),
+    ...     _orientation(2, 3, 3, 1, "T", False),
+    ...     _orientation(2, 3, 6, 2, "T", False),
+    ... )
+    (('N', 2), ('T', 3), None)
+    """
+    for name, m, n, inner, leading in (
+        ("N", rows, columns, row_step, column_step),
+        (flag, columns, rows, column_step, row_step),
+    ):
+        if name == "N" and only_flagged:
+            continue
+        if m <= 1 or inner == 1:
+            if n <= 1:
+                return name, max(m, 1)
+            if leading >= max(m, 1):
+                return name, leading
+    return None

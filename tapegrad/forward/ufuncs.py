@@ -1,0 +1,178 @@
+"""NumPy ufuncs whose loops are kernels of ours, for functions that NumPy and SciPy compute more slowly.
+
+They are made by `PyUFunc_FromFuncAndData` of NumPy's C API, at first use: until then nothing is loaded or compiled.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import vmath
+from tapegrad.compiler import cache
+from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, raise_float_errors, stack
+
+__all__ = ["Function"]
+
+_NUMBERS = {"float32": 11, "float64": 12}  # of dtypes in NumPy's C API
+#: The errors of <fenv.h> that NumPy tells of: FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW, FE_UNDERFLOW.
+_FLAGS = (1, 2, 4, 8) if platform.machine().lower() in ("aarch64", "arm64") else (1, 4, 8, 16)
+FLOAT_ERRORS = sum(_FLAGS)
+_BLOCK = 256
+_lock = threading.RLock()
+_alive: list[Any] = []  # NumPy keeps the addresses of what a ufunc is made from
+
+
+class Function:
+    """A function of one array: a ufunc of ours where that is the faster one, and another function elsewhere.
+
+    NumPy has loops made by hand for AVX-512; all others are slower than ours.
+
+    Parameters
+    ----------
+    name : str
+        Of the function in `tapegrad.vmath`.
+    other : callable
+        NumPy's ufunc of that name, or what computes it where there is none.
+    dtypes : sequence of str
+        Where ours is faster than NumPy's loop for AVX-512, too.
+    errors : str
+        Of which errors NumPy is to be told: ``invalid`` (nan of a number), ``divide`` or ``over`` (an infinity of a
+        finite number), ``under`` (of a finite number less than the least normal one).
+    """
+
+    def __init__(
+        self, name: str, other: Callable[..., Any], dtypes: Sequence[str] = tuple(_NUMBERS), errors: str = ""
+    ) -> None:
+        self.name = self.__name__ = name
+        self.other = other
+        self.dtypes = dtypes
+        self.errors = errors
+        self._made: dict[str, Callable[..., Any]] = {}
+        self._chosen: dict[np.dtype, Callable[..., Any]] = {}
+
+    def of(self, dtype: np.dtype) -> Callable[..., Any]:
+        """Return what computes the function for a dtype."""
+        chosen = self._chosen.get(dtype)
+        if chosen is None:
+            name = dtype.name
+            ours = name in self.dtypes or (name in _NUMBERS and not has_wide_loop(self.other, dtype))
+            chosen = self._chosen[dtype] = self.ufunc(name) if ours else self.other
+        return chosen
+
+    def ufunc(self, dtype: str) -> Callable[..., Any]:
+        """Return our ufunc for float32 or float64."""
+        with _lock:
+            if dtype not in self._made:
+                self._made[dtype] = _make(self.name, dtype, self.errors)
+            return self._made[dtype]
+
+    def __call__(self, x: Any) -> Any:
+        """Compute the function."""
+        return self.of(np.result_type(x))(x)
+
+
+def has_wide_loop(function: Callable[..., Any], dtype: np.dtype) -> bool:
+    """Return whether NumPy computes a ufunc of one dtype by a loop for AVX-512 on this CPU."""
+    from numpy.lib.introspect import opt_func_info
+
+    if not isinstance(function, np.ufunc):
+        return False
+    loops = opt_func_info(func_name=f"^{function.__name__}$").get(function.__name__, {})
+    target = loops.get(dtype.char * (function.nin + function.nout), {}).get("current", "")
+    return "AVX512" in target or "X86_V4" in target
+
+
+def _make(name: str, dtype: str, errors: str) -> Callable[..., Any]:
+    """Return the ufunc of a function of one number, for one dtype."""
+    import ctypes
+
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+    loop = cache.address_of(f"ufunc-{name}-{dtype}", inner_loop(getattr(vmath, name), dtype, errors), ("int64",) * 4)
+    word, text = ctypes.c_void_p, ctypes.c_char_p
+    functions, data = (word * 1)(loop), (word * 1)()
+    types = bytes([_NUMBERS[dtype]] * 2)
+    names = (name.encode(), f"{name} of tapegrad, for {dtype}.".encode())
+    _alive.append((functions, data, types, names))
+    pointer = ctypes.PYFUNCTYPE(word, ctypes.py_object, text)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    table = ctypes.cast(pointer(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(word))
+    # (functions, data, types, ntypes, nin, nout, identity, name, doc, unused); -1: there is no identity.
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, word, word, text, *[ctypes.c_int] * 4, text, text, ctypes.c_int)(
+        table[1]
+    )
+    made: Callable[..., Any] = make(ctypes.addressof(functions), ctypes.addressof(data), types, 1, 1, 1, -1, *names, 0)
+    return made
+
+
+def inner_loop(function: Callable[..., Any], dtype: str, errors: str) -> Callable[..., int]:
+    """Return NumPy's inner loop ``(args**, dims*, steps*, data)`` of a function of one number.
+
+    Vectors need neighbours, and a target that is not the source: all else goes through a block on the stack.
+    """
+    size = np.dtype(dtype).itemsize
+    block = _BLOCK
+    room = block * size
+    every = FLOAT_ERRORS
+    # Those that are not wanted become 0.
+    invalid, divide, over, under = (
+        flag * (kind in errors) for flag, kind in zip(_FLAGS, ("invalid", "divide", "over", "under"), strict=True)
+    )
+    infinite, wanted = divide | over, invalid | divide | over | under
+    tiny = float(np.finfo(dtype).tiny)
+
+    def errors_of(source: int, step: int, results: int, n: int) -> int:
+        """Return the flags of errors. The CPU notices them all, and others, of sides of choices that are not taken."""
+        if not float_errors(wanted):
+            return 0
+        out = as_pointer(results, dtype)
+        found = 0
+        for i in range(n):
+            value, result = load_at(source, i * step, dtype), load(out, i)
+            finite = value - value == value - value
+            if result != result:
+                found |= invalid * (value == value)
+            elif result - result != result - result:
+                found |= infinite * finite
+            elif abs(result) < tiny:
+                found |= under * finite
+        return found
+
+    def kernel(args: int, dims: int, steps: int, data: int) -> int:
+        source, target, n = get(args, 0), get(args, 1), get(dims, 0)
+        step, skip = get(steps, 0), get(steps, 1)
+        apart = step == size and skip == size and (source >= target + n * size or target >= source + n * size)
+        memory = stack(room)
+        wrong = 0
+        # To note errors element by element would take half as long as a sine: the note would be spilled at each call.
+        for first in range(0, n, block):
+            count = min(block, n - first)
+            begin, results = source + first * step, target + first * skip
+            if apart:
+                x, out = as_pointer(begin, dtype), as_pointer(results, dtype)
+                for i in range(count):
+                    store(out, i, function(load(x, i)))
+                if wanted:
+                    wrong |= errors_of(begin, step, results, count)
+            else:
+                part = as_pointer(memory, dtype)
+                for i in range(count):
+                    store(part, i, load_at(begin, i * step, dtype))
+                for i in range(count):
+                    store(part, i, function(load(part, i)))
+                if wanted:
+                    wrong |= errors_of(begin, step, memory, count)
+                for i in range(count):
+                    store_at(results, i * skip, load(part, i), dtype)
+        if float_errors(every):
+            clear_float_errors(every)
+        if wrong:
+            raise_float_errors(wrong)
+        return 0
+
+    return kernel

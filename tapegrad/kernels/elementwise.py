@@ -1,0 +1,339 @@
+"""Kernels: from a rule to a compiled loop, and the steps of the families that say how a sweep calls it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad import vmath
+from tapegrad.compiler import cache
+from tapegrad.kernels.loops import STRIDED, joint_loop, loop
+from tapegrad.kernels.sums import finish_kernel, parts_kernel, sum_kernel
+from tapegrad.layout import Layout, contiguous_strides
+from tapegrad.ops.row import rule_parameters
+from tapegrad.plan import CT, NOTHING, TERMS, Step
+
+if TYPE_CHECKING:
+    from tapegrad.plan import Plan
+
+BIND = {"xp": vmath}
+MAX_SOURCES = 6  # of a step in a run
+SHORT = 4  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
+#: Functions of NumPy that are worth such kernels, as rules.
+ARITHMETIC: dict[Any, Callable[..., Any]] = {
+    np.add: lambda x, y: x + y,
+    np.subtract: lambda x, y: x - y,
+    np.multiply: lambda x, y: x * y,
+    np.true_divide: lambda x, y: x / y,
+}
+
+
+def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Merge dimensions that all operands step through evenly, and drop those of length 1.
+
+    >>> coalesce((2, 3), [(24, 8), (24, 8)])
+    ([6], [[8], [8]])
+    >>> coalesce((2, 3), [(24, 8), (0, 8)])
+    ([2, 3], [[24, 8], [0, 8]])
+    """
+    lengths: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for dim, length in enumerate(shape):
+        if length == 1:
+            continue
+        if lengths and all(own[-1] == operand[dim] * length for own, operand in zip(steps, strides, strict=True)):
+            lengths[-1] *= length
+            for own, operand in zip(steps, strides, strict=True):
+                own[-1] = operand[dim]
+        else:
+            lengths.append(length)
+            for own, operand in zip(steps, strides, strict=True):
+                own.append(operand[dim])
+    if not lengths:
+        return [1], [[0] for _ in strides]
+    return lengths, steps
+
+
+def broadcast_strides(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides with which an operand of this shape is read as one of shape `to`.
+
+    >>> broadcast_strides((3, 1), (8, 8), (2, 3, 4))
+    (0, 8, 0)
+    """
+    own = [0 if length == 1 else step for length, step in zip(shape, strides, strict=True)]
+    return (*(0 for _ in range(len(to) - len(own))), *own)
+
+
+def loop_step(
+    name: str,
+    rule: Callable[..., Any],
+    shape: Sequence[int],
+    operands: Sequence[tuple[tuple[int, int], str, Sequence[int]]],
+    target: tuple[str, Sequence[int]],
+    *,
+    casts: Sequence[str] | None = None,
+    unrolled: bool = False,
+    **kwargs: Any,
+) -> Step:
+    """Return the step that runs a rule over all elements of a shape.
+
+    Parameters
+    ----------
+    name : str
+        What the kernel is called in the cache.
+    rule : callable
+    shape : sequence of int
+    operands : sequence of (source, dtype, strides)
+        Of the rule's arguments.
+    target : (dtype, strides)
+    casts : sequence of str, optional
+        dtypes that the arguments are converted to.
+    unrolled : bool
+        Use kernels for the length of short rows.
+    kwargs
+        Further fields of `Step`.
+    """
+    types = (*(dtype for _, dtype, _ in operands), target[0])
+    lengths, steps = coalesce(shape, [*(strides for _, _, strides in operands), target[1]])
+    inner = [own[-1] for own in steps]
+    sizes = [np.dtype(dtype).itemsize for dtype in types]
+    fixed = all(step == size or (step == 0 and place < len(operands))
+                for place, (step, size) in enumerate(zip(inner, sizes, strict=True)))  # fmt: skip
+    pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
+    casts = tuple(casts or types[:-1])
+    # Rows, one after the other, are the kernel's own affair, so that short ones cost no call each.
+    length = None if len(lengths) == 1 else lengths[-1] if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
+    outer = max(len(lengths) - 2, 0)
+    dims = [outer, lengths[-1], *inner, *lengths[:outer]]
+    for dim in range(outer):
+        dims.extend(own[dim] for own in steps)
+    dims += [1, *(0 for _ in steps)] if length is None else [lengths[-2], *(own[-2] for own in steps)]
+
+    address = functools.partial(_loop_address, name, rule, types, casts, pattern, length)
+    sources = [source for source, _, _ in operands]
+    # In a run (`tapegrad.sweep.runs`) the target and a cotangent may be memory for a part of the elements, one after
+    # the other. A cotangent that is spread has fewer, and is in other memory.
+    in_order = [own[-1] == size and (len(lengths) == 1 or own[0] == size * lengths[-1])
+                for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
+    divides = outer == 0 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
+    for (kind, _), right, own in zip(sources, in_order, steps, strict=False):
+        divides &= kind != CT or right or 0 in own
+    elements = math.prod(lengths) if divides else 0
+    in_memory_order = all(in_order) or math.prod(lengths) == 1
+    copies = rule is _identity and sources == [(CT, 0)] and types[0] == types[1] and in_memory_order
+    return Step(address, np.array(dims, dtype=np.int64), sources, elements=elements, copies=copies, **kwargs)
+
+
+@functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
+def _loop_address(
+    name: str,
+    rule: Callable[..., Any],
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+    steps: tuple[int, ...],
+    length: int | None,
+) -> int:
+    function = loop(rule, types, casts, steps, length)
+    return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
+
+
+def elementwise_step(plan: Plan, operand: int) -> Step | None:
+    """Return the step of an elementwise row: its rule as a loop, then a sum over what was broadcast."""
+    rule = plan.row.rule(operand)
+    if not callable(rule):
+        return None
+    result, own = plan.result, plan.layouts[operand]
+    shape, dtype = result.shape, own.dtype
+    if _is_identity(rule) and dtype == result.dtype:
+        rule = _identity  # one kernel for all rows
+    operands, casts = _sources(plan, rule_parameters(rule))
+    extra: dict[str, Any] = {}
+    if own.size != result.size:
+        total = sum_step(shape, own.shape, dtype)
+        extra = {"total": total, "between": result.size * dtype.itemsize, "parts": _parts(total[1], dtype)}
+        if rule is _identity:
+            extra["between"] = NOTHING  # the cotangent itself is summed
+    target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
+    name = "identity" if rule is _identity else f"{plan.name}-{plan.row.operands[operand]}"
+    unrolled = plan.row.forward in ARITHMETIC
+    return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
+
+
+def joint_step(plan: Plan) -> Step | None:
+    """Return the step of a binary elementwise row for both operands at once; None if there is no such simple loop."""
+    result = plan.result
+    rules = plan.row.rule(0), plan.row.rule(1)
+    if not callable(rules[0]) or not callable(rules[1]) or any(own.size != result.size for own in plan.layouts):
+        return None
+    if _is_identity(rules[0]) or _is_identity(rules[1]):
+        return None  # which costs nothing where the cotangent's memory passes on
+    names = tuple(dict.fromkeys((*rule_parameters(rules[0]), *rule_parameters(rules[1]))))
+    operands, casts = _sources(plan, names)
+    targets = [(own.dtype.name, contiguous_strides(result.shape, own.dtype.itemsize)) for own in plan.layouts]
+    types = (*(dtype for _, dtype, _ in operands), *(dtype for dtype, _ in targets))
+    lengths, steps = coalesce(result.shape, [*(own for _, _, own in operands), *(own for _, own in targets)])
+    inner = tuple(own[-1] for own in steps)
+    if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else np.dtype(dtype).itemsize for dtype in types):
+        return None
+    picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
+    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts))
+    return Step(address, np.array([0, lengths[0], *inner]), [source for source, _, _ in operands])
+
+
+@functools.cache
+def _joint_address(
+    name: str,
+    rules: Any,
+    picks: tuple[tuple[int, ...], tuple[int, ...]],
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+) -> int:
+    sizes = tuple(np.dtype(dtype).itemsize for dtype in types)
+    return cache.address_of(f"{name}-{'-'.join(types)}", joint_loop(rules, picks, types, casts, sizes), bind=BIND)
+
+
+def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, int], str, Sequence[int]]], list[str]]:
+    """Return where an elementwise rule's arguments are found, their dtypes and strides; and what they are cast to."""
+    result = plan.result
+    operands: list[tuple[tuple[int, int], str, Sequence[int]]] = []
+    casts = []
+    for name in names:
+        layout = plan.layout(name)
+        strides = layout.strides if name != "ct" else contiguous_strides(result.shape, layout.dtype.itemsize)
+        operands.append((plan.source(name), layout.dtype.name, broadcast_strides(layout.shape, strides, result.shape)))
+        # Python numbers and integers take the dtype of the operation, as in the forward; a condition stays one.
+        promoted = layout.weak or layout.dtype.kind in ("iub" if plan.row.family == "binary" else "iu")
+        casts.append((result if promoted else layout).dtype.name)
+    return operands, casts
+
+
+def _is_identity(rule: Callable[..., Any]) -> bool:
+    """Whether a rule is ``lambda ct: ct``."""
+    code: Any = getattr(rule, "__code__", None)
+    return rule_parameters(rule) == ("ct",) and code is not None and code.co_code == _identity.__code__.co_code
+
+
+@functools.cache
+def _sum_address(dtype: str, wide: str) -> int:
+    return cache.address_of(f"sum-{dtype}", sum_kernel(dtype, wide))
+
+
+def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], np.ndarray]:
+    """Return the kernel that sums a contiguous array of one shape to another, and its dims."""
+    to = (1,) * (len(shape) - len(to)) + tuple(to)
+    # Runs of dimensions that are kept or summed; the kernel takes the last three (kept, summed, kept).
+    runs: list[tuple[bool, int]] = []
+    for length, kept in zip(shape, to, strict=True):
+        if length == 1:
+            continue
+        summed = kept != length
+        if runs and runs[-1][0] == summed:
+            runs[-1] = (summed, runs[-1][1] * length)
+        else:
+            runs.append((summed, length))
+    inner = runs.pop()[1] if runs and not runs[-1][0] else 1
+    n = runs.pop()[1] if runs else 1
+    outer = runs.pop()[1] if len(runs) == 1 and not runs[-1][0] else 1
+    size = dtype.itemsize
+    lengths = [length for _, length in runs]
+    # The outer dimensions step through a contiguous source and over the kept dimensions of the target.
+    steps = []
+    source_step, target_step = outer * n * inner * size, outer * inner * size
+    for summed, length in reversed(runs):
+        steps.append((source_step, 0 if summed else target_step))
+        source_step *= length
+        target_step *= 1 if summed else length
+    dims = [len(lengths), outer, n, inner, *lengths]
+    for pair in reversed(steps):
+        dims.extend(pair)
+    return functools.partial(_sum_address, dtype.name, _wide(dtype)), np.array(dims, dtype=np.int64)
+
+
+def _wide(dtype: np.dtype) -> str:
+    """Return the dtype that elements of a dtype are added up in."""
+    return "complex128" if dtype.kind == "c" else "float64"
+
+
+@functools.cache
+def _parts_address(dtype: str, wide: str) -> int:
+    return cache.address_of(f"parts-{dtype}", parts_kernel(dtype, wide))
+
+
+@functools.cache
+def _finish_address(dtype: str, wide: str) -> int:
+    return cache.address_of(f"finish-{dtype}", finish_kernel(dtype, wide))
+
+
+def _parts(dims: np.ndarray, dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
+    """Return what `Step.parts` is for a sum of these dims; None unless it sums the first of two dimensions."""
+    if dims[0] != 0 or dims[1] != 1:
+        return None
+    n, inner, wide = int(dims[2]), int(dims[3]), _wide(dtype)
+    getters = [functools.partial(address, dtype.name, wide) for address in (_parts_address, _finish_address)]
+    return getters[0], getters[1], -(-n // TERMS) * inner * np.dtype(wide).itemsize
+
+
+def identity_step(
+    shape: Sequence[int], source: tuple[tuple[int, int], str, Sequence[int]], target: Layout, **kwargs: Any
+) -> Step:
+    """Return the step that copies or adds a source, given as (source, dtype, strides), to a contiguous target."""
+    strides = contiguous_strides(target.shape, target.dtype.itemsize)
+    return loop_step("identity", _identity, shape, [source], (target.dtype.name, strides), **kwargs)
+
+
+def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
+    """Return the step of a row whose result is a view of its operand: the cotangent is added through the same view.
+
+    Parameters
+    ----------
+    plan : Plan
+    view : callable
+        The row's forward.
+    """
+    own, result = plan.layouts[0], plan.result
+    whole = np.empty(own.shape, own.dtype)
+    part = view(whole)
+    ct = contiguous_strides(result.shape, own.dtype.itemsize)
+    offset = part.ctypes.data - whole.ctypes.data if part.size else 0
+    operands = [((CT, 0), result.dtype.name, ct)]
+    overlapping = any(step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True))
+    assert not overlapping or not part.size, "expand brings its own step"  # NumPy's strides without elements are 0
+    return loop_step(
+        "identity", _identity, result.shape, operands, (own.dtype.name, part.strides),
+        partial=part.size != whole.size, offset=offset,
+    )  # fmt: skip
+
+
+def spread_step(plan: Plan, shape: tuple[int, ...], scale: float | None = None) -> Step:
+    """Return the step of a sum or mean: the cotangent, of the operand's shape but 1 where summed, spread over it."""
+    own, result = plan.layouts[0], plan.result
+    ct = contiguous_strides(shape, result.dtype.itemsize)
+    operands = [((CT, 0), result.dtype.name, broadcast_strides(shape, ct, own.shape))]
+    target = (own.dtype.name, contiguous_strides(own.shape, own.dtype.itemsize))
+    if scale is None:
+        return loop_step("identity", _identity, own.shape, operands, target, unrolled=True)
+    factor = np.array(scale, dtype=own.dtype if own.dtype.kind == "f" else np.float64)
+    operands.append(((3, factor.ctypes.data), factor.dtype.name, (0,) * own.ndim))
+    return product_of_two(own.shape, operands, target, keep=(factor,), unrolled=True)
+
+
+def product_of_two(
+    shape: Sequence[int],
+    operands: Sequence[tuple[tuple[int, int], str, Sequence[int]]],
+    target: tuple[str, Sequence[int]],
+    **kwargs: Any,
+) -> Step:
+    """Return the step that multiplies two sources, given as (source, dtype, strides), element by element."""
+    return loop_step("product", _product, shape, operands, target, **kwargs)
+
+
+def _identity(ct: Any) -> Any:
+    return ct
+
+
+def _product(ct: Any, factor: Any) -> Any:
+    return ct * factor

@@ -1,0 +1,1 @@
+"""The sweep: find what a cotangent reaches, go back over it, and release it."""

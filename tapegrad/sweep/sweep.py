@@ -1,0 +1,316 @@
+"""The sweep: from roots and their cotangents to gradients, through the compiled walk.
+
+`Sweep` finds what is reached, stops where an entry needs Python (a hook, `retain_grad`, a captured input, a rule
+without kernel), and releases residuals. `tapegrad.autograd` checks the arguments and says what becomes of the
+gradients.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import errors, writes
+from tapegrad.hooks import empty, handle_hooks
+from tapegrad.layout import Layout
+from tapegrad.modes import no_grad
+from tapegrad.native import load
+from tapegrad.ops.rules import cotangent_of_operand
+from tapegrad.plan import TERMS, plans_by_address
+from tapegrad.sweep import loop, runs, walk
+from tapegrad.sweep import workspace as ws
+from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
+from tapegrad.tape import (
+    FLAGS,
+    HANDLE,
+    PLAN_OBJECT,
+    SLOT,
+    Handle,
+    Leaf,
+    describe,
+    object_at,
+    order_of,
+    read_entry,
+    slot_of,
+    write_word,
+)
+from tapegrad.tensor import Tensor, from_array
+from tapegrad.threads import share
+
+_OK: Final = ws.OK
+
+
+class _Compiled(Workspace):
+    """A workspace with the compiled functions that work in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.find: Callable[..., int] = load(walk.find, self.words)
+        self.sweep: Callable[..., int] = load(loop.sweep, self.words)
+
+    @functools.cached_property
+    def run(self) -> Callable[..., int]:
+        """The third, which only large arrays need."""
+        return load(runs.run, self.words)
+
+
+def _take_workspace() -> _Compiled:
+    try:
+        return _idle.pop()
+    except IndexError:
+        return _Compiled()
+
+
+_idle: list[_Compiled] = []
+_running: list[Sweep] = []
+_to_empty: list[Handle] = []  # handles that a sweep in another thread may still read
+
+
+class Sweep:
+    """One walk back over the tape.
+
+    Parameters
+    ----------
+    handles : list of list
+        Handles of the roots, each once; leaves are no roots.
+    seeds : list of numpy.ndarray
+        Their cotangents, of the roots' dtypes, as `tapegrad.autograd.roots.seed_arrays` makes them.
+    inputs : sequence of handles, optional
+        Where cotangents are wanted; default: all leaves.
+    retain : bool
+        Keep residuals.
+    """
+
+    __slots__ = ("captured", "handles", "inputs", "keep", "outliving", "retain", "seeds", "workspace")
+
+    def __init__(
+        self,
+        handles: list[Handle],
+        seeds: list[np.ndarray],
+        inputs: Sequence[Handle | Leaf] | None,
+        retain: bool,
+    ) -> None:
+        self.handles, self.seeds, self.inputs, self.retain = handles, seeds, inputs, retain
+        self.workspace = _take_workspace()
+        self.keep: list[Any] = []
+        self.captured: dict[int, Tensor] = {}
+        self.outliving: Sequence[Handle] = ()
+        _running.append(self)
+
+    def find(self) -> None:
+        """Find the entries to go over; nothing has changed if this raises."""
+        workspace, handles = self.workspace, self.handles
+        inputs = [] if self.inputs is None else list({slot_of(handle): None for handle in self.inputs})
+        write = writes.last
+        while (status := workspace.find(handles, inputs, self.retain, *write)) != _OK:
+            self._mend(status)
+            if status == ws.CHANGED:
+                write = 0, 0  # no residual was changed
+        if not self.retain:
+            count = workspace.state[ws.N_OUTLIVING]
+            if self.inputs is None and count == len(handles):
+                self.outliving = handles  # as always when nobody keeps intermediate results
+            else:
+                self.outliving = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]
+
+    def _mend(self, status: int) -> None:
+        """Do what `find` needs before it can go on, or raise."""
+        state = self.workspace.state
+        problem = state[ws.PROBLEM]
+        if status == ws.GROW:
+            self.workspace.resize(4 * state[ws.CAPACITY])
+        elif status == ws.MISSING:
+            for address in self.workspace.arrays[ws.GRADS_AT][: state[ws.N_MISSING]].tolist():
+                plans_by_address[address].prepare()
+        elif status == ws.CHANGED:
+            self._check_versions()
+        elif status == ws.FREED:
+            raise errors.second_backward(describe(problem))
+        else:
+            raise RuntimeError(f"the tape is not in order at {describe(problem)}; please report this")
+
+    def _check_versions(self) -> None:
+        for handle in self.order():
+            if handle is None:
+                continue
+            plan = handle[PLAN_OBJECT]
+            place = order_of(handle[SLOT])
+            for name in plan.saved:
+                residual = handle[plan.position(name)]
+                if isinstance(residual, np.ndarray):
+                    newer = writes.since(residual, place)
+                    if newer:
+                        version = writes.version(residual)
+                        node = plan.row.node.removesuffix("0").removesuffix("Backward") if name == "out" else None
+                        raise errors.modified(str(residual.dtype), residual.shape, node, version, version - newer)
+
+    def order(self) -> Iterator[Handle | None]:
+        """Yield the handles of the found entries, latest first; None for those that do not run."""
+        arrays, state = self.workspace.arrays, self.workspace.state
+        slots = arrays[ws.SLOTS_AT]
+        for number in arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist():
+            yield object_at(read_entry(slots[number])[HANDLE]) if number >= 0 else None
+
+    def has_hooks(self) -> bool:
+        """Whether a hook will run, which may do anything."""
+        return bool(self.workspace.state[ws.HAS_HOOKS])
+
+    def undo(self) -> None:
+        """Undo what `find` changed: the entries are not consumed."""
+        for handle in self.order() if self.handles and not self.retain else ():
+            if handle is not None:
+                write_word(handle[SLOT], FLAGS, 0)
+        self.outliving = ()
+
+    def reached(self) -> set[int]:
+        """Return the slots of all entries and leaves that the walk touched."""
+        arrays, state = self.workspace.arrays, self.workspace.state
+        return set(arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()) if self.handles else set()
+
+    def leaf_slots(self) -> list[int]:
+        """Return the slots of the leaves that were found."""
+        return self.workspace.arrays[ws.LEAVES_AT][1 : 2 * self.workspace.state[ws.N_LEAVES] : 2].tolist()
+
+    def set_target(self, number: int, array: np.ndarray | None, written: bool = False) -> None:
+        """Say where the gradient of the leaf with this number goes: written to, or added to what is there."""
+        target = 0 if array is None else id(array) | BORROWED | WRITTEN * written
+        self.workspace.arrays[ws.GRADS_AT][number] = target
+
+    def run(self) -> None:
+        """Sweep. Every leaf that was found has its target."""
+        workspace = self.workspace
+        workspace.begin()
+        status = workspace.sweep(self.seeds)
+        while status != ws.DONE:
+            if status == ws.MEMORY:
+                workspace.add_chunk()
+            elif status == ws.INCOMPLETE:
+                plans_by_address[workspace.state[ws.PROBLEM]].complete()
+            elif status == ws.LARGE:
+                self._run_large(workspace)
+            else:
+                self._stop(workspace.state[ws.POSITION])
+            status = workspace.sweep()
+
+    def _run_large(self, workspace: _Compiled) -> None:
+        """Go over the run of entries on large arrays that begins here, block by block, if there is one."""
+        state = workspace.state
+        status = workspace.run()
+        if status == ws.DONE:
+            elements = state[ws.RUN_ELEMENTS]
+            if elements * state[ws.RUN_RECORDS] >= state[ws.SHARED_FROM]:
+                # A part of a sum is of so many rows, and no two threads may add to it.
+                unit = TERMS * state[ws.RUN_GRAIN]
+                assert workspace.division is not None
+                share(workspace.run, elements, unit, workspace.division.threads)
+            else:
+                workspace.run(0, elements, 0)
+            workspace.run(state[ws.POSITION])
+        elif status == ws.MEMORY:
+            workspace.add_chunk()
+        elif status == ws.INCOMPLETE:
+            plans_by_address[state[ws.PROBLEM]].complete()
+        else:
+            state[ws.NO_RUN_AT] = state[ws.POSITION]
+
+    # --- stops -------------------------------------------------------------------------------------------------------
+
+    def _buffer(self, number: int, layout: Layout) -> np.ndarray | None:
+        """Return the cotangent with this id as an array over the sweep's memory, None if there is none."""
+        value = self.workspace.arrays[ws.CTS_AT][number]
+        if value == UNWANTED or not value & WRITTEN:
+            return None
+        memory: Any = (ctypes.c_char * max(layout.nbytes, 1)).from_address(value & ~FLAG_BITS)
+        return np.ndarray(layout.shape, layout.dtype, memory)
+
+    def _stop(self, position: int) -> None:
+        arrays, state = self.workspace.arrays, self.workspace.state
+        number = arrays[ws.ORDER_AT][position]
+        slot = arrays[ws.SLOTS_AT][number]
+        handle = object_at(read_entry(slot)[HANDLE])
+        plan = handle[PLAN_OBJECT]
+        ct = self._buffer(number, plan.result)
+        if ct is not None:
+            ct = self.hook(number, handle, ct)
+            self.run_rules(position, handle, ct)
+        state[ws.RESUMED] = position
+
+    def hook(self, number: int, handle: Handle, ct: np.ndarray) -> np.ndarray:
+        """Run the hooks of a result on its cotangent, and keep the outcome where it is wanted."""
+        hooks = handle_hooks(handle)
+        captured = self.workspace.arrays[ws.CTS_AT][number] & CAPTURED
+        if hooks is None and not captured:
+            return ct
+        value = from_array(ct.copy())
+        if hooks is not None:
+            with no_grad():
+                value = hooks.run(value)
+            if hooks.table:
+                array = np.ascontiguousarray(value._array())
+                ct = self._replace(number, array if is_aligned(array) else array.copy())
+        if captured:
+            self.captured[handle[SLOT]] = value
+        return ct
+
+    def _replace(self, number: int, array: np.ndarray) -> np.ndarray:
+        self.keep.append(array)
+        captured = self.workspace.arrays[ws.CTS_AT][number] & CAPTURED
+        self.workspace.arrays[ws.CTS_AT][number] = array.ctypes.data | WRITTEN | BORROWED | captured
+        return array
+
+    def run_rules(self, position: int, handle: Handle, ct: np.ndarray) -> None:
+        """Call the rules of an entry that has no kernel for them."""
+        arrays = self.workspace.arrays
+        plan = handle[PLAN_OBJECT]
+        first = arrays[ws.STARTS_AT][position]
+        touched = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
+        for operand in plan.python_operands:
+            number = touched[operand]
+            if number < 0 or self.workspace.arrays[ws.CTS_AT][number] == UNWANTED:
+                continue
+            with no_grad(), np.errstate(all="ignore"):
+                value = cotangent_of_operand(handle, operand, from_array(ct), differentiable=False)
+            before = self._buffer(number, plan.layouts[operand])
+            if before is None and self.workspace.arrays[ws.CTS_AT][number] & ~FLAG_BITS == 0:
+                array = np.array(value._data, dtype=plan.layouts[operand].dtype, order="C")
+                self._replace(number, array)
+            elif before is None:  # a leaf's new gradient: memory is there, nothing is written yet
+                self.workspace.arrays[ws.CTS_AT][number] |= WRITTEN
+                target = self._buffer(number, plan.layouts[operand])
+                assert target is not None
+                target[...] = value._data
+            else:
+                before += value._data
+
+    def capture_rest(self, inputs: Sequence[Handle]) -> None:
+        """Take the cotangents of those inputs that did not run, because no other input lies behind them."""
+        arrays, state = self.workspace.arrays, self.workspace.state
+        slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
+        numbers = {slot: number for number, slot in enumerate(slots)}
+        for handle in inputs:
+            slot = handle[SLOT]
+            if slot not in self.captured and slot in numbers:
+                ct = self._buffer(numbers[slot], handle[PLAN_OBJECT].result)
+                if ct is not None:
+                    self.hook(numbers[slot], handle, ct)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Drop the residuals of the entries that ran, and give the workspace back."""
+        self.workspace.end()
+        _idle.append(self.workspace)
+        self.keep.clear()
+        _running.remove(self)
+        _to_empty.extend(self.outliving)
+        # What another sweep found it may still read: then the last one to end empties the handles.
+        while _to_empty and not _running:
+            try:
+                handle = _to_empty.pop()
+            except IndexError:  # another thread took it
+                break
+            empty(handle)
