@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from tapegrad.native import as_method, keep_forever, load, shared
 from tapegrad.plan import Plan
 from tapegrad.recording import (
     KEY_WORDS,
+    KEYWORDS,
     LINE_WORDS,
     LINES,
     LINES_WITH_ARGUMENTS,
@@ -80,12 +81,21 @@ class Plans(dict[Any, Plan]):
             self._table[:] = 0
             self._in_table.clear()
 
-    def offer(self, layouts: tuple[Layout, ...], plan: Plan, arguments: tuple[Any, ...] = ()) -> None:
+    def offer(
+        self,
+        layouts: tuple[Layout, ...],
+        plan: Plan,
+        arguments: tuple[Any, ...] = (),
+        keywords: Mapping[str, Any] | None = None,
+    ) -> None:
         """Let compiled code find the plan for operands of these layouts, and for arguments that cannot change.
 
         Integers become floats where the plan says so.
         """
         key = [*map(id, layouts), *(word for argument in arguments for word in _words_of(argument))]
+        if keywords:
+            key.append(KEYWORDS)
+            key += [word for name, value in keywords.items() for word in (id(name), *_words_of(value))]
         if len(key) > KEY_WORDS - 4:  # as for compiled code, which asks for room for a slice
             return
         place = 0
@@ -103,7 +113,7 @@ class Plans(dict[Any, Plan]):
             lines[second] = lines[first]
             lines[first, : len(line)] = line
             self._in_table[second] = self._in_table.get(first)
-            self._in_table[first] = plan, arguments
+            self._in_table[first] = plan, arguments, keywords
 
 
 def _words_of(argument: Any) -> list[int]:

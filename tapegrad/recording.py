@@ -69,6 +69,7 @@ SHARED, N_OPERANDS, N_ARGUMENTS, TABLE, N_LINES, FALLBACK, REVERSED, ROW_WORDS =
 # layouts, then the arguments as `add_argument` tells. A line with all but long keys lies in one line of the cache.
 LINE_PLAN, LINE_PLAN_WORDS, LINE_FLOATS, LINE_LENGTH, LINE_KEY, LINE_WORDS = 0, 1, 2, 3, 4, 24
 KEY_WORDS: Final = LINE_WORDS - LINE_KEY
+KEYWORDS: Final = 2  # of a key: names and values follow; neither an object nor an integer
 LINES: Final = 64
 LINES_WITH_ARGUMENTS: Final = 256
 MAX_OPERANDS: Final = 3
@@ -231,6 +232,20 @@ def add_argument(known: int, key: int, length: int, value: int) -> int:
     return add_items(known, key, length + 2, value + 8 * TUPLE_ITEMS, get(value, LENGTH))
 
 
+def add_keywords(known: int, key: int, length: int, names: int, values: int) -> int:
+    """Append the arguments that are given by name; return the new length, which is too large if there is no room."""
+    if length + 1 > KEY_WORDS:
+        return KEY_WORDS + 1
+    put(key, length, KEYWORDS)
+    length += 1
+    for number in range(get(names, LENGTH)):
+        if length + 1 > KEY_WORDS:
+            return KEY_WORDS + 1
+        put(key, length, get(names, TUPLE_ITEMS + number))
+        length = add_argument(known, key, length + 1, get(values, number))
+    return length
+
+
 def line_of(row: int, key: int, length: int) -> int:
     """Return the line of a table with this key, of the two where it may stand; 0 if there is none."""
     place = 0
@@ -272,7 +287,8 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
         put(pair, 0, get(args, 1))
         put(pair, 1, get(args, 0))
         args = pair
-    if names != 0 or nargs < operands or nargs > operands + get(row, N_ARGUMENTS) or get(row, TABLE) == 0:
+    most = get(row, N_ARGUMENTS)
+    if nargs < operands or nargs > operands + most or get(row, TABLE) == 0 or (names != 0 and most == 0):
         return vectorcall(get(row, FALLBACK), args, nargs, names)
     plain = 0
     if get(get(known, DISABLED_AT), 0) != 0:  # by some thread
@@ -291,8 +307,8 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
             if plain:
                 layout = get(layout, get(known, PLAIN_OF))
             put(data, operand, get(value, get(known, DATA_OF)))
-        elif get(row, N_ARGUMENTS) != 0:
-            return vectorcall(get(row, FALLBACK), args, nargs, 0)
+        elif most != 0:
+            return vectorcall(get(row, FALLBACK), args, nargs, names)
         elif kind == get(known, FLOAT_TYPE):
             layout = get(known, FLOAT_LAYOUT)
             put(data, operand, value)
@@ -314,9 +330,11 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
     for argument in range(operands, nargs):
         if length <= KEY_WORDS:
             length = add_argument(known, key, length, get(args, argument))
+    if names != 0:
+        length = add_keywords(known, key, length, names, args + 8 * nargs)
     line = line_of(row, key, length) if length <= KEY_WORDS else 0
     if line == 0:
-        return vectorcall(get(row, FALLBACK), args, nargs, 0)
+        return vectorcall(get(row, FALLBACK), args, nargs, names)
     plan, words, floats = get(line, LINE_PLAN), get(line, LINE_PLAN_WORDS), get(line, LINE_FLOATS)
     # Whatever may die while Python computes the forward is held.
     held = 0
@@ -338,7 +356,7 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
         if out != 0:
             result = result_of(known, plan, words, out, args, data, operands, operands)
             drop(out)
-            if get(row, N_ARGUMENTS) != 0:
+            if most != 0:
                 note_view(known, get(args, 0))
     drop(plan)
     for operand in range(held):

@@ -211,6 +211,39 @@ def test_arguments_are_told_apart():
             x.sum(rows=0)
 
 
+def test_names_are_told_apart(monkeypatch):
+    data = np.arange(24.0).reshape(2, 3, 4)
+    x = tg.tensor(data, requires_grad=True)
+    calls = [
+        lambda: x.sum(dim=1),
+        lambda: x.sum(axis=2, keepdims=True),
+        lambda: x.mean(1, keepdim=True),
+        lambda: x.sum(dim=(0, 2), keepdim=True),
+        lambda: x.sum(0, dtype=np.float32),
+        lambda: x.reshape(shape=(4, 6)),
+    ]
+    first = [call() for call in calls]
+    with pytest.raises(TypeError):
+        x.sum(0, "keepdim", True)
+    for turn in range(20):
+        name = "".join(["key", "dims"] if turn % 2 else ["keep", "dim"])  # a new object each time
+        if turn % 2:
+            with pytest.raises(TypeError):
+                x.sum(1, **{name: True})
+        else:
+            assert x.sum(1, **{name: True}).shape == (2, 1, 4)
+
+    def refuse(*args):
+        raise AssertionError("Python was asked for what compiled code has seen")
+
+    monkeypatch.setattr("tapegrad.ops.structural.plan_for", refuse)
+    for call, result in zip(calls, first, strict=True):
+        again = call()
+        assert again.dtype == result.dtype
+        np.testing.assert_array_equal(again.detach(), result.detach())
+        assert again.grad_fn.name() == result.grad_fn.name()
+
+
 def test_a_list_may_change():
     x, order = leaf(2, 3, 4), [0, 1, 2]
     for _ in range(3):

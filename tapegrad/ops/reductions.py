@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.forward import rowwise
+from tapegrad.forward.prepared import prepared
 from tapegrad.kernels.elementwise import spread_step
-from tapegrad.layout import Layout
+from tapegrad.layout import FLOAT, Layout, contiguous_strides, intern
 from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.structural import REDUCTION_SAMPLES, all_dims, reduction
 from tapegrad.plan import Plan, Step
@@ -41,6 +42,16 @@ def kept_shape(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if place in dim else length for place, length in enumerate(shape))
 
 
+def total_shape(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    """Return the shape of a reduction.
+
+    >>> total_shape((2, 3), (1,), False), total_shape((2, 3), (1,), True)
+    ((2,), (2, 1))
+    """
+    kept = kept_shape(shape, dim)
+    return kept if keepdim else tuple(length for place, length in enumerate(kept) if place not in dim)
+
+
 def _spread(ct: Any, shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
     """Return the cotangent of a reduction, repeated along what was reduced."""
     return xp.expand(xp.reshape(ct, kept_shape(shape, dim)), shape)
@@ -56,8 +67,7 @@ def count_of(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
 
 def _sum_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
     x, (dim, keepdim, dtype) = layouts[0], attrs.values()
-    kept = kept_shape(x.shape, dim)
-    shape = kept if keepdim else tuple(length for place, length in enumerate(kept) if place not in dim)
+    shape = total_shape(x.shape, dim, keepdim)
     axis = dim if len(dim) < x.ndim else None  # None is 0.1 µs faster
     by_numpy = functools.partial(_add, axis=axis, dtype=dtype, keepdims=keepdim)
     return rowwise.sums(x, dim, shape, by_numpy) if dtype in (None, x.dtype) else by_numpy
@@ -129,7 +139,12 @@ def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
     total, count = _sum_for(layouts, attrs), count_of(layouts[0].shape, attrs["dim"])
     if not count:
         return lambda x: total(x) + np.nan  # NumPy would warn of 0 / 0
-    return lambda x: total(x) / count
+    shape = total_shape(layouts[0].shape, *list(attrs.values())[:2])
+    if not shape or isinstance(total, functools.partial):  # scalars divide faster, and NumPy chooses an order
+        return lambda x: total(x) / count
+    sums = intern(shape, contiguous_strides(shape, layouts[0].dtype.itemsize), layouts[0].dtype)
+    divide, number = prepared(np.true_divide, (sums, FLOAT), sums), float(count)
+    return lambda x: divide(total(x), number)
 
 
 def _mean_step(plan: Plan, operand: int) -> Step:

@@ -26,7 +26,6 @@ P = ParamSpec("P")
 Attributes = Callable[Concatenate[Tensor, P], dict[str, Any]]
 Function = Callable[Concatenate[Any, P], Tensor]
 
-_MAX_PLANS = 16384  # of one row; a program with more layouts and arguments than that starts over
 MOST_ARGUMENTS = 5  # that compiled code looks at
 
 REDUCTION_SAMPLES = (
@@ -143,30 +142,17 @@ def row_call(row: Row) -> Callable[..., Tensor]:
 
 def _recorder(row: Row, attributes: Attributes[P]) -> Function[P]:
     """Return the public function: `attributes` says what it takes, the row what it does."""
-    known: dict[Any, Plan] = {}  # by layout and arguments as they are given
     of_views = row.family == "movement"
     plans = row.plans
 
     def record_new(input: Any, *args: Any, **kwargs: Any) -> Tensor:
-        if input.__class__ is Tensor and not modes.disabled:
-            try:
-                plan = known.get((input._layout, args, *kwargs.items()))
-            except TypeError:  # a list
-                plan = None
-            if plan is not None:
-                return record(plan, input, plan.forward(input._data))
         x = as_operand(input, row.name, "input", 1)
         if of_views or x._layout.weak:
             x._array()  # for a view to share its memory
         attrs = attributes(x, *args, **kwargs)
         plan, out = plan_for(row, x, attrs)
-        arguments = (*args, *kwargs.values())
-        if input.__class__ is Tensor and all(map(_is_plain, arguments)):
-            if len(known) >= _MAX_PLANS:
-                known.clear()
-            known[plan.layouts[0], args, *kwargs.items()] = plan
-            if not kwargs:
-                plans.offer((x._layout if modes.is_grad_enabled() else x._layout.plain,), plan, args)
+        if input.__class__ is Tensor and all(map(_is_plain, (*args, *kwargs.values()))):
+            plans.offer((x._layout if modes.is_grad_enabled() else x._layout.plain,), plan, args, kwargs)
         return record(plan, x, out)
 
     plans.connect(row.name, 1, record_new, MOST_ARGUMENTS)
