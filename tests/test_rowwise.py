@@ -113,10 +113,20 @@ def test_many_small_terms_are_not_lost() -> None:
     assert tg.tensor(x).sum(0).tolist() == [np.float32(expected)] * 3
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3, 23, 24])
-def test_extrema(columns: int) -> None:
-    x = _random((600, columns), "float64")
-    x[3, columns // 2], x[4], x[5] = np.nan, -np.inf, np.inf
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 7, 8, 11, 64, 127, 128, 129])
+def test_extrema(columns: int, dtype: str) -> None:
+    x = _random((600, columns), dtype)
+    x[4], x[5], x[6] = -np.inf, np.inf, np.nan
+    for place in range(columns):  # a nan anywhere
+        x[10 + place, place] = np.nan
+        x[200 + place, place] = np.inf
+        x[400 + place, place] = -np.inf
     for keepdim in (False, True):
-        np.testing.assert_array_equal(tg.amax(tg.tensor(x), 1, keepdim).numpy(), x.max(1, keepdims=keepdim))
-        np.testing.assert_array_equal(tg.amin(tg.tensor(x), 1, keepdim).numpy(), x.min(1, keepdims=keepdim))
+        for own, theirs in ((tg.amax, np.max), (tg.amin, np.min)):
+            for array in (x, x.reshape(20, 30, columns), x[0], x[:0]):
+                result = own(tg.tensor(array), -1, keepdim)
+                np.testing.assert_array_equal(result.numpy(), theirs(array, -1, keepdims=keepdim))
+                assert result.dtype == dtype
+            np.testing.assert_array_equal(own(tg.tensor(x[:, ::-1]), 1).numpy(), theirs(x[:, ::-1], 1))
+            np.testing.assert_array_equal(own(tg.tensor(x), 0).numpy(), theirs(x, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -10,15 +11,15 @@ import numpy as np
 
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
+from tapegrad.kernels.structural import rows_extremum
 from tapegrad.layout import Layout, contiguous_strides
 from tapegrad.plan import ARRAY
 
-# Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation.
+# Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation; of
+# rows whose extrema NumPy finds as fast.
 _LONG: Final = 64
 _SMALL: Final = 256
-# Of rows that are taken column by column, and of columns.
-_LONG_IN_COLUMNS: Final = 24
-_SHORT_COLUMN: Final = 512
+_LONG_FOR_EXTREMA: Final = 128
 
 
 def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Callable[..., Any]:
@@ -49,11 +50,17 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
     return computed(kernel(), dims, shape, layout.dtype, otherwise, adds=bool(dims[0]))
 
 
-def extremum(function: np.ufunc, x: np.ndarray, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """Return the largest or smallest elements along dimensions; those of short rows column by column."""
-    if dim == (x.ndim - 1,) and 1 < x.shape[-1] < _LONG_IN_COLUMNS and x.size >= _SHORT_COLUMN * x.shape[-1]:
-        found = function(x[..., :1], x[..., 1:2])
-        for column in range(2, x.shape[-1]):
-            function(found, x[..., column : column + 1], out=found)
-        return found if keepdim else found[..., 0]
+@functools.cache
+def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: bool) -> Callable[..., Any]:
+    """Return what finds the largest or smallest elements along dimensions; of short rows, a kernel."""
+    by_numpy = functools.partial(_reduced, function, dim=dim, keepdim=keepdim)
+    length = layout.shape[-1] if dim and dim == (layout.ndim - 1,) else 0
+    if not 0 < length <= _LONG_FOR_EXTREMA or not layout.size or layout.dtype.kind != "f" or not layout.contiguous:
+        return by_numpy
+    shape = (*layout.shape[:-1], 1) if keepdim else layout.shape[:-1]
+    kernel = rows_extremum(layout.dtype.name, function is np.maximum)
+    return computed(kernel, np.array([0, layout.size // length, length]), shape, layout.dtype, by_numpy)
+
+
+def _reduced(function: np.ufunc, x: np.ndarray, dim: tuple[int, ...], keepdim: bool) -> Any:
     return function.reduce(x, axis=dim, keepdims=keepdim)

@@ -129,6 +129,48 @@ def _extremum_kernel(dtype: str) -> Callable[..., int]:
     return kernel
 
 
+def _larger(x: float, y: float) -> float:
+    """Return the larger of two numbers; nan if one is."""
+    return x if x >= y or x != x else y
+
+
+def _smaller(x: float, y: float) -> float:
+    return x if x <= y or x != x else y
+
+
+def _rows_kernel(dtype: str, largest: bool) -> Callable[..., int]:
+    choose = _larger if largest else _smaller
+
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
+        out, n = as_pointer(load(table, 1), dtype), load(block, 2)
+        for row in range(load(block, 1)):
+            x = as_pointer(load(table, 0) + row * n * itemsize, dtype)
+            # Four that do not wait for each other.
+            a, last = load(x, 0), n - 1
+            b, c, d = load(x, min(1, last)), load(x, min(2, last)), load(x, min(3, last))
+            for k in range(4, n - 3, 4):
+                a, b = choose(a, load(x, k)), choose(b, load(x, k + 1))
+                c, d = choose(c, load(x, k + 2)), choose(d, load(x, k + 3))
+            for k in range(max(n & ~3, 4), n):
+                a = choose(a, load(x, k))
+            store(out, row, choose(choose(a, b), choose(c, d)))
+        return 0
+
+    itemsize = np.dtype(dtype).itemsize
+    return kernel
+
+
+@cache
+def rows_extremum(dtype: str, largest: bool) -> int:
+    """Return the address of the kernel that finds the largest, or smallest, element of each row; nan if there is one.
+
+    Its dims are 0, how many rows, and how long they are, which is not 0.
+    """
+    name = "largest" if largest else "smallest"
+    return address_of(f"{name}-{dtype}", _rows_kernel(dtype, largest))
+
+
 def extremum_step(plan: Plan, dim: tuple[int, ...]) -> Step | None:
     """Return the step that shares the cotangent among the elements that are the extremum.
 

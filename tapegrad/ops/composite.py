@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import default_dtype
-from tapegrad.forward.rowwise import extremum
+from tapegrad.forward.rowwise import extrema
 from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
@@ -113,7 +113,7 @@ def _largest(x: Tensor, dims: tuple[int, ...]) -> np.ndarray:
     """Return the largest elements along dimensions, which are kept; -inf of none."""
     if x._layout.size == 0:
         return np.full(kept_shape(x.shape, dims), -np.inf, x.dtype)
-    found: np.ndarray = extremum(np.maximum, x._data, dims, True)
+    found: np.ndarray = extrema(np.maximum, x._layout.plain, dims, True)(x._data)
     return found
 
 

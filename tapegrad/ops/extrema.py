@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.forward.rowwise import extremum
+from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.structural import extremum_step
+from tapegrad.layout import Layout
 from tapegrad.ops.arithmetic import maximum, minimum
 from tapegrad.ops.indexing import take_at
 from tapegrad.ops.movement import reshape
@@ -35,6 +37,11 @@ def _extremum_step(plan: Plan, operand: int) -> Step | None:
     return extremum_step(plan, plan.attrs["dim"])
 
 
+def _forward_for(function: np.ufunc, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    found: Callable[..., Any] = extrema(function, layouts[0].plain, attrs["dim"], attrs["keepdim"])
+    return found
+
+
 def _nonempty(call: str, x: Tensor, attributes: dict[str, Any]) -> dict[str, Any]:
     if count_of(x.shape, attributes["dim"]) == 0:
         raise IndexError(
@@ -45,8 +52,8 @@ def _nonempty(call: str, x: Tensor, attributes: dict[str, Any]) -> dict[str, Any
 
 
 @reduction(
-    "amax", functools.partial(extremum, np.maximum), _ties_shared, _extremum_step,
-    real_only=True,
+    "amax", np.amax, _ties_shared, _extremum_step,
+    real_only=True, prepare_forward=functools.partial(_forward_for, np.maximum),
     oracle=lambda x, dim=None, keepdim=False: np.max(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
 def amax(
@@ -93,8 +100,8 @@ def amax(
 
 
 @reduction(
-    "amin", functools.partial(extremum, np.minimum), _ties_shared, _extremum_step,
-    real_only=True,
+    "amin", np.amin, _ties_shared, _extremum_step,
+    real_only=True, prepare_forward=functools.partial(_forward_for, np.minimum),
     oracle=lambda x, dim=None, keepdim=False: np.min(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
 def amin(
