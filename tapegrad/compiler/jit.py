@@ -34,7 +34,7 @@ from typing import Any
 
 from tapegrad.compiler.assembly import RAISED, JitError, assemble, target_machine
 from tapegrad.compiler.elements import divide
-from tapegrad.compiler.fingerprint import attribute_names, is_namespace, references
+from tapegrad.compiler.fingerprint import attribute_names, fingerprint, is_namespace, references
 from tapegrad.compiler.intrinsics import Intrinsic
 
 __all__ = ["SYMBOL", "JitError", "compile_function"]
@@ -56,20 +56,23 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
+_callees: dict[str, Any] = {}  # what compiled functions call, by fingerprint: many kernels have parts in common
+
+
 class _Builder:
     """Rebuilds functions with their globals made of things that numba can compile."""
 
     def __init__(self, bind: Mapping[str, object]) -> None:
         self.bind = bind
-        self.done: dict[int, Any] = {}
 
     def value(self, value: Any, attributes: tuple[str, ...]) -> Any:
         if isinstance(value, Intrinsic):
             return value.compiled()
         if isinstance(value, types.FunctionType):
-            if id(value) not in self.done:
-                self.done[id(value)] = _callee(self.function(value))
-            return self.done[id(value)]
+            token = fingerprint(value, (), self.bind)
+            if token not in _callees:
+                _callees[token] = _callee(self.function(value))
+            return _callees[token]
         if is_namespace(value):
             module = types.ModuleType(getattr(value, "__name__", "namespace"))
             for name in attributes:
@@ -202,6 +205,14 @@ def _library() -> Any:
     class Library(codegen.CPUCodeLibrary):  # type: ignore[misc]
         """Should numba rename these hooks, all still works, only slower."""
 
+        is_callee = True  # then it is optimised by itself before it is inlined, which makes better loops
+
+        def _optimize_functions(self, ll_module: Any) -> None:
+            if self.is_callee:
+                super()._optimize_functions(ll_module)
+            else:
+                ll_module.data_layout = self._codegen._data_layout
+
         def _optimize_final_module(self) -> None: ...
 
         def _finalize_final_module(self) -> None:
@@ -263,6 +274,7 @@ def _lower(function: types.FunctionType, signature: tuple[str, ...], symbol: str
     flags.no_compile = True
     with global_compiler_lock:
         library = _library()(target.codegen(), function.__qualname__)
+        library.is_callee = False
         args = tuple(getattr(nb, name) for name in signature)
         result = compiler.compile_extra(
             typing, target, function, args, nb.int64, flags, {}, library=library, pipeline_class=pipeline
