@@ -14,6 +14,7 @@ from tapegrad.plan import Plan
 from tapegrad.recording import (
     KEY_WORDS,
     KEYWORDS,
+    LINE_LENGTH,
     LINE_WORDS,
     LINES,
     LINES_WITH_ARGUMENTS,
@@ -107,12 +108,15 @@ class Plans(dict[Any, Plan]):
             lines = self._table.reshape(-1, LINE_WORDS)
             first = place & (len(lines) - 1)
             second = first ^ 1
-            if lines[first, : len(line)].tolist() == line:
-                return  # it was called with keywords
-            # The one that stands there goes to the other place, and what stood in that one may die now.
-            lines[second] = lines[first]
+            if line in (lines[place, : len(line)].tolist() for place in (first, second)):
+                return  # another thread was faster
+            if lines[first, LINE_LENGTH] and not lines[second, LINE_LENGTH]:
+                first = second
+            elif lines[first, LINE_LENGTH]:
+                # The one that stands there goes to the other place, and what stood in that one may die now.
+                lines[second] = lines[first]
+                self._in_table[second] = self._in_table[first]
             lines[first, : len(line)] = line
-            self._in_table[second] = self._in_table.get(first)
             self._in_table[first] = plan, arguments, keywords
 
 

@@ -137,4 +137,7 @@ def share(work: Work, elements: int, unit: int, threads: int) -> None:
             job.ranges.clear()
     error = error or job.error
     if error is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            error = job.error = None  # it holds this frame: then the two would die only when garbage is collected
