@@ -10,6 +10,7 @@ from bench.speed import REFERENCE, Record
 from bench.start import PROBLEM
 from bench.table import Table, ratio, seconds, size
 from bench.tools import TOOLS
+from bench.wanted import WANTED, wanted_mean
 
 
 def quartiles(times: Record, write: Callable[[float], str]) -> str:
@@ -96,6 +97,28 @@ def spread_table(speed: Speed) -> Table:
         cells += ["-", "-"] if own is None else [ratio(own["median"]), quartiles(own, ratio)]
         table.rows.append((record["problem"], *cells, quartiles(record["control"], seconds), str(record["rounds"])))
     return table
+
+
+def wanted_table(runs: Sequence[Speed]) -> Table:
+    """Return torch's time over tapegrad's, as it is to be at least and as it is, a column a number of threads."""
+    table = Table("", ("problem", "wanted", *(_threads(speed.threads) for speed in runs)))
+    for problem, least in WANTED.items():
+        found = [speed.ratios(AGAINST).get(problem) for speed in runs]
+        if any(found):
+            table.rows.append((problem, ratio(least), *(_reached(own, least) for own in found)))
+    if table.rows:
+        means = [(speed.mean_ratio(AGAINST), wanted_mean(speed.threads)) for speed in runs]
+        cells = ("-" if own is None else _marked(own, least) for own, least in means)
+        table.rows.append(("geometric mean", ", ".join(ratio(least) for _, least in means), *cells))
+    return table
+
+
+def _reached(own: Record | None, least: float) -> str:
+    return "-" if own is None else f"{_marked(own['median'], least)} ({quartiles(own, ratio)})"
+
+
+def _marked(own: float, least: float) -> str:
+    return ratio(own) if own >= least else f"**missed**: {ratio(own)}"
 
 
 def first_table(speed: Speed) -> Table:

@@ -269,13 +269,16 @@ def test_report(tmp_path: Path) -> None:
     for part in (
         "# Benchmarks", f"]({CHART})", f"[{FIGURES}]({FIGURES})", "```sh\npython -m bench\n```",
         "- 1 thread: torch takes **4.00", "| machine | a \\| b |",
-        "## 2 threads", "| geometric mean |  |", "## Compiling", "## Memory", "| mlp | - | 12 MB |", "## Start",
+        "## Wanted and reached",
+        "| chain | 4.50 | 8.00 (7.50 - 8.50) |", "| mlp | 2.50 | **missed**: 2.00 (1.50 - 2.50)",
+        "| geometric mean | 2.20, 1.80 | 4.00 | 4.00 |", "## 2 threads", "| geometric mean |  |",
+        "## Compiling", "## Memory", "| mlp | - | 12 MB |", "## Start",
         "| tapegrad | 2 s | 125 ms | 30 ms |", "Not installed, hence left out:\n\n- torch\n",
         "Left out:\n\n- numba: a loop would not pay: mlp\n", "- mygrad: the value is wrong: mlp\n", "The control",
     ):  # fmt: skip
         assert part in page
     tables = [block.split("\n") for block in page.split("\n\n") if block.startswith("| ")]
-    assert len(tables) == 10
+    assert len(tables) == 11
     for rows in tables:
         assert len({row.replace("\\|", "").count("|") for row in rows}) == 1
     assert (tmp_path / CHART).read_bytes().startswith(b"\x89PNG")

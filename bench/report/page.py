@@ -8,8 +8,17 @@ from bench.problems import PROBLEMS
 from bench.results import AGAINST, Results, Speed
 from bench.speed import REFERENCE
 from bench.table import Table, ratio
-from bench.tables import first_table, memory_table, ratio_table, reasons, spread_table, start_table
+from bench.tables import (
+    first_table,
+    memory_table,
+    ratio_table,
+    reasons,
+    spread_table,
+    start_table,
+    wanted_table,
+)
 from bench.tools import TOOLS
+from bench.wanted import LIMITS
 
 
 def write(results: Results, chart: str, figures: str) -> str:
@@ -66,7 +75,22 @@ def _speed(speed: Speed) -> Iterator[str]:
     yield ""
 
 
+def _wanted(results: Results) -> Iterator[str]:
+    table = wanted_table(results.speed)
+    if table.rows:
+        yield "## Wanted and reached"
+        yield ""
+        yield f"{AGAINST}'s time over {REFERENCE}'s, as it is to be at least, and the median with its quartiles."
+        yield ""
+        yield from _markdown(table)
+        for problem, limit in LIMITS.items():
+            if any(row[0] == problem and "missed" in "".join(row) for row in table.rows):
+                yield f"What limits `{problem}`: {limit}"
+                yield ""
+
+
 def _rest(results: Results) -> Iterator[str]:
+    yield from _wanted(results)
     if results.speed:
         yield "## Compiling"
         yield ""
