@@ -55,10 +55,9 @@ def backward(
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if (
         tensors.__class__ is Tensor
-        and grad_tensors is None
         and inputs is None
         and not create_graph
-        and run_to_leaves(tensors, retain)
+        and run_to_leaves(tensors, grad_tensors, retain)
     ):
         return
     roots = check_roots("backward()", as_sequence(tensors), grad_tensors)

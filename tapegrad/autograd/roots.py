@@ -25,6 +25,14 @@ def implicit_cotangent(layout: Layout) -> Tensor | None:
     return from_array(one)
 
 
+def like(root: Tensor, gradient: Any) -> Tensor | None:
+    """Return a gradient that a sweep takes as it is: a tensor over a contiguous array, of the root's layout."""
+    if gradient.__class__ is not Tensor or gradient._layout.plain is not root._layout.plain:
+        return None
+    data = gradient._data
+    return gradient if data.__class__ is np.ndarray and gradient._layout.contiguous and is_aligned(data) else None
+
+
 def as_sequence(value: Any) -> tuple[Any, ...]:
     """Return one tensor, or a sequence of them, as a tuple."""
     return (value,) if isinstance(value, Tensor) else tuple(value)

@@ -6,12 +6,12 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import pool, writes
-from tapegrad.autograd.roots import implicit_cotangent, seed_arrays
+from tapegrad.autograd.roots import implicit_cotangent, like, seed_arrays
 from tapegrad.hooks import run_table
 from tapegrad.modes import set_grad_enabled
 from tapegrad.native import load, shared
@@ -155,10 +155,10 @@ class Destination:
 _ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
 
 
-def run_to_leaves(root: Tensor, retain: bool) -> bool:
-    """Run the pass of nearly every call: from one result of one element to all leaves. False for any other root."""
+def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
+    """Run the pass of nearly every call, from one result to all leaves; False for any other root or gradient."""
     handle = root._handle
-    seed = implicit_cotangent(root._layout)
+    seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
     if handle.__class__ is not list or seed is None:
         return False
     sweep = Sweep([handle], [seed._data], None, retain)

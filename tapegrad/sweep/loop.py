@@ -123,10 +123,11 @@ def go_back(state: int) -> int:
                     put(state, PROBLEM, plan)
                     return pause(state, INCOMPLETE, position, operand)
                 if get(step, KIND) == PASSES and pass_on(cts, number, edge, operand, get(plan, ARITY)) != 0:
+                    ct |= BORROWED
                     continue
                 if run_step(state, items, step, ct & ~FLAG_BITS, target_at, args) == 0:
                     return pause(state, MEMORY, position, operand)
-            if get(cts, number) & (BORROWED | CAPTURED) == 0:
+            if ct & (BORROWED | CAPTURED) == 0:
                 give_back(state, get(plan, RESULT_CLASS), ct & ~FLAG_BITS)
         first = 0
         position += 1
