@@ -188,7 +188,7 @@ def _do(task: tuple[str, str]) -> frozenset[str]:
 
 def _run_machinery(dtype: np.dtype) -> None:
     """Record and sweep, over small arrays and over large ones, which are gone through in blocks and summed in parts."""
-    for length in (2, 2 * large.division.block or 2):
+    for length in (2, large.ENOUGH_BLOCKS * large.division.block or 2):
         x, y = from_array(np.ones(length, dtype)).requires_grad_(), from_array(np.ones((), dtype)).requires_grad_()
         xp.sum(xp.mul(xp.mul(x, y), x)).backward(from_array(np.ones((), dtype)))
 

@@ -262,8 +262,9 @@ def _for_runs(steps: Sequence[Step]) -> tuple[int, int]:
     elements = steps[0].elements if steps else 0
     grain = math.lcm(large.UNROLLED, *(step.grain for step in steps))
     divided = all(step.elements == elements and (step.total is None or step.parts is not None) for step in steps)
+    block = large.division.block
     # A row that is longer than a block would be cut.
-    if not divided or not large.division.block or elements < 2 * large.division.block or grain > large.MAX_BLOCK:
+    if not divided or not block or elements < large.ENOUGH_BLOCKS * block or grain > large.MAX_BLOCK:
         return 0, 0
     return elements, grain
 

@@ -21,10 +21,10 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 if os.environ.get("TAPEGRAD_TEST_AS_LARGE"):
-    # Arrays of 8 elements are treated as large: pooled, gone through in blocks of 4, and shared out among the threads.
+    # Arrays of 8 elements are treated as large: pooled, gone through in blocks, and shared out among the threads.
     pool.THRESHOLD = targets.THRESHOLD = workspace.SHARED_WORK = prepared._MANY_OF_OTHERS = 1
     prepared._MANY.clear()
-    large.set_block_size(4)
+    large.set_block_size(2)
 
 
 @pytest.fixture(params=["tapegrad", "torch"])

@@ -26,7 +26,7 @@ def in_blocks(size, work, threads=1):
     return work()
 
 
-def assert_same_bits(work, sizes=(4, 8), threads=(1, 2)):
+def assert_same_bits(work, sizes=(2, 4), threads=(1, 2)):
     expected = in_blocks(0, work)
     for size in sizes:
         for count in threads:
@@ -177,7 +177,7 @@ def test_cotangents_within_a_run_need_no_memory(monkeypatch):
 
 def test_small_arrays_are_no_runs():
     large.set_block_size(4096)
-    (x,) = leaves_of(np.random.default_rng(0), (8000,))
+    (x,) = leaves_of(np.random.default_rng(0), (16_000,))
     sweep._idle.clear()
     chain(x).backward()
     assert sweep._idle[0].state[workspace.RUN_RECORDS] == 0
