@@ -8,10 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.layout import FLOAT, INTEGER, Layout
-from tapegrad.native import as_method, keep_forever, load, shared
-from tapegrad.plan import Plan
-from tapegrad.recording import (
+from tapegrad.keys import (
     KEY_WORDS,
     KEYWORDS,
     LINE_LENGTH,
@@ -21,8 +18,11 @@ from tapegrad.recording import (
     REVERSED,
     ROW_WORDS,
     SHARED,
-    record,
 )
+from tapegrad.layout import FLOAT, INTEGER, Layout
+from tapegrad.native import as_method, keep_forever, load, shared
+from tapegrad.plan import Plan
+from tapegrad.recording import record
 from tapegrad.tensor import Tensor
 
 
