@@ -21,8 +21,6 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
 from __future__ import annotations
 
 import math
-import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +30,7 @@ import numpy as np
 
 from tapegrad import large
 from tapegrad.layout import Layout
+from tapegrad.locks import module_lock
 from tapegrad.tape import FIRST_OPERAND
 
 if TYPE_CHECKING:
@@ -55,17 +54,7 @@ NOTHING: Final = -1  # in place of the bytes, and of the size class, of the buff
 TERMS: Final = 128  # of a part of a sum, which sums in blocks never cut
 
 
-_preparing = threading.RLock()
-
-
-def _renew_lock() -> None:
-    global _preparing
-    _preparing = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # The thread that held the lock does not exist in the child.
-    os.register_at_fork(after_in_child=_renew_lock)
+_preparing = module_lock()
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ import ctypes
 import math
 import mmap
 import os
-import threading
 import weakref
 from collections import OrderedDict
 from typing import Any, Final
 
 import numpy as np
+
+from tapegrad.locks import module_lock
 
 __all__ = ["empty_cache", "memory_allocated", "memory_reserved", "set_cache_limit"]
 
@@ -76,17 +77,7 @@ _lent: dict[int, _Return] = {}
 _dead: list[_Return] = []
 _idle: OrderedDict[int, list[_Buffer]] = OrderedDict()  # by size; the size that was used last stands last
 _sizes = {"lent": 0, "idle": 0, "peak": 0, "limit": _DEFAULT_LIMIT}
-_lock = threading.RLock()  # a collection in the middle may run a finalizer that computes
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # The thread that held the lock does not exist in the child.
-    os.register_at_fork(after_in_child=_renew_lock)
+_lock = module_lock()  # a collection in the middle may run a finalizer that computes
 if os.environ.get("TAPEGRAD_POOL") == "0":
     _sizes["limit"] = 0
 

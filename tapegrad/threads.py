@@ -7,11 +7,12 @@ those end the process when several threads of the user call them at once, or aft
 from __future__ import annotations
 
 import contextvars
-import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Final
+
+from tapegrad.locks import in_child
 
 Work = Callable[[int, int, int], object]
 
@@ -95,9 +96,7 @@ def _renew() -> None:
     _pool = _Pool()
 
 
-if hasattr(os, "register_at_fork"):
-    # The threads do not exist in the child.
-    os.register_at_fork(after_in_child=_renew)
+in_child(_renew)
 
 
 def share(work: Work, elements: int, unit: int, threads: int) -> None:

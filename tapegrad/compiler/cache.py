@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import stat
-import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 
 from tapegrad.compiler import jit
 from tapegrad.compiler.fingerprint import fingerprint
+from tapegrad.locks import module_lock
 
 __all__ = ["Stats", "address_of", "folder", "kept", "known", "on_compile", "stats"]
 
@@ -43,17 +43,7 @@ on_compile: list[Callable[[str], object]] = []
 _addresses: dict[str, int] = {}
 _linked: list[Any] = []  # LLVM frees the code when its tracker dies
 _warned: set[str] = set()
-_lock = threading.RLock()
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # The thread that held the lock does not exist in the child.
-    os.register_at_fork(after_in_child=_renew_lock)
+_lock = module_lock()
 
 
 def address_of(
@@ -78,7 +68,7 @@ def address_of(
 
     Raises
     ------
-    tapegrad.jit.JitError, numba.core.errors.NumbaError
+    tapegrad.compiler.jit.JitError, numba.core.errors.NumbaError
         If the function cannot become a kernel.
     TypeError
         If it refers to an object that has no fingerprint, such as an array or an instance of a class.
