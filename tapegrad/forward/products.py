@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import call_void, get
+from tapegrad.forward.capsules import numpy_core, pointer_in
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import coalesce, product_of_two
 from tapegrad.layout import Layout, contiguous_strides
@@ -54,20 +55,13 @@ def _gemm_address(letter: str) -> int:
     and the other way round: with two on two cores, a product takes four times as long. Both widths of integers read
     the words of a block, as they are below 2^31.
     """
-    module: Any = importlib.import_module("numpy._core._multiarray_umath")
-    library = ctypes.CDLL(module.__file__)  # what it depends on is searched too
+    library = ctypes.CDLL(numpy_core().__file__)  # what it depends on is searched too
     for name in (f"scipy_{letter}gemm_64_", f"{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_"):
         if hasattr(library, name):
             found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
             assert found is not None
             return found
-    capsule = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[f"{letter}gemm"]
-    capsule_name = ctypes.pythonapi.PyCapsule_GetName
-    capsule_name.restype, capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address: int = pointer(capsule, capsule_name(capsule))
-    return address
+    return pointer_in(importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[f"{letter}gemm"])
 
 
 def product_step(plan: Plan, operand: int) -> Step | None:

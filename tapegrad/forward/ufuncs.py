@@ -16,6 +16,7 @@ from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, raise_float_errors, stack
+from tapegrad.forward.capsules import numpy_function
 
 __all__ = ["Function"]
 
@@ -92,19 +93,15 @@ def _make(name: str, dtype: str, errors: str) -> Callable[..., Any]:
     """Return the ufunc of a function of one number, for one dtype."""
     import ctypes
 
-    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
-
     loop = cache.address_of(f"ufunc-{name}-{dtype}", inner_loop(getattr(vmath, name), dtype, errors), ("int64",) * 4)
     word, text = ctypes.c_void_p, ctypes.c_char_p
     functions, data = (word * 1)(loop), (word * 1)()
     types = bytes([_NUMBERS[dtype]] * 2)
     names = (name.encode(), f"{name} of tapegrad, for {dtype}.".encode())
     _alive.append((functions, data, types, names))
-    pointer = ctypes.PYFUNCTYPE(word, ctypes.py_object, text)(("PyCapsule_GetPointer", ctypes.pythonapi))
-    table = ctypes.cast(pointer(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(word))
     # (functions, data, types, ntypes, nin, nout, identity, name, doc, unused); -1: there is no identity.
     make = ctypes.PYFUNCTYPE(ctypes.py_object, word, word, text, *[ctypes.c_int] * 4, text, text, ctypes.c_int)(
-        table[1]
+        numpy_function("_UFUNC_API", 1)
     )
     made: Callable[..., Any] = make(ctypes.addressof(functions), ctypes.addressof(data), types, 1, 1, 1, -1, *names, 0)
     return made
