@@ -12,6 +12,7 @@ from typing import Any
 
 from tapegrad.compiler.elements import byte_address, load_at, numba_dtype, read, store_at
 from tapegrad.compiler.intrinsics import get, intrinsic
+from tapegrad.kernels.dims import rows_at
 
 STRIDED = -1  # a step that is read when the kernel runs; others are constants, so that LLVM vectorises
 
@@ -36,19 +37,11 @@ def loop(
         Bytes between elements of the sources and of the target, or STRIDED.
     length : int, optional
         That of rows, which the kernel then goes over too, or STRIDED. Behind the dims of the outer dimensions stand
-        their number and the bytes between them: see `tapegrad.sweep.steps.rows_at`.
+        their number and the bytes between them: see `rows_at`.
     """
     count, target = len(casts), types[-1]
 
-    # Intrinsics, so that one body serves any number of sources. The addresses are read once, before the loop: in it,
-    # every store might change them, for all that LLVM knows.
-    @intrinsic
-    def addresses(typingctx: Any, args: Any) -> Any:
-        return words(0, (STRIDED,) * (count + 1))
-
-    @intrinsic
-    def strides(typingctx: Any, dims: Any) -> Any:
-        return words(2, steps)
+    addresses, strides = _readers(steps)
 
     # A source with one element, such as an exponent, is read before the loop too: LLVM then takes what depends on it
     # alone out of the loop, for instance the case of a square.
@@ -91,7 +84,7 @@ def loop(
 
     def kernel_of_rows(args: int, dims: int, accumulate: int) -> int:
         first, step, n = addresses(args), strides(dims), get(dims, 1) if length == STRIDED else length
-        at = dims + 8 * (3 + count + get(dims, 0) * (2 + count))
+        at = rows_at(dims, count + 1)
         row_step = row_strides(at)
         for i in range(get(at, 0)):
             row(beginnings(first, row_step, i), step, n, accumulate)
@@ -120,14 +113,7 @@ def joint_loop(
     """
     first, second = rules
     count = len(casts)
-
-    @intrinsic
-    def addresses(typingctx: Any, args: Any) -> Any:
-        return words(0, (STRIDED,) * (count + 2))
-
-    @intrinsic
-    def strides(typingctx: Any, dims: Any) -> Any:
-        return words(2, steps)
+    addresses, strides = _readers(steps)
 
     @intrinsic
     def of_first(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
@@ -170,6 +156,23 @@ def joint_loop(
         return 0
 
     return kernel
+
+
+def _readers(steps: tuple[int, ...]) -> tuple[Any, Any]:
+    """Return what reads the addresses and the steps of all arguments: intrinsics, so that one body serves any number.
+
+    Both are read once, before the loop: in it, every store might change them, for all that LLVM knows.
+    """
+
+    @intrinsic
+    def addresses(typingctx: Any, args: Any) -> Any:
+        return words(0, (STRIDED,) * len(steps))
+
+    @intrinsic
+    def strides(typingctx: Any, dims: Any) -> Any:
+        return words(2, steps)
+
+    return addresses, strides
 
 
 def words(first: int, known: tuple[int, ...]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import call, get, put, stack
+from tapegrad.kernels.dims import rows_at
 from tapegrad.plan import (
     CT,
     DIMS,
@@ -16,7 +17,7 @@ from tapegrad.plan import (
     SUM_DIMS,
     TERMS,
 )
-from tapegrad.sweep.steps import give_back, rows_at
+from tapegrad.sweep.steps import give_back
 from tapegrad.sweep.workspace import (
     FLAG_BITS,
     GRADS_AT,

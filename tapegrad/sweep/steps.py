@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tapegrad.compiler.intrinsics import call, get, memset, put, stack
+from tapegrad.compiler.intrinsics import call, get, memset, put
+from tapegrad.kernels.dims import iterate
 from tapegrad.layout import OBJECT_HEADER
 from tapegrad.native import DATA
 from tapegrad.plan import (
@@ -60,38 +61,6 @@ def give_back(state: int, size_class: int, buffer: int) -> None:
     entry = get(state, CLASSES_AT) + 16 * size_class
     put(buffer, 0, get(entry, 0))
     put(entry, 0, buffer)
-
-
-def rows_at(dims: int, count: int) -> int:
-    """Return where the dims of a loop with `count` arguments say how many rows it goes over."""
-    return dims + 8 * (2 + count + get(dims, 0) * (1 + count))
-
-
-def iterate(kernel: int, args: int, count: int, dims: int, accumulate: int) -> None:
-    """Call a kernel for each index of the outer dimensions."""
-    outer = get(dims, 0)
-    if outer == 0:
-        call(kernel, args, dims, accumulate)
-        return
-    lengths = dims + 8 * (2 + count)
-    steps = lengths + 8 * outer
-    index = stack(512)  # 64 dimensions, as many as NumPy allows
-    total = 1
-    for dim in range(outer):
-        put(index, dim, 0)
-        total *= get(lengths, dim)
-    for _ in range(total):
-        call(kernel, args, dims, accumulate)
-        dim = outer - 1
-        while dim >= 0:
-            position = get(index, dim) + 1
-            length = get(lengths, dim)
-            turned = position == length
-            for arg in range(count):
-                step = get(steps, dim * count + arg)
-                put(args, arg, get(args, arg) + step - (length * step if turned else 0))
-            put(index, dim, 0 if turned else position)
-            dim = dim - 1 if turned else -1
 
 
 def find_sources(step: int, args: int, ct: int, items: int) -> int:
