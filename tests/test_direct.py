@@ -165,3 +165,12 @@ def test_powers(size: int, dtype: str) -> None:
     large = x * (1e30 if dtype == "float32" else 1e300)
     with pytest.warns(RuntimeWarning, match="overflow encountered in square"):
         _ = large**2
+
+
+def test_a_power_has_the_same_bits_when_its_plan_is_new() -> None:
+    values = np.random.default_rng(0).uniform(0.1, 3, 1013)  # a length that no other test has
+    x = tg.tensor(values, requires_grad=True)
+    for power in (lambda: 2**x, lambda: 1.3**x, lambda: x**3, lambda: x**-1, lambda: x**0.5, lambda: x**1.7):
+        rows["pow"].plans.clear()
+        first = power()
+        assert_same(first.detach().numpy(), power().detach().numpy())
