@@ -53,14 +53,10 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
 @functools.cache
 def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: bool) -> Callable[..., Any]:
     """Return what finds the largest or smallest elements along dimensions; of short rows, a kernel."""
-    by_numpy = functools.partial(_reduced, function, dim=dim, keepdim=keepdim)
+    by_numpy = functools.partial(function.reduce, axis=dim, keepdims=keepdim)
     length = layout.shape[-1] if dim and dim == (layout.ndim - 1,) else 0
     if not 0 < length <= _LONG_FOR_EXTREMA or not layout.size or layout.dtype.kind != "f" or not layout.contiguous:
         return by_numpy
     shape = (*layout.shape[:-1], 1) if keepdim else layout.shape[:-1]
     kernel = rows_extremum(layout.dtype.name, function is np.maximum)
     return computed(kernel, np.array([0, layout.size // length, length]), shape, layout.dtype, by_numpy)
-
-
-def _reduced(function: np.ufunc, x: np.ndarray, dim: tuple[int, ...], keepdim: bool) -> Any:
-    return function.reduce(x, axis=dim, keepdims=keepdim)
