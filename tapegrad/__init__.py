@@ -4,7 +4,6 @@ from math import e, inf, nan, pi
 
 from tapegrad import autograd, nn, ops, optim
 from tapegrad._version import __version__
-from tapegrad.ahead import warmup
 from tapegrad.dtypes import (
     bool as bool,
 )
@@ -32,15 +31,16 @@ from tapegrad.dtypes import (
 from tapegrad.dtypes import (
     int as int,
 )
-from tapegrad.large import get_num_threads, set_num_threads
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.ops import *  # all operations are public; mypy does not follow __all__ to the files of rows
 from tapegrad.ops.arithmetic import *
+from tapegrad.ops.bind import install
 from tapegrad.ops.complex import *
-from tapegrad.ops.methods import install
 from tapegrad.ops.transcendental import *
-from tapegrad.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
+from tapegrad.ops.warmup import warmup
 from tapegrad.printing import set_printoptions
+from tapegrad.runtime.blocking import get_num_threads, set_num_threads
+from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.tensor import Tensor
 
 install()

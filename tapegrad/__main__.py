@@ -126,7 +126,7 @@ def _require(parser: argparse.ArgumentParser, module: str, package: str) -> None
 
 
 def _warm_up(parser: argparse.ArgumentParser, ops: Sequence[str]) -> int:
-    from tapegrad.ahead import default_processes
+    from tapegrad.ops.warmup import default_processes
 
     try:
         with _progress() as progress:

@@ -1,4 +1,4 @@
-"""Tensor: an array, the gradient that is wanted for it, and the handle of the entry that computed it."""
+"""Tensor: an array, the gradient that is wanted for it, and the node of the entry that computed it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tapegrad import errors, hooks
+from tapegrad import errors
 from tapegrad.dtypes import default_dtype
-from tapegrad.layout import Layout, layout_of
 from tapegrad.printing import format_tensor
-from tapegrad.tape import Handle, Leaf, Tape
+from tapegrad.tape import hooks
+from tapegrad.tape.entries import Leaf, Tape, TapeNode
+from tapegrad.tape.layout import Layout, layout_of
 
 if TYPE_CHECKING:
     from tapegrad.autograd.graph import Node
-    from tapegrad.hooks import RemovableHandle
+    from tapegrad.tape.hooks import RemovableHandle
 
 
 class _Late:
@@ -50,13 +51,13 @@ class Tensor:
 
     # _data    the array; for a result without dimensions the NumPy scalar, which NumPy computes 7 times faster
     # _layout  of the data; the tracked one iff the tensor requires grad
-    # _handle  of the entry that computed it, or its Leaf, or None if it does not require grad
+    # _node  of the entry that computed it, or its Leaf, or None if it does not require grad
     # _viewed  set if a view of it was ever taken: then a recorded write in place has to look for one that is alive
-    __slots__ = ("__weakref__", "_data", "_grad", "_handle", "_layout", "_viewed")
+    __slots__ = ("__weakref__", "_data", "_grad", "_layout", "_node", "_viewed")
 
     _data: Any
     _layout: Layout
-    _handle: Handle | Leaf | None
+    _node: TapeNode | Leaf | None
     _grad: Tensor | None
     _viewed: bool
 
@@ -67,7 +68,7 @@ class Tensor:
         from tapegrad.ops.creation import legacy_array
 
         array = legacy_array(data)
-        self._data, self._layout, self._handle, self._grad = array, layout_of(array), None, None
+        self._data, self._layout, self._node, self._grad = array, layout_of(array), None, None
 
     # --- the array ---------------------------------------------------------------------------------------------------
 
@@ -220,7 +221,7 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether a gradient is wanted: set by the user for a leaf, and derived for a result."""
-        return self._handle is not None
+        return self._node is not None
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -245,33 +246,33 @@ class Tensor:
             )
         if not wanted and not self.is_leaf:
             raise RuntimeError(errors.RESULT_FLAG)
-        if wanted and self._handle is None:
+        if wanted and self._node is None:
             self._array()
             self._layout = self._layout.tracked
-            self._handle = Leaf(self)
+            self._node = Leaf(self)
         elif not wanted:
-            self._layout, self._handle = self._layout.plain, None
+            self._layout, self._node = self._layout.plain, None
 
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation computed the tensor."""
-        return not isinstance(self._handle, list)
+        return not isinstance(self._node, list)
 
     @property
     def grad_fn(self) -> Node | None:
         """The node of the graph that computed the tensor, None for a leaf."""
-        if not isinstance(self._handle, list):
+        if not isinstance(self._node, list):
             return None
         from tapegrad.autograd.graph import (
             node_of,  # at call time: the graph is a view of what this file makes
         )
 
-        return node_of(self._handle)
+        return node_of(self._node)
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have accumulated, None before the first."""
-        if self._grad is None and isinstance(self._handle, list) and not self.retains_grad:
+        if self._grad is None and isinstance(self._node, list) and not self.retains_grad:
             warnings.warn(errors.GRAD_OF_RESULT, UserWarning, stacklevel=2)
         return self._grad
 
@@ -363,7 +364,7 @@ class Tensor:
 
     def tape(self) -> Tape:
         """Return the part of the tape that this tensor was computed by; print it to read it."""
-        return Tape(self._handle)
+        return Tape(self._node)
 
     def detach(self) -> Tensor:
         """Return a tensor that shares memory with this one and that no gradient is wanted for."""
@@ -412,7 +413,7 @@ class Tensor:
 def from_array(array: np.ndarray) -> Tensor:
     """Return a constant tensor over an array, sharing its memory."""
     result = Tensor.__new__(Tensor)
-    result._data, result._layout, result._handle, result._grad = array, layout_of(array), None, None
+    result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None
     return result
 
 

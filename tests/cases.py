@@ -1,4 +1,4 @@
-"""Cases: each row of the op table with each of its samples, and the operands to call it with."""
+"""Cases: each op of the op table with each of its samples, and the operands to call it with."""
 
 from __future__ import annotations
 
@@ -10,54 +10,54 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from tapegrad.ops.row import NOT_DIFFERENTIABLE, NotYet, Row, Sample
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, NotYet, Op, Sample
 from tests.checks import Problem
 
 
-def _put_at(x: np.ndarray, *extras: np.ndarray, key: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _index_scatter_add(x: np.ndarray, *index_arrays: np.ndarray, key: Any, shape: tuple[int, ...]) -> np.ndarray:
     out = np.zeros(shape, x.dtype)
-    places = np.arange(out.size).reshape(shape)[numpy_key(key, extras)]
+    places = np.arange(out.size).reshape(shape)[numpy_key(key, index_arrays)]
     for place, value in zip(places.ravel(), x.ravel(), strict=True):
         out.flat[place] += value
     return out
 
 
-def _set_at(x: np.ndarray, value: Any, *extras: np.ndarray, key: Any) -> np.ndarray:
+def _set_at(x: np.ndarray, value: Any, *index_arrays: np.ndarray, key: Any) -> np.ndarray:
     chosen = np.zeros(x.shape, bool)
-    chosen[numpy_key(key, extras)] = True
+    chosen[numpy_key(key, index_arrays)] = True
     values = np.zeros_like(x)
-    values[numpy_key(key, extras)] = value
+    values[numpy_key(key, index_arrays)] = value
     return np.where(chosen, values, x)
 
 
 # Rows that would otherwise be compared with their own forward.
 ORACLES: dict[str, Callable[..., Any]] = {
-    "put_at": _put_at,
-    "set_at": _set_at,
+    "index_scatter_add": _index_scatter_add,
+    "index_put": _set_at,
     "cast": lambda x, source, dtype: (x.real if dtype.kind == "f" else x).astype(dtype),
 }
 
 
-def numpy_key(key: tuple[Any, ...], extras: Sequence[np.ndarray]) -> tuple[Any, ...]:
+def numpy_key(key: tuple[Any, ...], index_arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
     """Return NumPy's index of a key in the hashable form of `tapegrad.ops.indexing`."""
-    arrays = iter(extras)
+    arrays = iter(index_arrays)
     parts = {str: lambda _: next(arrays), tuple: lambda item: slice(*item)}
     return tuple(parts.get(type(item), lambda item: item)(item) for item in key)
 
 
-def oracle_of(row: Row) -> Callable[..., Any] | None:
-    """Return what computes a row's forward by other means."""
-    named = getattr(np, row.name, None) or getattr(scipy.special, row.name, None)
-    return ORACLES.get(row.name) or row.oracle or named
+def oracle_of(op: Op) -> Callable[..., Any] | None:
+    """Return what computes an op's forward by other means."""
+    named = getattr(np, op.name, None) or getattr(scipy.special, op.name, None)
+    return ORACLES.get(op.name) or op.oracle or named
 
 
-def oracle(row: Row, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
-    """Compute a row's forward by other means."""
-    function = oracle_of(row)
-    assert function is not None, f"row {row.name} has no oracle, and neither NumPy nor SciPy a function of its name"
+def oracle(op: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """Compute an op's forward by other means."""
+    function = oracle_of(op)
+    assert function is not None, f"op {op.name} has no oracle, and neither NumPy nor SciPy a function of its name"
     attrs = dict(attrs)
-    extras = attrs.pop("extras", ())
-    return function(list(operands), **attrs) if row.variadic else function(*operands, *extras, **attrs)
+    index_arrays = attrs.pop("index_arrays", ())
+    return function(list(operands), **attrs) if op.variadic else function(*operands, *index_arrays, **attrs)
 
 
 def draw(shape: tuple[int, ...], domain: tuple[float, float], dtype: Any, rng: np.random.Generator) -> np.ndarray:
@@ -75,17 +75,17 @@ def draw(shape: tuple[int, ...], domain: tuple[float, float], dtype: Any, rng: n
 
 @dataclass(frozen=True)
 class Case:
-    """A row with one of its samples."""
+    """An op with one of its samples."""
 
-    row: Row
+    op: Op
     number: int
 
     @property
     def sample(self) -> Sample:
-        return self.row.samples[self.number]
+        return self.op.samples[self.number]
 
     def __str__(self) -> str:
-        return f"{self.row.name}-{self.number}"
+        return f"{self.op.name}-{self.number}"
 
     def attrs(self) -> dict[str, Any]:
         return dict(self.sample.attrs)
@@ -97,7 +97,7 @@ class Case:
         operands = []
         for shape, value in zip(self.sample.shapes, given, strict=True):
             if value is None:
-                operands.append(draw(shape, self.row.domain, dtype, rng))
+                operands.append(draw(shape, self.op.domain, dtype, rng))
             elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
                 # Of float64, the strides stay as they are.
                 operands.append(value.astype(dtype, order="K", copy=False))
@@ -106,31 +106,31 @@ class Case:
         return tuple(operands)
 
     def problem(self, dtype: Any, operands: Sequence[Any] | None = None) -> Problem:
-        """Return the row's function at operands, by default those of this case."""
+        """Return the op's function at operands, by default those of this case."""
         operands = self.operands(dtype) if operands is None else tuple(operands)
         wanted = tuple(
             number for number, value in enumerate(operands)
-            if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and has_rule(self.row, number)
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and has_rule(self.op, number)
         )  # fmt: skip
-        return Problem(lambda *tensors: self.row.called(tensors, self.attrs()), operands, wanted)
+        return Problem(lambda *tensors: self.op.called(tensors, self.attrs()), operands, wanted)
 
     def is_complex(self) -> bool:
         """Whether the function is defined for complex numbers, going by the oracle."""
-        if self.row.real_only:
+        if self.op.real_only:
             return False
         try:
-            oracle(self.row, self.operands(np.complex128), self.attrs())
+            oracle(self.op, self.operands(np.complex128), self.attrs())
         except TypeError:
             return False
         return True
 
 
-def has_rule(row: Row, operand: int) -> bool:
-    """Whether the row is differentiable in an operand."""
-    rule = row.rule(operand)
+def has_rule(op: Op, operand: int) -> bool:
+    """Whether the op is differentiable in an operand."""
+    rule = op.rule(operand)
     return rule is not NOT_DIFFERENTIABLE and not isinstance(rule, NotYet)
 
 
-def cases(*chosen: Row) -> list[Case]:
-    """Return the cases of rows."""
-    return [Case(row, number) for row in chosen for number in range(len(row.samples))]
+def cases(*chosen: Op) -> list[Case]:
+    """Return the cases of op_table."""
+    return [Case(op, number) for op in chosen for number in range(len(op.samples))]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tapegrad
-from tapegrad import large, pool
 from tapegrad.forward import prepared
-from tapegrad.sweep import targets, workspace
+from tapegrad.runtime import blocking, pool
+from tapegrad.sweep import leaf_grads, workspace
 
 # Assertions of the helpers say as much as those of the tests.
 pytest.register_assert_rewrite("tests.cases", "tests.checks", "tests.strategies")
@@ -22,9 +22,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 if os.environ.get("TAPEGRAD_TEST_AS_LARGE"):
     # Arrays of 8 elements are treated as large: pooled, gone through in blocks, and shared out among the threads.
-    pool.THRESHOLD = targets.THRESHOLD = workspace.SHARED_WORK = prepared._MANY_OF_OTHERS = 1
+    pool.THRESHOLD = leaf_grads.THRESHOLD = workspace.SHARED_WORK = prepared._MANY_OF_OTHERS = 1
     prepared._MANY.clear()
-    large.set_block_size(2)
+    blocking.set_block_size(2)
 
 
 @pytest.fixture(params=["tapegrad", "torch"])

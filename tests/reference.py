@@ -192,7 +192,7 @@ OPS: dict[str, Callable[..., Var]] = {
     "sum": total, "mean": mean, "amax": extremum(1), "amin": extremum(-1), "matmul": matmul,
     "reshape": reshape, "expand": expand, "permute": moved(lambda i, dims: i.transpose(dims)),
     "flip": moved(lambda i, dims: np.flip(i, dims)), "clone": moved(lambda i: i),
-    "getitem": moved(lambda i, key: i[key]), "take_at": moved(lambda i, key: i[key]),
+    "getitem": moved(lambda i, key: i[key]), "index_gather": moved(lambda i, key: i[key]),
     "cat": join(np.concatenate), "stack": join(np.stack),
     "eq": data(np.equal), "ne": data(np.not_equal), "lt": data(np.less), "le": data(np.less_equal),
     "gt": data(np.greater), "ge": data(np.greater_equal), "logical_and": data(np.logical_and),

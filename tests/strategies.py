@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad.ops.row import Row, rows, xp
+from tapegrad.ops.table.op import Op, op_table, xp
 from tests.cases import draw, has_rule
 from tests.checks import Problem, check_layout, leaf
 
@@ -18,7 +18,7 @@ SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 
 NUMBERS = (2, -1, 0.5, -1.5, 3.0)
 LARGEST = 30.0  # values beyond are squashed before they go on, so that rounding errors stay small
 # Conversions stand where dtypes must agree; drawn freely they would only make rounding errors.
-NOT_DRAWN = {"cast", "put_at", "any", "all", "argmax", "argmin", "conj"}
+NOT_DRAWN = {"cast", "index_scatter_add", "any", "all", "argmax", "argmin", "conj"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Ref:
 
 @dataclass
 class Program:
-    """Steps, each a row's name, operands and attributes; the result is what no later step uses."""
+    """Steps, each an op's name, operands and attributes; the result is what no later step uses."""
 
     inputs: list[np.ndarray]
     steps: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Program:
         lines = [f"v{number} = {own!r}".replace("array", "np.array") for number, own in enumerate(self.inputs)]
         for number, (name, operands, attrs) in enumerate(self.steps, len(self.inputs)):
             given = ", ".join(f"v{own.number}" if isinstance(own, Ref) else repr(own) for own in operands)
-            given = f"[{given}]" if rows[name].variadic else given
+            given = f"[{given}]" if op_table[name].variadic else given
             named = "".join(f", {key}={value!r}" for key, value in attrs.items())
             lines.append(f"v{number} = {name}({given}{named})")
         return "\n" + "\n".join([*lines, f"result: v{self.result}"])
@@ -72,7 +72,7 @@ class Program:
 
 def on_tapegrad(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> tg.Tensor:
     """Apply a step with tapegrad."""
-    return xp.cast(*operands, **attrs) if name == "cast" else rows[name].called(operands, attrs)
+    return xp.cast(*operands, **attrs) if name == "cast" else op_table[name].called(operands, attrs)
 
 
 class Writer:
@@ -94,7 +94,7 @@ class Writer:
         self.program.steps.append((name, tuple(operands), attrs))
         self.values.append(np.asarray(out.numpy()))
         number = len(self.values) - 1
-        known = [has_rule(rows[name], 0 if rows[name].variadic else place) and own.number in self.tracked
+        known = [has_rule(op_table[name], 0 if op_table[name].variadic else place) and own.number in self.tracked
                  for place, own in enumerate(operands) if isinstance(own, Ref)]  # fmt: skip
         if self.values[number].dtype.kind == "f" and any(known):
             self.tracked.add(number)
@@ -130,32 +130,32 @@ class Writer:
         flat = self.step("reshape", ref, shape=(-1,))
         count = int(np.prod(shape, dtype=np.int64))
         places = (self.rng.integers(0, 5) + np.arange(count)) % self.value(flat).size
-        return self.step("take_at", flat, key=places.reshape(shape))
+        return self.step("index_gather", flat, key=places.reshape(shape))
 
-    # --- operands and attributes, by the family of the row ---------------------------------------------------------
+    # --- operands and attributes, by the family of the op ---------------------------------------------------------
 
-    def write(self, row: Row) -> None:
-        """Append a step of a row, and what its operands need before it; nothing if the result is not finite."""
+    def write(self, op: Op) -> None:
+        """Append a step of an op, and what its operands need before it; nothing if the result is not finite."""
         steps, values, used = len(self.program.steps), len(self.values), set(self.used)
-        self.write_any(row)
+        self.write_any(op)
         if not all(np.isfinite(own).all() for own in self.values[values:]):
             del self.program.steps[steps:], self.values[values:]
             self.used, self.tracked = used, self.tracked & set(range(values))
 
-    def write_any(self, row: Row) -> None:
-        if row.family in ("unary", "binary", "elementwise"):
-            self.write_elementwise(row)
-        elif row.family == "reduction":
+    def write_any(self, op: Op) -> None:
+        if op.family in ("unary", "binary", "elementwise"):
+            self.write_elementwise(op)
+        elif op.family == "reduction":
             ref = self.any_of(lambda own: own.dtype.kind == "f" and own.size > 0)
-            self.step(row.name, self.within(ref, row.domain), **self.dims(row, self.value(ref).ndim))
+            self.step(op.name, self.within(ref, op.domain), **self.dims(op, self.value(ref).ndim))
         else:
-            self.write_sample(row)
+            self.write_sample(op)
 
-    def write_elementwise(self, row: Row) -> None:
-        sample = self.choose(st.sampled_from(row.samples))
+    def write_elementwise(self, op: Op) -> None:
+        sample = self.choose(st.sampled_from(op.samples))
         shape: tuple[int, ...] = ()
         operands: list[Any] = []
-        for number in range(len(row.operands)):
+        for number in range(len(op.operands)):
             given = sample.values[number] if sample.values else None
             first = not any(isinstance(own, Ref) for own in operands)
             way = "value" if first else self.choose(st.sampled_from(("value", "value", "value", "number", "array")))
@@ -171,19 +171,19 @@ class Writer:
             elif isinstance(given, float):
                 operands.append(given)
             elif way == "number" or ref is None:
-                low, high = row.domain
+                low, high = op.domain
                 operands.append(self.choose(st.sampled_from([own for own in NUMBERS if low <= own <= high])))
             elif way == "array":
-                operands.append(draw(self.choose(st.sampled_from([(), (1,), shape])), row.domain, float, self.rng))
+                operands.append(draw(self.choose(st.sampled_from([(), (1,), shape])), op.domain, float, self.rng))
             else:
-                operands.append(self.within(ref, row.domain) if self.value(ref).dtype.kind == "f" else ref)
+                operands.append(self.within(ref, op.domain) if self.value(ref).dtype.kind == "f" else ref)
             own = operands[-1]
             shape = np.broadcast_shapes(shape, self.value(own).shape if isinstance(own, Ref) else np.shape(own))
-        self.step(row.name, *operands)
+        self.step(op.name, *operands)
 
-    def dims(self, row: Row, ndim: int) -> dict[str, Any]:
+    def dims(self, op: Op, ndim: int) -> dict[str, Any]:
         """Return the attributes of a reduction: a sample's, for other dimensions."""
-        attrs = dict(self.choose(st.sampled_from(row.samples)).attrs)
+        attrs = dict(self.choose(st.sampled_from(op.samples)).attrs)
         if "dim" in attrs:
             dim = st.integers(-ndim, ndim - 1) if ndim else st.sampled_from([0, -1])
             if isinstance(attrs["dim"], tuple) and ndim:
@@ -191,24 +191,24 @@ class Writer:
             attrs["dim"] = self.choose(dim)
         return attrs
 
-    def write_sample(self, row: Row) -> None:
+    def write_sample(self, op: Op) -> None:
         """Append a step with the shapes and attributes of a sample, or with free attributes where they are known."""
-        if row.name in MOVES and self.choose(st.booleans()):
+        if op.name in MOVES and self.choose(st.booleans()):
             ref = self.any_of(lambda own: own.dtype.kind == "f" and own.ndim > 0)
             if ref is not None:
-                self.step(row.name, ref, **self.choose(MOVES[row.name](self.value(ref).shape)))
+                self.step(op.name, ref, **self.choose(MOVES[op.name](self.value(ref).shape)))
                 return
-        sample = self.choose(st.sampled_from(row.samples))
+        sample = self.choose(st.sampled_from(op.samples))
         operands = []
         for number, shape in enumerate(sample.shapes):
             given = sample.values[number] if sample.values else None
             ref = self.fitted(shape if given is None else np.shape(given))
             if isinstance(given, np.ndarray) and given.dtype.kind == "f":  # a point that only small steps may leave
                 ref = self.step("add", self.step("mul", self.within(ref, (-1.0, 1.0)), 0.01), given)
-            operands.append(self.within(ref, row.domain) if given is None or given.dtype.kind == "f" else given)
-        if row.family == "linalg" and len({self.value(own).dtype for own in operands}) > 1:
+            operands.append(self.within(ref, op.domain) if given is None or given.dtype.kind == "f" else given)
+        if op.family == "linalg" and len({self.value(own).dtype for own in operands}) > 1:
             operands = [self.step("cast", own, dtype=np.dtype(float)) for own in operands]
-        self.step(row.name, *operands, **sample.attrs)
+        self.step(op.name, *operands, **sample.attrs)
 
     def finish(self) -> Program:
         """Join all values that nothing uses; one of them depends on the inputs."""
@@ -269,12 +269,12 @@ def programs(
     dtypes : sequence of str
         Of the inputs.
     """
-    names = sorted((set(rows) if only is None else set(rows) & set(only)) - NOT_DRAWN)
+    names = sorted((set(op_table) if only is None else set(op_table) & set(only)) - NOT_DRAWN)
     seed = draw_one(st.integers(0, 2**16))
     rng = np.random.default_rng(seed)
     shapes = draw_one(st.lists(st.sampled_from(SHAPES[:-1]), min_size=1, max_size=3))
     inputs = [draw(shape, (-2.0, 2.0), draw_one(st.sampled_from(dtypes)), rng) for shape in shapes]
     writer = Writer(draw_one, inputs, seed)
     for name in draw_one(st.lists(st.sampled_from(names), min_size=1, max_size=12)):
-        writer.write(rows[name])
+        writer.write(op_table[name])
     return writer.finish()

@@ -15,16 +15,16 @@ import tapegrad as tg
 from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store_at
 from tapegrad.kernels.elementwise import elementwise_step, loop_step, view_step
-from tapegrad.layout import contiguous_strides, intern
-from tapegrad.ops.elementwise import unary
-from tapegrad.ops.row import Row, rows, xp
-from tapegrad.plan import CT, Plan, Step
+from tapegrad.ops.table.elementwise import unary
+from tapegrad.ops.table.op import Op, op_table, xp
+from tapegrad.tape.layout import contiguous_strides, intern
+from tapegrad.tape.plan import CT, Plan, Step
 from tests import checks, reference, test_programs, torch_programs
 from tests.cases import Case, draw, has_rule
 from tests.checks import Problem
 from tests.strategies import Program, Ref
 
-ROWS = [row for row in rows.values() if any(map(callable, row.vjp))]
+ROWS = [op for op in op_table.values() if any(map(callable, op.vjp))]
 POINT = draw((2, 3), (-2.0, 2.0), np.float64, np.random.default_rng(0))
 FIRST_ORDER = [checks.check_gradient, checks.check_transpose]
 
@@ -35,15 +35,15 @@ def _sin(ct: Any, x: Any) -> Any:
 
 @pytest.fixture
 def row_of() -> Iterator[Callable[..., Problem]]:
-    """Make a row of a function of one operand, and return the problem of checking it."""
+    """Make an op of a function of one operand, and return the problem of checking it."""
 
     def make(rule: Callable[..., Any], step: Any = elementwise_step, forward: Any = np.sin) -> Problem:
         function = unary("wrong", forward, rule, doc="")
-        object.__setattr__(rows["wrong"], "step", step)
+        object.__setattr__(op_table["wrong"], "step", step)
         return Problem(function, (POINT,), (0,))
 
     yield make
-    del rows["wrong"], xp.wrong
+    del op_table["wrong"], xp.wrong
 
 
 def fails(check: Callable[[Problem], None], problem: Any) -> bool:
@@ -140,26 +140,26 @@ def test_layout_that_lies() -> None:
             checks.check_layout(tensor)
 
 
-# Each row of the table, with one rule a little wrong ------------------------------------------------------------
+# Each op of the table, with one rule a little wrong ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_each_rule_is_needed(row: Row) -> None:
+@pytest.mark.parametrize("op", ROWS, ids=lambda op: op.name)
+def test_each_rule_is_needed(op: Op) -> None:
     """Whatever rule of the table is off by a thousandth, a test of the table fails."""
-    problems = [Case(row, number).problem(np.float64) for number in range(len(row.samples))]
+    problems = [Case(op, number).problem(np.float64) for number in range(len(op.samples))]
     for problem in problems:
         checks.check_rule(problem)  # kernels of the right rules are made, and stay
-    right = row.vjp
+    right = op.vjp
     try:
         for number, rule in enumerate(right):
-            if has_rule(row, number):
+            if has_rule(op, number):
                 wrong = functools.wraps(rule)(lambda rule=rule, **given: xp.add(xp.mul(rule(**given), 1.001), 1e-3))
-                object.__setattr__(row, "vjp", (*right[:number], wrong, *right[number + 1 :]))
+                object.__setattr__(op, "vjp", (*right[:number], wrong, *right[number + 1 :]))
                 checked = [own for own in problems if number in own.wanted]
                 found = [fails(check, own) for own in checked for check in (checks.check_rule, checks.check_gradient)]
                 assert any(found), f"the rule for operand {number} can be wrong"
     finally:
-        object.__setattr__(row, "vjp", right)
+        object.__setattr__(op, "vjp", right)
 
 
 # Finite differences and programs --------------------------------------------------------------------------------
@@ -213,17 +213,17 @@ def test_wrong_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["finite_differences", "second_order_by_differences", "reference"])
 def test_wrong_rule_in_a_program(name: str) -> None:
-    row, test = rows["sin"], getattr(test_programs, f"test_{name}")
+    op, test = op_table["sin"], getattr(test_programs, f"test_{name}")
     run(test)
-    right, step = row.vjp, row.step
+    right, step = op.vjp, op.step
     plans = inspect.getclosurevars(tg.sin).nonlocals["plans"]
     try:  # the rule is called in Python, so that nothing is compiled
-        object.__setattr__(row, "vjp", (lambda ct, x: ct * xp.cos(x) * 1.0001,))
-        object.__setattr__(row, "step", lambda plan, operand: None)
+        object.__setattr__(op, "vjp", (lambda ct, x: ct * xp.cos(x) * 1.0001,))
+        object.__setattr__(op, "step", lambda plan, operand: None)
         plans.clear()
         with pytest.raises(AssertionError):
             run(test)
     finally:
-        object.__setattr__(row, "vjp", right)
-        object.__setattr__(row, "step", step)
+        object.__setattr__(op, "vjp", right)
+        object.__setattr__(op, "step", step)
         plans.clear()

@@ -12,11 +12,13 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.forward.direct import direct
-from tapegrad.layout import FLOAT, INTEGER, layout_of
-from tapegrad.ops.row import rows
+from tapegrad.ops.table.op import op_table
+from tapegrad.tape.layout import FLOAT, INTEGER, layout_of
 
 UFUNCS = {
-    name: row.forward for name, row in rows.items() if isinstance(row.forward, np.ufunc) and not row.forward.signature
+    name: row.forward
+    for name, row in op_table.items()
+    if isinstance(row.forward, np.ufunc) and not row.forward.signature
 }
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-310, 1e30, -1e30, 700.0]
 
@@ -139,7 +141,7 @@ def test_recorded() -> None:
     x = tg.tensor(np.linspace(0.5, 2.0, 50), requires_grad=True)
     for _ in range(2):
         y = (2.0 * x - 1.0) / x + tg.exp(-x) * 3.0
-        power = rows["exp"].forward(-x._data)  # NumPy's differs in the last bit
+        power = op_table["exp"].forward(-x._data)  # NumPy's differs in the last bit
         np.testing.assert_array_equal(y.detach().numpy(), (2.0 * x._data - 1.0) / x._data + power * 3.0)
         y.sum().backward()
 
@@ -171,6 +173,6 @@ def test_a_power_has_the_same_bits_when_its_plan_is_new() -> None:
     values = np.random.default_rng(0).uniform(0.1, 3, 1013)  # a length that no other test has
     x = tg.tensor(values, requires_grad=True)
     for power in (lambda: 2**x, lambda: 1.3**x, lambda: x**3, lambda: x**-1, lambda: x**0.5, lambda: x**1.7):
-        rows["pow"].plans.clear()
+        op_table["pow"].plans.clear()
         first = power()
         assert_same(first.detach().numpy(), power().detach().numpy())

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import plan, tape, writes
 from tapegrad.sweep import sweep
+from tapegrad.tape import entries, plan, versions
 
 
 def leaf(value=1.0, size=10):
@@ -136,7 +136,7 @@ def test_the_tape_does_not_keep_a_leaf():
 def test_a_leaf_does_not_keep_the_tape():
     x = leaf()
     y = x.exp()
-    entry, saved = y._handle, watch(y)
+    entry, saved = y._node, watch(y)
     y.sum().backward(retain_graph=True)
     del y
     assert saved() is not None
@@ -149,10 +149,10 @@ def test_a_leaf_does_not_keep_the_tape():
 def test_leaf_records_are_used_again():
     x = leaf()
     gc.collect()
-    before = len(tape.leaves), len(tape._leaf_blocks)
+    before = len(entries.leaves), len(entries._leaf_blocks)
     for _ in range(1000):
         (leaf() * x).sum().backward()
-    assert (len(tape.leaves), len(tape._leaf_blocks)) == before
+    assert (len(entries.leaves), len(entries._leaf_blocks)) == before
 
 
 # Cycles -----------------------------------------------------------------------------------------------------
@@ -237,11 +237,11 @@ def test_no_reference_cycles(work):
 def holdings():
     """Count what a loop could pile up."""
     gc.collect()
-    pages = sum(type(thing) is tape.Page for thing in gc.get_objects())
+    pages = sum(type(thing) is entries.Page for thing in gc.get_objects())
     return {
-        "pages": pages, "leaves": len(tape.leaves), "plans": len(plan.plans_by_address),
-        "sizes": len(plan.size_classes), "writes": len(writes._storages), "to empty": len(sweep._to_empty),
-        "workspaces": len(sweep._idle), "pool": len(tape._pool) + pages,
+        "pages": pages, "leaves": len(entries.leaves), "plans": len(plan.plans_by_address),
+        "sizes": len(plan.size_classes), "writes": len(versions._storages), "to empty": len(sweep._to_empty),
+        "workspaces": len(sweep._idle), "pool": len(entries._pool) + pages,
     }  # fmt: skip
 
 
@@ -309,7 +309,7 @@ def test_a_chain_of_a_million_entries(how):
     kept.reverse()
     del kept[:500]
     kept.clear()
-    pages = sum(type(thing) is tape.Page for thing in gc.get_objects())
+    pages = sum(type(thing) is entries.Page for thing in gc.get_objects())
     assert pages <= 2
 
 

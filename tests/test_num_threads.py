@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import large, threads
+from tapegrad.runtime import blocking, threads
 from tapegrad.sweep import workspace
 
 SIZE = 150_000
@@ -17,9 +17,9 @@ SIZE = 150_000
 
 @pytest.fixture(autouse=True)
 def _division():
-    before = large.division
+    before = blocking.division
     yield
-    large.division = before
+    blocking.division = before
 
 
 @pytest.fixture

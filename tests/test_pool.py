@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import pool
+from tapegrad.runtime import pool
 
 SIZE = 1 << 18  # bytes, a multiple of a page
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from tapegrad import autograd
-from tapegrad.ops.row import rows
+from tapegrad.ops.table.op import op_table
 from tests import checks, reference
 from tests.checks import Arrays, Problem, by_kernel, by_rule, gradients_of, leaf, second_gradients
 from tests.strategies import Program, on_tapegrad, programs
@@ -124,7 +124,7 @@ def test_results_as_inputs(program: Program) -> None:
 
 def on_reference(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> reference.Var:
     function = reference.OPS[name]
-    return function(list(operands), **attrs) if rows[name].variadic else function(*operands, **attrs)
+    return function(list(operands), **attrs) if op_table[name].variadic else function(*operands, **attrs)
 
 
 def by_reference(program: Program, ct: np.ndarray, weights: Arrays) -> tuple[np.ndarray, Arrays, Arrays]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import tape
-from tapegrad.ops import structural
-from tapegrad.ops.row import rows
+from tapegrad.ops.table import structural
+from tapegrad.ops.table.op import op_table
+from tapegrad.tape import entries
 
 
 def leaf(*shape):
@@ -109,7 +109,7 @@ def test_nothing_is_held_that_should_not_be(work):
             pass
 
     def references():
-        objects = (x, x._data, x._handle, x._layout, x.grad, None, 2, tape.recorder)
+        objects = (x, x._data, x._node, x._layout, x.grad, None, 2, entries.recorder)
         return [sys.getrefcount(thing) for thing in objects]
 
     for _ in range(10):
@@ -225,7 +225,7 @@ def test_names_are_told_apart(monkeypatch):
         lambda: x.reshape(shape=(4, 6)),
     ]
     for name in ("sum", "mean", "reshape"):
-        rows[name].plans.clear()
+        op_table[name].plans.clear()
     first = [call() for call in calls]
     with pytest.raises(TypeError):
         x.sum(0, "keepdim", True)

@@ -12,7 +12,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.forward import rowwise
-from tapegrad.layout import layout_of
+from tapegrad.tape.layout import layout_of
 
 SHAPES = [
     ((300, 3), (300, 1)),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import autograd, large
+from tapegrad import autograd
+from tapegrad.runtime import blocking
 from tapegrad.sweep import sweep, workspace
 from tests.checks import by_kernel
 from tests.strategies import Program
@@ -13,15 +14,15 @@ from tests.test_programs import each_program
 
 @pytest.fixture(autouse=True, scope="module")
 def _division():
-    before = large.division
+    before = blocking.division
     yield
-    large.set_block_size(before.block)
-    large.division = before
+    blocking.set_block_size(before.block)
+    blocking.division = before
 
 
 def in_blocks(size, work, threads=1):
     """Return what `work` returns with blocks of this size; without blocks for 0."""
-    large.set_block_size(size)
+    blocking.set_block_size(size)
     tg.set_num_threads(threads)
     return work()
 
@@ -94,7 +95,7 @@ def test_cases(name, dtype, monkeypatch):
         value = make if dtype != np.complex128 else lambda *own: tg.real(make(*own))
         return gradients(value, *shapes, dtype=dtype, passes=2)
 
-    assert_same_bits(work, (512, 4096, large.MAX_BLOCK))
+    assert_same_bits(work, (512, 4096, blocking.MAX_BLOCK))
 
 
 def test_mixed_precision():
@@ -121,7 +122,7 @@ def test_special_values_survive():
 
 def test_captured_results_are_no_memory_for_blocks():
     (x,) = leaves_of(np.random.default_rng(0), (N,))
-    large.set_block_size(4096)
+    blocking.set_block_size(4096)
     middle = x * 2.0
     (found,) = autograd.grad((middle.sin() * 3.0).sum(), middle)
     np.testing.assert_allclose(found.numpy(), 3 * np.cos(2 * x.detach().numpy()), rtol=1e-12)
@@ -152,7 +153,7 @@ def chain(x):
 
 def memory_of_a_sweep(size, monkeypatch):
     """Return the bytes of large cotangents that one pass asks for, and how many records its last run had."""
-    large.set_block_size(size)
+    blocking.set_block_size(size)
     (x,) = leaves_of(np.random.default_rng(0), (200_000,))
     y = chain(x)
     asked = []
@@ -176,7 +177,7 @@ def test_cotangents_within_a_run_need_no_memory(monkeypatch):
 
 
 def test_small_arrays_are_no_runs():
-    large.set_block_size(4096)
+    blocking.set_block_size(4096)
     (x,) = leaves_of(np.random.default_rng(0), (16_000,))
     sweep._idle.clear()
     chain(x).backward()

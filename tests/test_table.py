@@ -1,4 +1,4 @@
-"""Each row of the op table with each of its samples: forward, kernels, rules, layouts, special values, errors."""
+"""Each op of the op table with each of its samples: forward, kernels, rules, layouts, special values, errors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import autograd
-from tapegrad.ops.row import NOT_DIFFERENTIABLE, NotYet, Row, rows, xp
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, NotYet, Op, op_table, xp
 from tests import checks
 from tests.cases import Case, cases, has_rule, oracle, oracle_of
 from tests.torch_programs import torch
 
-ALL = list(rows.values())
-DIFFERENTIABLE = [row for row in ALL if any(map(callable, row.vjp))]
-ELEMENTWISE = [row for row in DIFFERENTIABLE if row.family in ("unary", "binary", "elementwise")]
+ALL = list(op_table.values())
+DIFFERENTIABLE = [op for op in ALL if any(map(callable, op.vjp))]
+ELEMENTWISE = [op for op in DIFFERENTIABLE if op.family in ("unary", "binary", "elementwise")]
 CASES, SMOOTH = cases(*ALL), cases(*DIFFERENTIABLE)
-BINARY = [row for row in ELEMENTWISE if row.family == "binary"]
+BINARY = [op for op in ELEMENTWISE if op.family == "binary"]
 FLOATING = ["float32", "float64", "complex64", "complex128"]
 SAMPLES = {"float64": range(99), "float32": (1, 2), "complex128": (1, 2), "complex64": (1,)}
 # Not from the samples: every kind of number that a function of real numbers has an opinion about.
@@ -38,30 +38,30 @@ def each_case(chosen: list[Case], dtypes: Sequence[str] = ("float64",), thin: bo
         for case in chosen
         for dtype in dtypes
         if (np.dtype(dtype).kind != "c" or case.is_complex())
-        and (not thin or case.row not in ELEMENTWISE or case.number in SAMPLES[dtype])
+        and (not thin or case.op not in ELEMENTWISE or case.number in SAMPLES[dtype])
     ]
     return pytest.mark.parametrize(("case", "dtype"), found, ids=[f"{case}-{dtype}" for case, dtype in found])
 
 
-def each_row(found: list[Row]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("row", found, ids=lambda row: row.name)
+def each_row(found: list[Op]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("op", found, ids=lambda op: op.name)
 
 
 # The table itself ------------------------------------------------------------------------------------------------
 
 
 @each_row(ALL)
-def test_row_is_tested(row: Row) -> None:
-    assert row.samples
-    assert callable(getattr(xp, row.name)), "rules and tests find a row's function by its name"
-    by_numpy = isinstance(row.forward, np.ufunc) or row.forward.__module__ == "numpy"
-    assert by_numpy or oracle_of(row) not in (None, row.forward), "nothing shares no mistake with the forward"
-    assert row.errors or row.family in ("unary", "elementwise", "indexing", "movement", "cast")
+def test_row_is_tested(op: Op) -> None:
+    assert op.samples
+    assert callable(getattr(xp, op.name)), "rules and tests find an op's function by its name"
+    by_numpy = isinstance(op.forward, np.ufunc) or op.forward.__module__ == "numpy"
+    assert by_numpy or oracle_of(op) not in (None, op.forward), "nothing shares no mistake with the forward"
+    assert op.errors or op.family in ("unary", "elementwise", "indexing", "movement", "cast")
 
 
-@each_row([row for row in ALL if row.bilinear])
-def test_bilinear(row: Row) -> None:
-    for case in cases(row):
+@each_row([op for op in ALL if op.bilinear])
+def test_bilinear(op: Op) -> None:
+    for case in cases(op):
         operands = case.operands(np.float64)
         for number, array in enumerate(operands):
             other = checks.random_like(array)
@@ -78,10 +78,10 @@ def test_bilinear(row: Row) -> None:
 @each_case(CASES, FLOATING, thin=False)
 def test_forward(case: Case, dtype: str) -> None:
     operands = case.operands(dtype)
-    expected = np.asarray(oracle(case.row, operands, case.attrs()))
+    expected = np.asarray(oracle(case.op, operands, case.attrs()))
     problem = case.problem(dtype)
     with tg.no_grad():
-        found = [case.row.called(operands, case.attrs())]
+        found = [case.op.called(operands, case.attrs())]
     found += [problem(problem.tensors()) for _ in range(2)]  # a new plan, and a known one
     for out in found:
         checks.check_layout(out)
@@ -99,7 +99,7 @@ def test_integers(case: Case, dtype: str) -> None:
     ]
     with np.errstate(all="ignore"):
         try:
-            out = case.row.called(operands, case.attrs())
+            out = case.op.called(operands, case.attrs())
         except (TypeError, RuntimeError) as error:
             if re.search(r"dtype|integer|bool", str(error), re.IGNORECASE):
                 return  # refused, and the error names the cause
@@ -107,7 +107,7 @@ def test_integers(case: Case, dtype: str) -> None:
         # Of the smallest integers NumPy makes float16.
         wide = float if out.is_floating_point() else dtype
         operands = [own.astype(wide) if isinstance(own, np.ndarray) and own.dtype == dtype else own for own in operands]
-        expected = np.asarray(oracle(case.row, operands, case.attrs()))
+        expected = np.asarray(oracle(case.op, operands, case.attrs()))
     checks.check_layout(out)
     assert not out.requires_grad
     checks.assert_close([out.numpy().astype(complex)], [expected.astype(complex)])
@@ -178,8 +178,8 @@ def test_some_operands(case: Case, dtype: str) -> None:
 
 @each_row(BINARY)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_python_number(row: Row, dtype: str) -> None:
-    case = Case(row, 1)
+def test_python_number(op: Op, dtype: str) -> None:
+    case = Case(op, 1)
     for number in range(2):
         arrays = case.operands(dtype)
         for value in (2, 2.0, True, np.float64(2.0), np.array(2.0)):
@@ -199,8 +199,8 @@ def test_python_number(row: Row, dtype: str) -> None:
 @each_row(BINARY)
 @pytest.mark.parametrize("dtypes", [("float32", "float64"), ("float64", "float32"), ("float64", "complex64"),
                                     ("int64", "float32"), ("float32", "bool")], ids="-".join)  # fmt: skip
-def test_mixed_dtypes(row: Row, dtypes: tuple[str, str]) -> None:
-    case = Case(row, 2)
+def test_mixed_dtypes(op: Op, dtypes: tuple[str, str]) -> None:
+    case = Case(op, 2)
     if "complex64" in dtypes and not case.is_complex():
         pytest.skip("a function of real numbers")
     arrays = case.operands(np.float64)
@@ -222,41 +222,41 @@ def test_mixed_dtypes(row: Row, dtypes: tuple[str, str]) -> None:
 # Points that are special -----------------------------------------------------------------------------------------
 
 
-SPECIAL = [(row, value) for row in ALL for value in row.special]
+SPECIAL = [(op, value) for op in ALL for value in op.special]
 
 
-@pytest.mark.parametrize(("row", "value"), SPECIAL, ids=[f"{row.name}-{value}" for row, value in SPECIAL])
+@pytest.mark.parametrize(("op", "value"), SPECIAL, ids=[f"{op.name}-{value}" for op, value in SPECIAL])
 @pytest.mark.parametrize("shape", [(), (5,)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_special(row: Row, value: Any, shape: tuple[int, ...], dtype: str) -> None:
+def test_special(op: Op, value: Any, shape: tuple[int, ...], dtype: str) -> None:
     values = value if isinstance(value, tuple) else (value,)
-    expected = row.special[value] if isinstance(value, tuple) else (row.special[value],)
+    expected = op.special[value] if isinstance(value, tuple) else (op.special[value],)
     operands = [np.full(shape, own, dtype) for own in values]
-    problem = Case(row, 0).problem(dtype, operands)
+    problem = Case(op, 0).problem(dtype, operands)
     ct = np.ones(shape, dtype)
     with np.errstate(all="ignore"):
         for way in (checks.by_kernel, checks.by_rule):
             checks.assert_close(way(problem, ct), [np.full(shape, own, dtype) for own in expected], what=way.__name__)
 
 
-def extremes(row: Row, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
+def extremes(op: Op, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
     """Return operands and cotangents: all combinations of all kinds of numbers."""
     with np.errstate(all="ignore"):
         values = np.array(EXTREMES, dtype)
-    *operands, ct = (own.ravel() for own in np.meshgrid(*[values] * (len(row.operands) + 1), indexing="ij"))
-    like = row.samples[0].values or operands
+    *operands, ct = (own.ravel() for own in np.meshgrid(*[values] * (len(op.operands) + 1), indexing="ij"))
+    like = op.samples[0].values or operands
     masks = [isinstance(own, np.ndarray) and own.dtype == bool for own in like]
     return [own > 0 if mask else own for own, mask in zip(operands, masks, strict=True)], ct
 
 
 @each_row(ELEMENTWISE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_extremes(row: Row, dtype: str) -> None:
+def test_extremes(op: Op, dtype: str) -> None:
     """Kernels and rules agree on nan, infinities and zeros, in operands and in cotangents."""
-    operands, ct = extremes(row, dtype)
-    problem = Case(row, 0).problem(dtype, operands)
+    operands, ct = extremes(op, dtype)
+    problem = Case(op, 0).problem(dtype, operands)
     with np.errstate(all="ignore"):
-        checks.assert_close([problem.value()], [oracle(row, operands, {}).astype(dtype)], what="forward")
+        checks.assert_close([problem.value()], [oracle(op, operands, {}).astype(dtype)], what="forward")
         checks.check_rule(problem, ct)
 
 
@@ -271,25 +271,25 @@ BETTER: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
-@each_row([row for row in ELEMENTWISE if torch is None or hasattr(torch, row.name)])
+@each_row([op for op in ELEMENTWISE if torch is None or hasattr(torch, op.name)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_extremes_on_torch(row: Row, dtype: str) -> None:
+def test_extremes_on_torch(op: Op, dtype: str) -> None:
     """Gradients at kinks and edges are PyTorch's."""
-    operands, ct = extremes(row, dtype)
+    operands, ct = extremes(op, dtype)
     with np.errstate(all="ignore"):
         keep = ct == 1
-        if row.name in BETTER:
-            keep &= ~BETTER[row.name](*operands)
+        if op.name in BETTER:
+            keep &= ~BETTER[op.name](*operands)
         operands, ct = [own[keep] for own in operands], ct[keep]
-        problem = Case(row, 0).problem(dtype, operands)
+        problem = Case(op, 0).problem(dtype, operands)
         tensors = [torch.tensor(own, requires_grad=own.dtype.kind == "f") for own in operands]
-        out = getattr(torch, row.name)(*tensors)
+        out = getattr(torch, op.name)(*tensors)
         checks.assert_close([problem.value()], [out.detach().numpy()], dtype=np.float32)
         expected = torch.autograd.grad(out, [own for own in tensors if own.requires_grad], torch.tensor(ct))
         checks.assert_close(checks.by_kernel(problem, ct), [own.numpy() for own in expected], dtype=np.float32)
 
 
-@each_case([case for case in SMOOTH if case.row not in ELEMENTWISE], ["float32", "float64"])
+@each_case([case for case in SMOOTH if case.op not in ELEMENTWISE], ["float32", "float64"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_element_not_finite(case: Case, dtype: str, value: float) -> None:
     """One nan or infinity goes the same way through kernel and rule, and through forward and oracle."""
@@ -300,7 +300,7 @@ def test_element_not_finite(case: Case, dtype: str, value: float) -> None:
             operands[number][(-1,) * array.ndim] = value
     problem = case.problem(dtype, operands)
     with np.errstate(all="ignore"):
-        expected = np.asarray(oracle(case.row, operands, case.attrs()))
+        expected = np.asarray(oracle(case.op, operands, case.attrs()))
         checks.assert_close([problem.value()], [expected], dtype=dtype)
         checks.check_rule(problem)
 
@@ -308,35 +308,35 @@ def test_element_not_finite(case: Case, dtype: str, value: float) -> None:
 # What raises -----------------------------------------------------------------------------------------------------
 
 
-@each_row([row for row in ALL if row.real_only])
-def test_complex_is_refused(row: Row) -> None:
-    case = Case(row, 0)
+@each_row([op for op in ALL if op.real_only])
+def test_complex_is_refused(op: Op) -> None:
+    case = Case(op, 0)
     with pytest.raises((TypeError, RuntimeError), match="complex"):
-        row.called(case.operands(np.complex128), case.attrs())
+        op.called(case.operands(np.complex128), case.attrs())
 
 
-ERRORS = [(row, number) for row in ALL for number in range(len(row.errors))]
+ERRORS = [(op, number) for op in ALL for number in range(len(op.errors))]
 
 
-@pytest.mark.parametrize(("row", "number"), ERRORS, ids=[f"{row.name}-{number}" for row, number in ERRORS])
-def test_error(row: Row, number: int) -> None:
-    sample = row.errors[number]
+@pytest.mark.parametrize(("op", "number"), ERRORS, ids=[f"{op.name}-{number}" for op, number in ERRORS])
+def test_error(op: Op, number: int) -> None:
+    sample = op.errors[number]
     with pytest.raises(sample.error, match=re.escape(sample.words)):
         sample.call()
 
 
-@each_row([row for row in ALL if any(not has_rule(row, number) for number in range(len(row.vjp)))])
-def test_no_rule(row: Row) -> None:
-    case = Case(row, 0)
-    for number, rule in enumerate(row.vjp):
+@each_row([op for op in ALL if any(not has_rule(op, number) for number in range(len(op.vjp)))])
+def test_no_rule(op: Op) -> None:
+    case = Case(op, 0)
+    for number, rule in enumerate(op.vjp):
         operands = list(case.operands(np.float64))
         if isinstance(operands[number], np.ndarray) and operands[number].dtype.kind == "f":
             operands[number] = checks.leaf(operands[number])
         if isinstance(rule, NotYet):
-            with pytest.raises(RuntimeError, match=f"derivative for {row.name} is not implemented"):
-                row.called(operands, case.attrs())
+            with pytest.raises(RuntimeError, match=f"derivative for {op.name} is not implemented"):
+                op.called(operands, case.attrs())
         elif rule is NOT_DIFFERENTIABLE:
-            out = row.called(operands, case.attrs())
+            out = op.called(operands, case.attrs())
             assert not out.requires_grad
             with pytest.raises(RuntimeError, match="does not require grad"):
                 autograd.backward(out)

@@ -14,10 +14,10 @@ from numpy.lib import introspect
 import tapegrad as tg
 from tapegrad.forward import ufuncs
 from tapegrad.forward.ufuncs import Function
-from tapegrad.ops.row import rows
+from tapegrad.ops.table.op import op_table
 from tests.cases import oracle
 
-OURS = {name: row.forward for name, row in rows.items() if isinstance(row.forward, Function)}
+OURS = {name: row.forward for name, row in op_table.items() if isinstance(row.forward, Function)}
 each = pytest.mark.parametrize(("name", "dtype"), [*itertools.product(OURS, ["float64", "float32"])])
 
 
@@ -42,7 +42,7 @@ def test_is_a_ufunc(name: str, dtype: str) -> None:
     ufunc = ufunc_of(name, dtype)
     assert (ufunc.__name__, ufunc.nin, ufunc.nout, ufunc.identity) == (name, 1, 1, None)
     x = data(name, dtype, 24)
-    expected = oracle(rows[name], [x], {})
+    expected = oracle(op_table[name], [x], {})
     out = ufunc(x)
     assert out.dtype == dtype
     np.testing.assert_allclose(out, expected, rtol=30 * np.finfo(dtype).eps)
@@ -178,7 +178,7 @@ def test_other_dtypes(name: str) -> None:
         x = np.linspace(-2, 2, 9).astype(dtype)
         out = OURS[name](x)
         assert out.dtype == x.dtype
-        np.testing.assert_allclose(out, oracle(rows[name], [x], {}), rtol=1e-2 if dtype == "float16" else 1e-6)
+        np.testing.assert_allclose(out, oracle(op_table[name], [x], {}), rtol=1e-2 if dtype == "float16" else 1e-6)
 
 
 def test_tensors_use_them() -> None:

@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from tapegrad import recording
 from tapegrad.compiler import cache, jit, words
 from tapegrad.compiler.elements import as_pointer, store
 from tapegrad.compiler.intrinsics import call, call_void, clz, get, memcpy, memset, put, stack
 from tapegrad.forward import computed, direct
-from tapegrad.sweep import loop, runs, targets, walk
+from tapegrad.sweep import find, groups, leaf_grads, loop
+from tapegrad.tape import recording
 
 BIG, FLAG = 1 << 40, True
 NUMBERS = [0, 1, 2, 3, 7, 8, -1, -2, -7, -8, 1000, -1000, (1 << 62) + 5, -(1 << 63), (1 << 63) - 1]
@@ -188,8 +188,8 @@ def test_calls(compiler):
 
 
 @pytest.mark.parametrize("function", [
-    walk.find, loop.sweep, recording.record, computed.compute, direct.run_loop, runs.run, targets.aim,
-    targets.settle,
+    find.find, loop.sweep, recording.record, computed.compute, direct.run_loop, groups.run, leaf_grads.aim,
+    leaf_grads.settle,
 ])  # fmt: skip
 def test_the_walks_are_of_words(function):
     signature = ("int64",) * function.__code__.co_argcount

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.row import rows
+from tapegrad.ops.table.op import op_table
 from tests.cases import numpy_key
 
 try:
@@ -31,8 +31,8 @@ def _number(y: Any) -> Any:
     return y.to(torch.int64) if getattr(y, "dtype", None) == torch.bool else y
 
 
-def _set_at(x: Any, value: Any, extras: tuple[np.ndarray, ...], key: Any) -> Any:
-    places = _places(x, numpy_key(key, extras))
+def _set_at(x: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Any) -> Any:
+    places = _places(x, numpy_key(key, index_arrays))
     value = torch.as_tensor(value, dtype=x.dtype).expand(places.shape)
     return x.reshape(-1).index_put((places.reshape(-1),), value.reshape(-1)).reshape(x.shape)
 
@@ -55,8 +55,8 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "getitem": _taken,
-    "take_at": _taken,
-    "set_at": _set_at,
+    "index_gather": _taken,
+    "index_put": _set_at,
     "sum": _reduced("sum"),
     "mean": _reduced("mean"),
     "pow": lambda x, y: torch.pow(x, _number(y)),
@@ -75,7 +75,7 @@ def on_torch(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """Apply a step of a program."""
     function = FUNCTIONS.get(name) or getattr(torch, name, None) or getattr(torch.special, name)
     given = [torch.tensor(own.copy()) if isinstance(own, np.ndarray) else own for own in operands]
-    if rows[name].variadic:
+    if op_table[name].variadic:
         return function(given, **attrs)
     try:
         return function(*given, **attrs)

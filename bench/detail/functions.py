@@ -20,9 +20,9 @@ POSITIVE = ("log", "log1p", "sqrt")
 def functions() -> dict[str, Any]:
     """Return the forwards that are ours or another's, by name."""
     from tapegrad.forward.ufuncs import Function
-    from tapegrad.ops.row import rows
+    from tapegrad.ops.table.op import op_table
 
-    return {name: row.forward for name, row in rows.items() if isinstance(row.forward, Function)}
+    return {name: row.forward for name, row in op_table.items() if isinstance(row.forward, Function)}
 
 
 def _of_torch(name: str, x: np.ndarray, out: np.ndarray) -> Run:

@@ -33,7 +33,7 @@ def _nbytes(value: Any) -> int:
 
 def _handles(root: Any) -> Iterator[Any]:
     """Yield the handles of all entries that a tensor was computed by."""
-    from tapegrad.tape import operand_handles
+    from tapegrad.tape.entries import operand_nodes
 
     seen, pending = set(), [root]
     while pending:
@@ -41,19 +41,19 @@ def _handles(root: Any) -> Iterator[Any]:
         if isinstance(handle, list) and id(handle) not in seen:
             seen.add(id(handle))
             yield handle
-            pending.extend(operand_handles(handle))
+            pending.extend(operand_nodes(handle))
 
 
 def tapegrad_storages(problem: Problem, data: Data) -> tuple[Storages, Storages]:
     """Return what tapegrad's tape holds after a forward pass, and what its user holds anyway."""
     from bench.tools import tapegrad as tool
-    from tapegrad.tape import FIRST_OPERAND, PLAN_OBJECT
+    from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 
     inputs, constants = tool.arguments(data)
     value = problem.program(tool.FUNCTIONS, *inputs, *constants)
     residuals = [
         residual
-        for handle in _handles(value._handle)
+        for handle in _handles(value._node)
         for residual in handle[FIRST_OPERAND + handle[PLAN_OBJECT].arity :]
         # Not Python numbers, which the program wrote down (factors, exponents). Torch has them in its nodes, out of
         # sight of the hooks that count here.

@@ -9,8 +9,8 @@ from typing import Any
 from tapegrad import errors
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
 from tapegrad.autograd.run import Destination, accumulate, run, run_to_leaves
-from tapegrad.ops.row import xp
-from tapegrad.tape import SLOT, slot_of
+from tapegrad.ops.table.op import xp
+from tapegrad.tape.entries import SLOT, slot_of
 from tapegrad.tensor import Tensor
 
 
@@ -78,8 +78,8 @@ def backward(
         )
     found = run(roots, Destination(chosen, create_graph, accumulate=True), retain)
     for tensor in chosen or ():
-        if isinstance(tensor._handle, list) and tensor._handle[SLOT] in found and not tensor.retains_grad:
-            accumulate(tensor, found[tensor._handle[SLOT]], create_graph)
+        if isinstance(tensor._node, list) and tensor._node[SLOT] in found and not tensor.retains_grad:
+            accumulate(tensor, found[tensor._node[SLOT]], create_graph)
             tensor.retain_grad()
 
 
@@ -149,7 +149,7 @@ def grad(
     _check_inputs(chosen)
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
     found = run(roots, Destination(chosen, create_graph, accumulate=False), retain, bool(unused_allowed))
-    results = [found.get(slot_of(tensor._handle)) for tensor in chosen]
+    results = [found.get(slot_of(tensor._node)) for tensor in chosen]
     if materialize_grads:
         results = [zeros_of(t) if value is None else value for t, value in zip(chosen, results, strict=True)]
     return tuple(results)
@@ -159,7 +159,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
     for index, tensor in enumerate(inputs):
         if not isinstance(tensor, Tensor):
             raise errors.not_a_tensor("grad", "inputs", index, tensor)
-        if tensor._handle is None:
+        if tensor._node is None:
             raise RuntimeError(
                 f"One of the differentiated Tensors does not require grad; input {index} was made without "
                 f"requires_grad=True or is detached"

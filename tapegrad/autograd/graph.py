@@ -1,11 +1,11 @@
-"""The graph as PyTorch shows it: nodes with names and next functions, a view of handles."""
+"""The graph as PyTorch shows it: nodes with names and next functions, a view of nodes."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tapegrad.tape import PLAN_OBJECT, Handle, Leaf, operand_handles
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode, operand_nodes
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
@@ -25,10 +25,10 @@ class Node:
     True
     """
 
-    __slots__ = ("_handle",)
+    __slots__ = ("_node",)
 
-    def __init__(self, handle: Handle | Leaf) -> None:
-        self._handle = handle
+    def __init__(self, node: TapeNode | Leaf) -> None:
+        self._node = node
 
     def name(self) -> str:
         """Return the name of the class."""
@@ -37,15 +37,15 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each operand, the node that computed it (None for a constant) and the number of its output."""
-        if isinstance(self._handle, Leaf):
+        if isinstance(self._node, Leaf):
             return ()
-        return tuple((None if handle is None else node_of(handle), 0) for handle in operand_handles(self._handle))
+        return tuple((None if node is None else node_of(node), 0) for node in operand_nodes(self._node))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Node) and other._handle is self._handle
+        return isinstance(other, Node) and other._node is self._node
 
     def __hash__(self) -> int:
-        return id(self._handle)
+        return id(self._node)
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -59,8 +59,8 @@ class AccumulateGrad(Node):
     @property
     def variable(self) -> Tensor | None:
         """The leaf, None if it is no more."""
-        assert isinstance(self._handle, Leaf)
-        return self._handle.tensor()
+        assert isinstance(self._node, Leaf)
+        return self._node.tensor()
 
 
 @cache
@@ -68,6 +68,6 @@ def _node_class(name: str) -> type[Node]:
     return type(name, (Node,), {"__slots__": ()})
 
 
-def node_of(handle: Handle | Leaf) -> Node:
-    """Return the node that shows a handle."""
-    return AccumulateGrad(handle) if isinstance(handle, Leaf) else _node_class(handle[PLAN_OBJECT].row.node)(handle)
+def node_of(node: TapeNode | Leaf) -> Node:
+    """Return the node that shows a node."""
+    return AccumulateGrad(node) if isinstance(node, Leaf) else _node_class(node[PLAN_OBJECT].op.node_name)(node)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.layout import Layout
-from tapegrad.ops.row import xp
+from tapegrad.ops.table.op import xp
 from tapegrad.sweep.workspace import is_aligned
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -72,7 +72,7 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
     for index, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not isinstance(tensor, Tensor):
             raise errors.not_a_tensor(call.removesuffix("()"), "tensors", index, tensor)
-        if tensor._handle is None:
+        if tensor._node is None:
             raise errors.no_grad_fn(call, index)
         roots.append((tensor, _cotangent(call, index, tensor, gradient)))
     return roots

@@ -10,17 +10,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import pool, writes
 from tapegrad.autograd.roots import implicit_cotangent, like, seed_arrays
-from tapegrad.hooks import run_table
 from tapegrad.modes import set_grad_enabled
-from tapegrad.native import load, shared
-from tapegrad.ops.record import constant
-from tapegrad.ops.row import xp
-from tapegrad.sweep import targets
+from tapegrad.ops.table.gateway import constant
+from tapegrad.ops.table.op import xp
+from tapegrad.runtime import pool
+from tapegrad.sweep import leaf_grads
 from tapegrad.sweep.recorded import run_recorded
 from tapegrad.sweep.sweep import Sweep
-from tapegrad.tape import SLOT, Handle, Leaf, leaves, slot_of
+from tapegrad.tape import versions
+from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaves, slot_of
+from tapegrad.tape.hooks import run_table
+from tapegrad.tape.native import load, shared
 from tapegrad.tensor import Tensor, from_array
 
 # Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
@@ -32,11 +33,11 @@ class _Late:
 
     @functools.cached_property
     def aim(self) -> Callable[..., None]:
-        return load(targets.aim, shared())
+        return load(leaf_grads.aim, shared())
 
     @functools.cached_property
     def settle(self) -> Callable[..., int]:
-        return load(targets.settle, shared())
+        return load(leaf_grads.settle, shared())
 
 
 _late: Final = _Late()
@@ -93,7 +94,7 @@ class Destination:
             layout = tensor._layout.plain
             self.finish_leaf(tensor, constant(array, layout) if layout.contiguous else from_array(array))
         if self.inputs is not None:
-            results = [t._handle for t in self.inputs if isinstance(t._handle, list)]
+            results = [t._node for t in self.inputs if isinstance(t._node, list)]
             sweep.capture_rest(results)
             self.results.update(sweep.captured)
 
@@ -102,7 +103,7 @@ class Destination:
         slots = sweep.leaf_slots()
         for number in range(len(slots)) if numbers is None else numbers:
             tensor = leaves[slots[number]]()
-            wanted = tensor is not None and slot_of(tensor._handle) == slots[number] and self._wants(tensor)
+            wanted = tensor is not None and slot_of(tensor._node) == slots[number] and self._wants(tensor)
             array = None
             if tensor is not None and wanted:
                 array = pool.empty(tensor._layout.shape, tensor._layout.dtype)
@@ -114,7 +115,7 @@ class Destination:
         finished = run_recorded(sweep, seeds)
         for slot in sweep.leaf_slots():
             tensor = leaves[slot]()
-            is_alive = tensor is not None and slot_of(tensor._handle) == slot
+            is_alive = tensor is not None and slot_of(tensor._node) == slot
             if tensor is not None and is_alive and slot in finished and self._wants(tensor):
                 self.finish_leaf(tensor, finished[slot])
         of_results = {slot: ct for slot, ct in finished.items() if slot not in leaves}
@@ -125,7 +126,7 @@ class Destination:
 
     def finish_leaf(self, tensor: Tensor, value: Tensor) -> None:
         """Run a leaf's hooks on its gradient, then accumulate it or keep it as a result."""
-        leaf = tensor._handle
+        leaf = tensor._node
         assert isinstance(leaf, Leaf)
         if leaf.hooks or self.create_graph:
             with set_grad_enabled(self.create_graph):
@@ -145,9 +146,9 @@ class Destination:
             self.results[leaf.slot] = value if before is None else xp.add(before, value)
 
     def _run_post_hooks(self, tensor: Tensor) -> None:
-        assert isinstance(tensor._handle, Leaf)
+        assert isinstance(tensor._node, Leaf)
         with set_grad_enabled(self.create_graph):
-            for hook in list((tensor._handle.post_hooks or {}).values()):
+            for hook in list((tensor._node.post_hooks or {}).values()):
                 if hook(tensor) is not None:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
@@ -157,11 +158,11 @@ _ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     """Run the pass of nearly every call, from one result to all leaves; False for any other root or gradient."""
-    handle = root._handle
+    node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
-    if handle.__class__ is not list or seed is None:
+    if node.__class__ is not list or seed is None:
         return False
-    sweep = Sweep([handle], [seed._data], None, retain)
+    sweep = Sweep([node], [seed._data], None, retain)
     try:
         sweep.find()
         _ALL_LEAVES.sweep(sweep)
@@ -182,30 +183,30 @@ def run(
     """
     create_graph, inputs = destination.create_graph, destination.inputs
     seeds: list[Tensor] = []
-    handles: list[Handle] = []
+    nodes: list[TapeNode] = []
     places: dict[int, int] = {}
     leaf_roots: list[tuple[Tensor, Tensor]] = []
     for tensor, seed in roots:
-        handle = tensor._handle
-        if not isinstance(handle, list):
+        node = tensor._node
+        if not isinstance(node, list):
             leaf_roots.append((tensor, seed))
             continue
-        place = places.setdefault(handle[SLOT], len(handles))
-        if place < len(handles):
+        place = places.setdefault(node[SLOT], len(nodes))
+        if place < len(nodes):
             seeds[place] = xp.add(seeds[place], seed)
         else:
-            handles.append(handle)
+            nodes.append(node)
             seeds.append(seed)
-    wanted = None if inputs is None else [tensor._handle for tensor in inputs if tensor._handle is not None]
-    sweep = Sweep(handles, seed_arrays(seeds), wanted, retain)
+    wanted = None if inputs is None else [tensor._node for tensor in inputs if tensor._node is not None]
+    sweep = Sweep(nodes, seed_arrays(seeds), wanted, retain)
     try:
-        if handles:
+        if nodes:
             sweep.find()
         if inputs is not None and not allow_unused:
-            _check_used(sweep, {slot_of(tensor._handle) for tensor, _ in leaf_roots}, inputs)
-        if handles and create_graph:
+            _check_used(sweep, {slot_of(tensor._node) for tensor, _ in leaf_roots}, inputs)
+        if nodes and create_graph:
             destination.sweep_recorded(sweep, seeds)
-        elif handles:
+        elif nodes:
             destination.sweep(sweep)
     finally:
         sweep.close()
@@ -217,7 +218,7 @@ def run(
 def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) -> None:
     reached = leaf_roots | sweep.reached()
     for index, tensor in enumerate(inputs):
-        if slot_of(tensor._handle) not in reached:
+        if slot_of(tensor._node) not in reached:
             sweep.undo()
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
@@ -228,7 +229,7 @@ def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) ->
 def _note_write(gradient: Tensor) -> None:
     """Note that a gradient is added to, if anything but its tensor holds the array: a graph may have saved it."""
     if sys.getrefcount(gradient._data) > 2:  # the tensor, and the argument
-        writes.note(gradient._array())
+        versions.note(gradient._array())
 
 
 def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:

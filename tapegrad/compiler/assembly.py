@@ -90,7 +90,7 @@ def _names(plain: str, both: str) -> frozenset[str]:
     return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
 
 
-# Memory functions of libc, floating flags, libm in double and float, and what `tapegrad.native` needs of CPython:
+# Memory functions of libc, floating flags, libm in double and float, and what `tapegrad.tape.native` needs of CPython:
 # `tapegrad.compiler.cache` resolves them by name.
 ALLOWED = _names(
     "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "

@@ -20,7 +20,7 @@ from typing import Any
 
 from tapegrad.compiler import jit
 from tapegrad.compiler.fingerprint import fingerprint
-from tapegrad.locks import module_lock
+from tapegrad.runtime.locks import module_lock
 
 __all__ = ["Stats", "address_of", "folder", "kept", "known", "on_compile", "stats"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import native
 from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, memset, put, stack
 from tapegrad.forward.results import RESULT_WORDS, new_result, words_for
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
-from tapegrad.kernels.dims import iterate
-from tapegrad.native import DATA, drop, new_object, release_gil, take_gil, vectorcall
+from tapegrad.kernels.geometry import iterate
+from tapegrad.tape import native
+from tapegrad.tape.native import DATA, drop, new_object, release_gil, take_gil, vectorcall
 
 # Words of a forward, after those about its result: the bytes of one that is added to, or 0; the type of one that is a
 # scalar, or 0; NumPy's way; the dims at the end.

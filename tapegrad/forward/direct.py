@@ -12,8 +12,8 @@ from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_er
 from tapegrad.forward.results import RESULT_WORDS, new_result, words_for
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce
-from tapegrad.layout import OBJECT_HEADER, Layout, contiguous_strides
-from tapegrad.native import DATA, drop, load, vectorcall
+from tapegrad.tape.layout import OBJECT_HEADER, Layout, contiguous_strides
+from tapegrad.tape.native import DATA, drop, load, vectorcall
 
 
 class _Ufunc(ctypes.Structure):

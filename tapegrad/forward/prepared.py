@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import large, pool, threads
 from tapegrad.forward.direct import direct
 from tapegrad.forward.powers import Power
-from tapegrad.layout import Layout
+from tapegrad.runtime import blocking, pool, threads
+from tapegrad.tape.layout import Layout
 
 # Elements from which on two threads gain more than it takes to wake one, 30 µs: of arithmetic (0.3 ns an element, and
 # memory is shared), and of functions (1 to 10 ns).
@@ -43,7 +43,7 @@ def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Lay
         return into_pool
 
     def in_threads(*values: Any) -> Any:
-        count = large.division.threads
+        count = blocking.division.threads
         if count == 1:
             return into_pool(*values)
         out = pool.empty(shape, dtype)

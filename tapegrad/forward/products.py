@@ -16,11 +16,11 @@ from tapegrad.compiler.intrinsics import call_void, get
 from tapegrad.forward.capsules import numpy_core, pointer_in
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import coalesce, product_of_two
-from tapegrad.layout import Layout, contiguous_strides
-from tapegrad.plan import ARRAY, CT, Source, Step
+from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.plan import ARRAY, CT, Source, Step
 
 if TYPE_CHECKING:
-    from tapegrad.plan import Plan
+    from tapegrad.tape.plan import Plan
 
 _GEMM_LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 # Words of the block that a call of gemm finds its arguments in: BLAS takes addresses of everything.
@@ -70,7 +70,7 @@ def product_step(plan: Plan, operand: int) -> Step | None:
     With Z = X Y, the cotangents are X' = Z' Y^H and Y' = X^H Z'. A batch is a loop, unless one longer product will do.
     """
     own, other = plan.layouts[operand], plan.layouts[1 - operand]
-    names = plan.row.operands
+    names = plan.op.operands
     x_ndim, y_ndim = (layout.ndim for layout in plan.layouts)
 
     def matrix(shape: Sequence[int], strides: Sequence[int], number: int) -> np.ndarray:

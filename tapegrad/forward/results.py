@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import pool
 from tapegrad.compiler.intrinsics import call, get
 from tapegrad.forward.capsules import numpy_function
-from tapegrad.native import take, vectorcall
+from tapegrad.runtime import pool
+from tapegrad.tape.native import take, vectorcall
 
 # Words about a result, with which those of a forward begin: its shape and dtype as objects; the pool's function for
 # large arrays, else 0; and what PyArray_Empty of NumPy's C API takes: its address, the number of dimensions, lengths.

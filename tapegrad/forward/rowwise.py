@@ -12,8 +12,8 @@ import numpy as np
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
 from tapegrad.kernels.structural import rows_extremum
-from tapegrad.layout import Layout, contiguous_strides
-from tapegrad.plan import ARRAY
+from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.plan import ARRAY
 
 # Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation; of
 # rows whose extrema NumPy finds as fast.

@@ -13,12 +13,12 @@ from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.kernels.loops import STRIDED, joint_loop, loop
 from tapegrad.kernels.sums import finish_kernel, parts_kernel, sum_kernel
-from tapegrad.layout import Layout, contiguous_strides
-from tapegrad.ops.row import rule_parameters
-from tapegrad.plan import CT, NOTHING, TERMS, Step
+from tapegrad.ops.table.op import rule_parameters
+from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.plan import CT, NOTHING, TERMS, Step
 
 if TYPE_CHECKING:
-    from tapegrad.plan import Plan
+    from tapegrad.tape.plan import Plan
 
 BIND = {"xp": vmath}
 MAX_SOURCES = 6  # of a step in a run
@@ -115,7 +115,7 @@ def loop_step(
 
     address = functools.partial(_loop_address, name, rule, types, casts, pattern, length)
     sources = [source for source, _, _ in operands]
-    # In a run (`tapegrad.sweep.runs`) the target and a cotangent may be memory for a part of the elements, one after
+    # In a run (`tapegrad.sweep.groups`) the target and a cotangent may be memory for a part of the elements, one after
     # the other. A cotangent that is spread has fewer, and is in other memory.
     in_order = [own[-1] == size and (len(lengths) == 1 or own[0] == size * lengths[-1])
                 for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
@@ -143,7 +143,7 @@ def _loop_address(
 
 def elementwise_step(plan: Plan, operand: int) -> Step | None:
     """Return the step of an elementwise row: its rule as a loop, then a sum over what was broadcast."""
-    rule = plan.row.rule(operand)
+    rule = plan.op.rule(operand)
     if not callable(rule):
         return None
     result, own = plan.result, plan.layouts[operand]
@@ -158,15 +158,15 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         if rule is _identity:
             extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
-    name = "identity" if rule is _identity else f"{plan.name}-{plan.row.operands[operand]}"
-    unrolled = plan.row.forward in ARITHMETIC
+    name = "identity" if rule is _identity else f"{plan.name}-{plan.op.operands[operand]}"
+    unrolled = plan.op.forward in ARITHMETIC
     return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
 
 
 def joint_step(plan: Plan) -> Step | None:
     """Return the step of a binary elementwise row for both operands at once; None if there is no such simple loop."""
     result = plan.result
-    rules = plan.row.rule(0), plan.row.rule(1)
+    rules = plan.op.rule(0), plan.op.rule(1)
     if not callable(rules[0]) or not callable(rules[1]) or any(own.size != result.size for own in plan.layouts):
         return None
     if _is_identity(rules[0]) or _is_identity(rules[1]):
@@ -206,7 +206,7 @@ def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, in
         strides = layout.strides if name != "ct" else contiguous_strides(result.shape, layout.dtype.itemsize)
         operands.append((plan.source(name), layout.dtype.name, broadcast_strides(layout.shape, strides, result.shape)))
         # Python numbers and integers take the dtype of the operation, as in the forward; a condition stays one.
-        promoted = layout.weak or layout.dtype.kind in ("iub" if plan.row.family == "binary" else "iu")
+        promoted = layout.weak or layout.dtype.kind in ("iub" if plan.op.family == "binary" else "iu")
         casts.append((result if promoted else layout).dtype.name)
     return operands, casts
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tapegrad.compiler.elements import byte_address, load_at, numba_dtype, read, store_at
 from tapegrad.compiler.intrinsics import get, intrinsic
-from tapegrad.kernels.dims import rows_at
+from tapegrad.kernels.geometry import rows_at
 
 STRIDED = -1  # a step that is read when the kernel runs; others are constants, so that LLVM vectorises
 

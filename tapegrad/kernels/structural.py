@@ -11,11 +11,11 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.kernels.elementwise import identity_step
-from tapegrad.layout import contiguous_strides
-from tapegrad.plan import ARRAY, CT, Step
+from tapegrad.tape.layout import contiguous_strides
+from tapegrad.tape.plan import ARRAY, CT, Step
 
 if TYPE_CHECKING:
-    from tapegrad.plan import Plan
+    from tapegrad.tape.plan import Plan
 
 
 @cache
@@ -88,7 +88,7 @@ def scatter_step(plan: Plan) -> Step | None:
     dims = [0, outer, chosen, inner, arrays, step]
     for length, stride in zip(lengths, strides[first:], strict=False):
         dims += [length, stride]
-    sources = [(CT, 0), *((ARRAY, plan.position(f"extra{number}")) for number in range(arrays))]
+    sources = [(CT, 0), *((ARRAY, plan.position(f"index_array{number}")) for number in range(arrays))]
     name = own.dtype.name
     return Step(
         partial(_address, "scatter", _scatter_kernel, name),

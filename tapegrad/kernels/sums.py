@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.compiler.elements import as_pointer, load, store
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.plan import TERMS
+from tapegrad.tape.plan import TERMS
 
 _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the terms are no neighbours
 

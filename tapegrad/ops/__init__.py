@@ -2,14 +2,25 @@
 
 from tapegrad.ops import arithmetic, complex, transcendental
 from tapegrad.ops.arithmetic import *
+from tapegrad.ops.broadcasting import (
+    broadcast_to,
+    clone,
+    contiguous,
+    expand,
+    expand_as,
+    flip,
+    squeeze,
+    sum_to_size,
+    unsqueeze,
+)
 from tapegrad.ops.complex import *
 from tapegrad.ops.composite import addmm, log_softmax, logsumexp, positive, reciprocal, softmax, square, var
-from tapegrad.ops.contraction import einsum
+from tapegrad.ops.concat import cat, stack
 from tapegrad.ops.creation import DoubleTensor, FloatTensor, as_tensor, from_numpy, tensor
 from tapegrad.ops.diagonals import diagonal
+from tapegrad.ops.einsum import einsum
 from tapegrad.ops.extrema import amax, amin, argmax, argmin, max, min
-from tapegrad.ops.filled import empty, empty_like, eye, full, full_like, ones, ones_like, zeros, zeros_like
-from tapegrad.ops.joining import cat, stack
+from tapegrad.ops.fill import empty, empty_like, eye, full, full_like, ones, ones_like, zeros, zeros_like
 from tapegrad.ops.linalg import bmm, dot, matmul, mm, mv, outer
 from tapegrad.ops.logic import allclose, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, equal
 from tapegrad.ops.movement import (
@@ -37,19 +48,8 @@ from tapegrad.ops.random import (
     randn_like,
     randperm,
 )
+from tapegrad.ops.ranges import arange, linspace, logspace
 from tapegrad.ops.reductions import all, any, mean, sum
-from tapegrad.ops.sequences import arange, linspace, logspace
-from tapegrad.ops.stretching import (
-    broadcast_to,
-    clone,
-    contiguous,
-    expand,
-    expand_as,
-    flip,
-    squeeze,
-    sum_to_size,
-    unsqueeze,
-)
 from tapegrad.ops.transcendental import *
 
 # Aliases.

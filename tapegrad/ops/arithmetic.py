@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.powers import Power
-from tapegrad.ops.elementwise import binary, elementwise, unary
-from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.ops.table.elementwise import binary, elementwise, unary
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = [

@@ -9,10 +9,10 @@ from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype
 from tapegrad.kernels.elementwise import loop_step
-from tapegrad.layout import contiguous_strides
-from tapegrad.ops.record import apply, as_operand
-from tapegrad.ops.row import Row, Sample, xp
-from tapegrad.plan import CT, Plan, Step
+from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.op import Op, Sample, xp
+from tapegrad.tape.layout import contiguous_strides
+from tapegrad.tape.plan import CT, Plan, Step
 from tapegrad.tensor import Tensor
 
 
@@ -35,7 +35,7 @@ def _step(plan: Plan, operand: int) -> Step | None:
     return loop_step("cast", _identity, shape, operands, target, casts=(own.name,))
 
 
-cast_row = Row(
+cast_row = Op(
     name="cast",
     operands=("x",),
     forward=_forward,
@@ -43,7 +43,7 @@ cast_row = Row(
     family="cast",
     step=_step,
     attrs=("source", "dtype"),
-    node="ToCopyBackward0",
+    node_name="ToCopyBackward0",
     call=lambda x, source, dtype: cast(x, dtype),
     oracle=lambda x, source, dtype: np.asarray(x).astype(dtype),
     samples=tuple(

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.elementwise import unary
-from tapegrad.ops.row import xp
+from tapegrad.ops.table.elementwise import unary
+from tapegrad.ops.table.op import xp
 
 __all__ = ["conj", "real"]
 

@@ -13,9 +13,9 @@ from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
-from tapegrad.ops.record import as_operand
 from tapegrad.ops.reductions import kept_shape, mean, sum
-from tapegrad.ops.structural import one_dim
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.structural import one_dim
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tensor import Tensor, from_array
 

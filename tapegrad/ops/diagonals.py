@@ -6,8 +6,8 @@ from typing import Any
 
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import permute, reshape
-from tapegrad.ops.record import as_operand
-from tapegrad.ops.structural import one_dim
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.structural import one_dim
 from tapegrad.tensor import Tensor
 
 

@@ -10,16 +10,16 @@ import numpy as np
 
 from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.structural import extremum_step
-from tapegrad.layout import Layout
 from tapegrad.ops.arithmetic import maximum, minimum
-from tapegrad.ops.indexing import take_at
+from tapegrad.ops.broadcasting import squeeze
+from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.record import as_operand
 from tapegrad.ops.reductions import attributes, count_of, kept_shape
-from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
-from tapegrad.ops.stretching import squeeze
-from tapegrad.ops.structural import one_dim, reduction
-from tapegrad.plan import Plan, Step
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.ops.table.structural import one_dim, reduction
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
 
@@ -220,7 +220,7 @@ def _along(x: Tensor, indices: np.ndarray, dim: int) -> Tensor:
     inner = count_of(x.shape, tuple(range(dim + 1, x.ndim)))
     rows = np.arange(indices.size // inner if inner else 0)[:, None] * (n * inner)
     flat = rows + indices.reshape(len(rows), inner) * inner + np.arange(inner)
-    return take_at(reshape(x, -1), (flat.reshape(indices.shape),), ("array",))
+    return index_gather(reshape(x, -1), (flat.reshape(indices.shape),), ("array",))
 
 
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:

@@ -2,7 +2,7 @@
 
 A *key* says what an index does with each dimension, in hashable form: an int, a slice as ``(start, stop, step)``, None,
 an Ellipsis, the name of a bool, or `ARRAY` for an array of
-integers. The arrays themselves are the rows' extras.
+integers. The arrays themselves are the rows' index_arrays.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.kernels.elementwise import view_step
 from tapegrad.kernels.structural import gather_step, scatter_step
-from tapegrad.ops.elementwise import _publish
-from tapegrad.ops.record import apply, as_operand
-from tapegrad.ops.row import ErrorSample, Row, Sample, xp
-from tapegrad.ops.structural import plan_for, record
-from tapegrad.plan import Plan, Step
+from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.structural import plan_for, record
+from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
 ARRAY: Final = "array"
@@ -38,8 +38,8 @@ def _basic_index(key: Key) -> tuple[Any, ...]:
     return index if Ellipsis in key else (*index, Ellipsis)
 
 
-def _index(key: Key, extras: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
-    arrays = iter(extras)
+def _index(key: Key, index_arrays: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
+    arrays = iter(index_arrays)
     return tuple(
         next(arrays) if item is ARRAY or item == ARRAY else slice(*item) if item.__class__ is tuple else item
         for item in key
@@ -55,11 +55,11 @@ def _view_step(plan: Plan, operand: int) -> Step | None:
     return None if any(item in _COPIES for item in key) else view_step(plan, lambda x: _view(x, key))
 
 
-_getitem = Row(
+_getitem = Op(
     name="getitem",
     operands=("x",),
     forward=_view,
-    vjp=(lambda ct, key, x_shape: put_at(ct, (), key, x_shape),),
+    vjp=(lambda ct, key, x_shape: index_scatter_add(ct, (), key, x_shape),),
     family="movement",
     step=_view_step,
     attrs=("key",),
@@ -85,15 +85,15 @@ _getitem = Row(
     ),
 )
 
-_take_at = Row(
-    name="take_at",
+_index_gather = Op(
+    name="index_gather",
     operands=("x",),
-    forward=lambda x, *extras, key: np.asarray(x[_index(key, extras)]),
-    vjp=(lambda ct, extras, key, x_shape: put_at(ct, extras, key, x_shape),),
+    forward=lambda x, *index_arrays, key: np.asarray(x[_index(key, index_arrays)]),
+    vjp=(lambda ct, index_arrays, key, x_shape: index_scatter_add(ct, index_arrays, key, x_shape),),
     family="indexing",
     step=lambda plan, operand: scatter_step(plan),
     attrs=("key",),
-    node="IndexBackward0",
+    node_name="IndexBackward0",
     call=lambda x, key: getitem(x, key),
     oracle=lambda x, key: x[key],
     samples=(
@@ -119,18 +119,18 @@ _take_at = Row(
 )  # fmt: skip
 
 
-def _put_forward(x: Any, *extras: np.ndarray, key: Key, shape: tuple[int, ...]) -> np.ndarray:
+def _put_forward(x: Any, *index_arrays: np.ndarray, key: Key, shape: tuple[int, ...]) -> np.ndarray:
     out = np.zeros(shape, dtype=x.dtype)
-    if extras:
-        np.add.at(out, _index(key, extras), x)
+    if index_arrays:
+        np.add.at(out, _index(key, index_arrays), x)
     else:
         out[_basic_index(key)] = x
     return out
 
 
-def _put_oracle(x: Any, extras: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> np.ndarray:
+def _put_oracle(x: Any, index_arrays: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> np.ndarray:
     out = np.zeros(shape, dtype=x.dtype)
-    places = np.arange(out.size).reshape(shape)[_index(key, extras)]
+    places = np.arange(out.size).reshape(shape)[_index(key, index_arrays)]
     for place, value in zip(places.ravel(), x.ravel(), strict=True):
         out.flat[place] += value
     return out
@@ -142,18 +142,18 @@ def _taken_step(plan: Plan, operand: int) -> Step | None:
     return None if any(item in _COPIES for item in key) else gather_step(plan, lambda x: _view(x, key))
 
 
-_put_at = Row(
-    name="put_at",
+_index_scatter_add = Op(
+    name="index_scatter_add",
     operands=("x",),
     forward=_put_forward,
-    vjp=(lambda ct, extras, key: take_at(ct, extras, key),),
+    vjp=(lambda ct, index_arrays, key: index_gather(ct, index_arrays, key),),
     family="indexing",
     step=_taken_step,
     attrs=("key", "shape"),
     oracle=_put_oracle,
     samples=(
-        Sample(((2,),), {"extras": (np.array([0, 0]),), "key": (ARRAY,), "shape": (3,)}),
-        Sample(((2, 2),), {"extras": (), "key": ((0, None, 2),), "shape": (4, 2)}),
+        Sample(((2,),), {"index_arrays": (np.array([0, 0]),), "key": (ARRAY,), "shape": (3,)}),
+        Sample(((2, 2),), {"index_arrays": (), "key": ((0, None, 2),), "shape": (4, 2)}),
     ),
 )
 
@@ -193,23 +193,23 @@ def getitem(input: Any, key: Any) -> Tensor:
 def _getitem_new(input: Any, key: Any) -> Tensor:
     x = input if input.__class__ is Tensor else as_operand(input, "getitem", "input", 1)
     items = key if key.__class__ is tuple else (key,)
-    parts, extras = _encode(x, items)
+    parts, index_arrays = _encode(x, items)
     plan = _getitem.plans.get((x._layout, parts))
     if plan is not None and not modes.disabled:
         return record(plan, x, plan.forward(x._data))
     try:
-        if extras and len(parts) > 1:
+        if index_arrays and len(parts) > 1:
             # Slices and new dimensions first, as a view; so the arrays meet whole dimensions only.
             basic = tuple(WHOLE if item is ARRAY else item for item in parts)
             if any(item is not Ellipsis and item != WHOLE for item in basic):
-                x = take_at(x, (), basic)
+                x = index_gather(x, (), basic)
                 parts = tuple(item if item is ARRAY or item is Ellipsis else WHOLE for item in parts)
-        result = take_at(x, extras, parts)
+        result = index_gather(x, index_arrays, parts)
     except IndexError as error:
         raise _index_error(error, x) from None
     if input.__class__ is Tensor and all(map(_is_constant, items)):
         layout = x._layout if modes.is_grad_enabled() else x._layout.plain
-        _getitem.plans.offer((layout,), _getitem.plans[layout, parts], (key,))
+        _getitem.plans.insert((layout,), _getitem.plans[layout, parts], (key,))
     return result
 
 
@@ -222,24 +222,29 @@ def _is_constant(item: Any) -> bool:
     return item is None or item is Ellipsis or item.__class__ is int
 
 
-def take_at(input: Any, extras: tuple[np.ndarray, ...], key: Key) -> Tensor:
+def index_gather(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return the elements that a key and its arrays choose; the primitive form of `getitem`."""
-    x = as_operand(input, "take_at", "input", 1)
+    x = as_operand(input, "index_gather", "input", 1)
     x._array()
-    if extras:
-        return apply(_take_at, (x,), {"key": key}, extras)
+    if index_arrays:
+        return apply(_index_gather, (x,), {"key": key}, index_arrays)
     plan, out = plan_for(_getitem, x, {"key": key})
     return record(plan, x, out)
 
 
-def put_at(input: Any, extras: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> Tensor:
-    """Return zeros of a shape to which elements are added where a key and its arrays say: the adjoint of `take_at`."""
-    return apply(_put_at, (as_operand(input, "put_at", "input", 1),), {"key": key, "shape": tuple(shape)}, extras)
+def index_scatter_add(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> Tensor:
+    """Return zeros of a shape, with elements added where a key and its arrays say: the adjoint of `index_gather`."""
+    return apply(
+        _index_scatter_add,
+        (as_operand(input, "index_scatter_add", "input", 1),),
+        {"key": key, "shape": tuple(shape)},
+        index_arrays,
+    )
 
 
 _publish(getitem, _getitem, getitem.__doc__ or "")
-_publish(take_at, _take_at, take_at.__doc__ or "")
-_publish(put_at, _put_at, put_at.__doc__ or "")
+_publish(index_gather, _index_gather, index_gather.__doc__ or "")
+_publish(index_scatter_add, _index_scatter_add, index_scatter_add.__doc__ or "")
 
 
 def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:
@@ -310,4 +315,4 @@ def _index_error(error: IndexError, x: Tensor) -> IndexError:
     return IndexError(f"{text.replace('axis', 'dimension')}; the tensor has shape {list(x.shape)}")
 
 
-xp.take_at, xp.put_at = take_at, put_at
+xp.index_gather, xp.index_scatter_add = index_gather, index_scatter_add

@@ -1,7 +1,7 @@
 """In-place operations: writing to a tensor's memory, recorded where a gradient is wanted.
 
 A recorded in-place operation computes its result as the row does, copies it into the memory that aliases see, and gives
-the tensor the new entry's handle.  What the entry saved are copies, so that ``y *= y`` has a gradient.
+the tensor the new entry's node.  What the entry saved are copies, so that ``y *= y`` has a gradient.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import errors, modes, writes
-from tapegrad.hooks import hooks_of
-from tapegrad.layout import layout_of
+from tapegrad import errors, modes
 from tapegrad.ops import arithmetic, transcendental
 from tapegrad.ops.casts import cast
 from tapegrad.ops.composite import reciprocal, square
-from tapegrad.ops.indexing import take_at
-from tapegrad.ops.memory import (
+from tapegrad.ops.index_put import encode, index_error, index_put, write_at
+from tapegrad.ops.indexing import index_gather
+from tapegrad.ops.inplace_checks import (
     cast_error,
     check_distinct,
     check_leaf,
@@ -30,15 +29,17 @@ from tapegrad.ops.memory import (
     view_error,
 )
 from tapegrad.ops.random import Generator, numpy_generator
-from tapegrad.ops.record import as_operand, constant
-from tapegrad.ops.setting import encode, index_error, set_at, write_at
-from tapegrad.tape import Leaf
+from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.tape import versions
+from tapegrad.tape.entries import Leaf
+from tapegrad.tape.hooks import hooks_of
+from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
 
 def _records(target: Tensor, *others: Any) -> bool:
     return (
-        target._handle is not None or any(isinstance(value, Tensor) and value._handle is not None for value in others)
+        target._node is not None or any(isinstance(value, Tensor) and value._node is not None for value in others)
     ) and modes.is_grad_enabled()
 
 
@@ -53,8 +54,8 @@ def _copy(value: Any, target: np.ndarray) -> Any:
         return value
     data = value._data.copy()
     copy = constant(data, layout_of(data))
-    if value._handle is not None:
-        copy._layout, copy._handle = copy._layout.tracked, value._handle
+    if value._node is not None:
+        copy._layout, copy._node = copy._layout.tracked, value._node
     return copy
 
 
@@ -63,7 +64,7 @@ def _rebase(call: str, target: Tensor, function: Callable[..., Tensor], args: tu
     array = target._array()
     check_distinct(array)
     check_no_view(call, target, args)
-    before, retained = target._handle, target.retains_grad
+    before, retained = target._node, target.retains_grad
     result = function(*(_copy(value, array) for value in (target, *args)))
     if result.shape != target.shape:
         raise shape_error(target.shape, result.shape)
@@ -71,11 +72,11 @@ def _rebase(call: str, target: Tensor, function: Callable[..., Tensor], args: tu
         if not np.can_cast(result.dtype, array.dtype, "same_kind"):
             raise cast_error(result.dtype, array.dtype)
         result = cast(result, array.dtype)
-    writes.note(array)
+    versions.note(array)
     array[...] = result._data
     layout = layout_of(array)
-    target._layout = layout.tracked if result._handle is not None else layout
-    target._handle = result._handle
+    target._layout = layout.tracked if result._node is not None else layout
+    target._node = result._node
     if retained and isinstance(before, list):  # it moves to the newest entry, as in PyTorch
         hooks_of(before).retained = None
         target.retain_grad()
@@ -94,7 +95,7 @@ def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> 
         if not self._layout.floating:
             raise cast_error(as_operand(other, name, "y", 2).dtype, self.dtype)
         if is_view(self):
-            if isinstance(self._handle, list):
+            if isinstance(self._node, list):
                 check_leaf(self)
             if is_stored_back(sys._getframe(1)):
                 return function(*(_copy(value, self._data) for value in (self, other)))
@@ -112,7 +113,7 @@ def _write(target: Tensor, other: Any, ufunc: np.ufunc) -> Tensor:
     if array.__class__ is not np.ndarray:
         array = target._array()
     value = other._data if isinstance(other, Tensor) else other
-    writes.note(array)
+    versions.note(array)
     try:
         ufunc(array, value, out=array, casting="same_kind")
     except TypeError:
@@ -159,7 +160,7 @@ def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
             raise shape_error(self.shape, result.shape)
         if not np.can_cast(result.dtype, array.dtype, "same_kind"):
             raise cast_error(result.dtype, array.dtype)
-        writes.note(array)
+        versions.note(array)
         array[...] = result._data
         return self
 
@@ -192,31 +193,31 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         value = np.asarray(value)
     recorded = _records(self, value)
     if recorded:
-        if isinstance(self._handle, Leaf):
+        if isinstance(self._node, Leaf):
             raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
         check_leaf(self)
     _set(self, key, value, recorded, "x[index] = value")
 
 
 def _set(self: Tensor, key: Any, value: Any, recorded: bool, call: str) -> None:
-    keys, extras = encode(self, key)
+    keys, index_arrays = encode(self, key)
     operand = as_operand(value, call, "value", 2)
     try:
         if recorded and self._layout.floating:
             if is_view(self):
                 raise view_error(call)
             if operand._layout.shape[:1] == (1,):  # NumPy drops leading dimensions of length 1 that are too many
-                ndim = take_at(self.detach(), extras, keys)._layout.ndim
+                ndim = index_gather(self.detach(), index_arrays, keys)._layout.ndim
                 while operand._layout.ndim > ndim and operand.shape[0] == 1:
-                    operand = take_at(operand, (), (0,))
-            _rebase(call, self, lambda x, v: set_at(x, v, extras, keys), (operand,))
+                    operand = index_gather(operand, (), (0,))
+            _rebase(call, self, lambda x, v: index_put(x, v, index_arrays, keys), (operand,))
         else:
             array = self._array()
             check_distinct(array)
-            writes.note(array)
-            write_at(array, extras, keys, operand._data)
+            versions.note(array)
+            write_at(array, index_arrays, keys, operand._data)
     except (IndexError, ValueError) as error:
-        raise index_error(error, self, operand._data, extras, keys) from None
+        raise index_error(error, self, operand._data, index_arrays, keys) from None
 
 
 def copy_(self: Tensor, source: Any) -> Tensor:
@@ -243,11 +244,11 @@ def zero_(self: Tensor) -> Tensor:
 def _draw(self: Tensor, values: np.ndarray) -> Tensor:
     if modes.is_grad_enabled():
         check_leaf(self)
-        if isinstance(self._handle, list):
+        if isinstance(self._node, list):
             _set(self, Ellipsis, values, True, "a random number's method")
             return self
     array = self._array()
-    writes.note(array)
+    versions.note(array)
     array[...] = values
     return self
 
@@ -270,9 +271,9 @@ def detach_(self: Tensor) -> Tensor:
     RuntimeError
         If it is a view: what it is a view of would still be a result.
     """
-    if isinstance(self._handle, list) and is_view(self):
+    if isinstance(self._node, list) and is_view(self):
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-    self._layout, self._handle = self._layout.plain, None
+    self._layout, self._node = self._layout.plain, None
     return self
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.forward.products import product_forward, product_step
 from tapegrad.ops.arithmetic import mul
-from tapegrad.ops.elementwise import _publish
-from tapegrad.ops.record import as_operand, new_plan
-from tapegrad.ops.row import ErrorSample, Row, Sample, xp
-from tapegrad.ops.stretching import unsqueeze
-from tapegrad.plans import compiled
+from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.gateway import as_operand, new_plan
+from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
+from tapegrad.tape.plan_cache import compiled
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -24,7 +24,7 @@ _NAMES = {"float32": "float", "float64": "double", "int64": "long", "int32": "in
 
 
 def _as_matrices(x: Shape, y: Shape) -> tuple[Shape, Shape, Shape]:
-    """Return the shapes of a product with vectors as matrices: a row on the left, a column on the right.
+    """Return the shapes of a product with vectors as matrices: an op on the left, a column on the right.
 
     >>> _as_matrices((3,), (2, 3, 4))
     ((1, 3), (2, 3, 4), (2, 1, 4))
@@ -46,7 +46,7 @@ def _right(ct: Any, x: Any, y_shape: Shape) -> Any:
     return xp.reshape(xp.sum_to_size(xp.matmul(x_adjoint, xp.reshape(ct, result)), right), y_shape)
 
 
-_matmul = Row(
+_matmul = Op(
     name="matmul",
     operands=("x", "y"),
     forward=np.matmul,
@@ -54,7 +54,7 @@ _matmul = Row(
     family="linalg",
     step=product_step,
     prepare_forward=product_forward,
-    node="MmBackward0",
+    node_name="MmBackward0",
     oracle=lambda x, y: np.tensordot(x, y, 1) if np.ndim(y) < 3 else np.einsum("...ij,...jk->...ik", x, y),
     bilinear=True,
     samples=(
@@ -103,7 +103,7 @@ def matmul(input: Any, other: Any) -> Tensor:
     Parameters
     ----------
     input : Tensor or array
-        Of shape (..., n, k), or (k,) for a row.
+        Of shape (..., n, k), or (k,) for an op.
     other : Tensor or array
         Of shape (..., k, m), or (k,) for a column; of the dtype of `input`.
 
@@ -145,7 +145,7 @@ def _record_new(input: Any, other: Any) -> Tensor:
     else:
         out = plan.forward(x._data, y._data)
     if input.__class__ is other.__class__ is Tensor:
-        _matmul.plans.offer(key, plan)
+        _matmul.plans.insert(key, plan)
     return compiled.finish(plan, out, x, y)
 
 

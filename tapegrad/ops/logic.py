@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.record import as_operand
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor, from_array
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from tapegrad.ops.arithmetic import add, div, mul, neg, sub, where
 from tapegrad.ops.composite import floating, log_softmax, shifted
-from tapegrad.ops.indexing import ARRAY, take_at
+from tapegrad.ops.indexing import ARRAY, index_gather
 from tapegrad.ops.movement import movedim, reshape
-from tapegrad.ops.record import as_operand
 from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tensor import Tensor, from_array
 
@@ -107,7 +107,7 @@ def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) 
 
 def _at_class(x: Tensor, indices: np.ndarray) -> Tensor:
     """Return the element of each row that belongs to its class."""
-    return take_at(x, (np.arange(len(indices)), indices), (ARRAY, ARRAY))
+    return index_gather(x, (np.arange(len(indices)), indices), (ARRAY, ARRAY))
 
 
 def _class_weights(call: str, weight: Any, x: Tensor) -> np.ndarray | None:

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
-from tapegrad.ops.record import as_operand
-from tapegrad.ops.row import ErrorSample, Sample, xp
-from tapegrad.ops.structural import all_dims, movement, one_dim, sizes
-from tapegrad.plan import Plan, Step
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
+from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
 _STRIDED = np.arange(12.0).reshape(3, 4)[:, ::2].T  # (2, 3)
 
 
 def _same_view(plan: Plan, operand: int) -> Step:
-    return view_step(plan, functools.partial(plan.row.forward, **plan.attrs))
+    return view_step(plan, functools.partial(plan.op.forward, **plan.attrs))
 
 
 def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:

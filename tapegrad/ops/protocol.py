@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import ops
-from tapegrad.ops.record import as_operand
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor, from_array
 
 # Ufuncs whose names differ from ours. SciPy's ufuncs are found by name too.
@@ -89,12 +89,12 @@ def _with_out(shown: str, ufunc: np.ufunc, method: str, inputs: Any, out: Any, k
             f"{shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             f"arguments requires grad. Leave out= away (array += tensor means out=array: write array = array + tensor)"
         )
-    from tapegrad import writes
+    from tapegrad.tape import versions
 
     arrays = tuple(_plain(value) for value in out)
     for array in arrays:
         if array is not None:
-            writes.note(array)
+            versions.note(array)
     result = getattr(ufunc, method)(*_plain(list(inputs)), out=arrays, **_plain_values(kwargs))
     return out[0] if len(out) == 1 else result
 

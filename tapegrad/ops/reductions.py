@@ -12,10 +12,10 @@ from numpy.typing import DTypeLike
 from tapegrad.forward import rowwise
 from tapegrad.forward.prepared import prepared
 from tapegrad.kernels.elementwise import spread_step
-from tapegrad.layout import FLOAT, Layout, contiguous_strides, intern
-from tapegrad.ops.row import NOT_DIFFERENTIABLE, Sample, xp
-from tapegrad.ops.structural import REDUCTION_SAMPLES, all_dims, reduction
-from tapegrad.plan import Plan, Step
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.ops.table.structural import REDUCTION_SAMPLES, all_dims, reduction
+from tapegrad.tape.layout import FLOAT, Layout, contiguous_strides, intern
+from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
 _add: Any = np.add.reduce

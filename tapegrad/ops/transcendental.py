@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.ufuncs import Function
-from tapegrad.ops.elementwise import binary, unary
-from tapegrad.ops.row import xp
+from tapegrad.ops.table.elementwise import binary, unary
+from tapegrad.ops.table.op import xp
 
 __all__ = [
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",

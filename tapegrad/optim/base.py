@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import modes, writes
+from tapegrad import modes
+from tapegrad.tape import versions
 from tapegrad.tensor import Tensor, from_array
 
 Group = dict[str, Any]
@@ -101,7 +102,7 @@ class Optimizer:
                 if set_to_none:
                     param._grad = None
                 elif param._grad is not None:
-                    if param._grad._handle is not None:
+                    if param._grad._node is not None:
                         param._grad = param._grad.detach()
                     param._grad.zero_()
 
@@ -137,7 +138,7 @@ class Optimizer:
                 if scratch is None:
                     scratch = self._scratch[key] = np.empty(data.shape, data.dtype)
                 self._update(param, data, slope, scratch, group)
-                writes.note(data)
+                versions.note(data)
         return loss
 
     def _update(self, param: Tensor, data: np.ndarray, grad: np.ndarray, scratch: np.ndarray, group: Group) -> None:

@@ -1,15 +1,13 @@
 """The compiled sweep: bring the cotangent of each found entry to its operands'.
 
-`sweep` is a function as `tapegrad.native` says. It works without the GIL, reads entries, plans and residuals, and
+`sweep` is a function as `tapegrad.tape.native` says. It works without the GIL, reads entries, plans and residuals, and
 writes to nothing but the workspace and the cotangents. It never raises: it returns a status.
 """
 
 from __future__ import annotations
 
 from tapegrad.compiler.intrinsics import get, put, stack
-from tapegrad.native import DATA, ITEMS, new_integer, release_gil, take_gil
-from tapegrad.plan import ARITY, ELEMENTS, JOINT, KERNEL, KIND, PASSES, PYTHON, RESULT_CLASS, STATE, STEPS
-from tapegrad.sweep.steps import give_back, pass_on, run_joint, run_step
+from tapegrad.sweep.kernel_calls import give_back, pass_on, run_joint, run_step
 from tapegrad.sweep.workspace import (
     BORROWED,
     CAPTURED,
@@ -43,7 +41,9 @@ from tapegrad.sweep.workspace import (
     UNWANTED,
     WRITTEN,
 )
-from tapegrad.tape import HANDLE, PLAN, STOP
+from tapegrad.tape.entries import NODE, PLAN, STOP
+from tapegrad.tape.native import DATA, ITEMS, new_integer, release_gil, take_gil
+from tapegrad.tape.plan import ARITY, ELEMENTS, JOINT, KERNEL, KIND, PASSES, PYTHON, RESULT_CLASS, STATE, STEPS
 
 
 def start(state: int, seeds: int) -> None:
@@ -104,7 +104,7 @@ def go_back(state: int) -> int:
             return pause(state, LARGE, position, 0)
         if ct & WRITTEN:
             edge = edges + 8 * get(starts, position)
-            items = get(get(slot, HANDLE), ITEMS)
+            items = get(get(slot, NODE), ITEMS)
             joint = get(plan, JOINT)
             done = 0
             if joint != 0 and first == 0:

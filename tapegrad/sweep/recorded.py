@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad.hooks import handle_hooks
 from tapegrad.modes import enable_grad
-from tapegrad.ops.row import xp
-from tapegrad.ops.rules import cotangent_of_operand
+from tapegrad.ops.table.op import xp
+from tapegrad.ops.table.rules import cotangent_of_operand
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.sweep import Sweep
-from tapegrad.tape import PLAN_OBJECT, SLOT, Handle
+from tapegrad.tape.entries import PLAN_OBJECT, SLOT, TapeNode
+from tapegrad.tape.hooks import node_hooks
 from tapegrad.tensor import Tensor
 
 
@@ -33,34 +33,34 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> dict[int, Tensor]:
     slots = arrays[ws.SLOTS_AT].tolist()
     starts = arrays[ws.STARTS_AT].tolist()
     edges = arrays[ws.EDGES_AT].tolist()
-    handles = list(sweep.order())
-    numbers = arrays[ws.ORDER_AT][: len(handles)].tolist()
+    nodes = list(sweep.order())
+    numbers = arrays[ws.ORDER_AT][: len(nodes)].tolist()
     unwanted = {number for number in range(sweep.workspace.state[ws.N_IDS])
                 if arrays[ws.CTS_AT][number] == ws.UNWANTED}  # fmt: skip
     cts: dict[int, Tensor] = dict(enumerate(seeds))
     finished: dict[int, Tensor] = {}
     # The slopes of where's unchosen branches may be infinite; NumPy would warn of what the user did not write.
     with enable_grad(), np.errstate(all="ignore"):
-        for position, (number, handle) in enumerate(zip(numbers, handles, strict=True)):
-            if handle is None or number not in cts:
+        for position, (number, node) in enumerate(zip(numbers, nodes, strict=True)):
+            if node is None or number not in cts:
                 continue
-            ct = run_hooks(handle, cts.pop(number))
-            finished[handle[SLOT]] = ct
-            plan = handle[PLAN_OBJECT]
+            ct = run_hooks(node, cts.pop(number))
+            finished[node[SLOT]] = ct
+            plan = node[PLAN_OBJECT]
             for operand in range(plan.arity):
                 touched = edges[starts[position] + operand]
                 if touched < 0 or touched in unwanted:
                     continue
-                value = cotangent_of_operand(handle, operand, ct, differentiable=True)
+                value = cotangent_of_operand(node, operand, ct, differentiable=True)
                 cts[touched] = xp.add(cts[touched], value) if touched in cts else value
-        inputs = {handle[SLOT]: handle for handle in sweep.inputs or () if isinstance(handle, list)}
+        inputs = {node[SLOT]: node for node in sweep.inputs or () if isinstance(node, list)}
         for number, ct in cts.items():  # of leaves, and of inputs that did not run
             slot = slots[number]
             finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs else ct
     return finished
 
 
-def run_hooks(handle: Handle, ct: Tensor) -> Tensor:
+def run_hooks(node: TapeNode, ct: Tensor) -> Tensor:
     """Run the hooks of a result on its cotangent."""
-    hooks = handle_hooks(handle)
+    hooks = node_hooks(node)
     return ct if hooks is None else hooks.run(ct)

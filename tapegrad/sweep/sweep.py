@@ -14,23 +14,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors, writes
-from tapegrad.hooks import empty, handle_hooks
-from tapegrad.layout import Layout
+from tapegrad import errors
 from tapegrad.modes import no_grad
-from tapegrad.native import load
-from tapegrad.ops.rules import cotangent_of_operand
-from tapegrad.plan import TERMS, plans_by_address
-from tapegrad.sweep import loop, runs, walk
+from tapegrad.ops.table.rules import cotangent_of_operand
+from tapegrad.runtime.threads import share
+from tapegrad.sweep import find, groups, loop
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
-from tapegrad.tape import (
+from tapegrad.tape import versions
+from tapegrad.tape.entries import (
     FLAGS,
-    HANDLE,
+    NODE,
     PLAN_OBJECT,
     SLOT,
-    Handle,
     Leaf,
+    TapeNode,
     describe,
     object_at,
     order_of,
@@ -38,8 +36,11 @@ from tapegrad.tape import (
     slot_of,
     write_word,
 )
+from tapegrad.tape.hooks import empty, node_hooks
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.native import load
+from tapegrad.tape.plan import TERMS, plans_by_address
 from tapegrad.tensor import Tensor, from_array
-from tapegrad.threads import share
 
 _OK: Final = ws.OK
 
@@ -49,13 +50,13 @@ class _Compiled(Workspace):
 
     def __init__(self) -> None:
         super().__init__()
-        self.find: Callable[..., int] = load(walk.find, self.words)
+        self.find: Callable[..., int] = load(find.find, self.words)
         self.sweep: Callable[..., int] = load(loop.sweep, self.words)
 
     @functools.cached_property
     def run(self) -> Callable[..., int]:
         """The third, which only large arrays need."""
-        return load(runs.run, self.words)
+        return load(groups.run, self.words)
 
 
 def _take_workspace() -> _Compiled:
@@ -67,7 +68,7 @@ def _take_workspace() -> _Compiled:
 
 _idle: list[_Compiled] = []
 _running: list[Sweep] = []
-_to_empty: list[Handle] = []  # handles that a sweep in another thread may still read
+_to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read
 
 
 class Sweep:
@@ -75,45 +76,45 @@ class Sweep:
 
     Parameters
     ----------
-    handles : list of list
+    nodes : list of list
         Handles of the roots, each once; leaves are no roots.
     seeds : list of numpy.ndarray
         Their cotangents, of the roots' dtypes, as `tapegrad.autograd.roots.seed_arrays` makes them.
-    inputs : sequence of handles, optional
+    inputs : sequence of nodes, optional
         Where cotangents are wanted; default: all leaves.
     retain : bool
         Keep residuals.
     """
 
-    __slots__ = ("captured", "handles", "inputs", "keep", "outliving", "retain", "seeds", "workspace")
+    __slots__ = ("captured", "inputs", "keep", "nodes", "outliving", "retain", "seeds", "workspace")
 
     def __init__(
         self,
-        handles: list[Handle],
+        nodes: list[TapeNode],
         seeds: list[np.ndarray],
-        inputs: Sequence[Handle | Leaf] | None,
+        inputs: Sequence[TapeNode | Leaf] | None,
         retain: bool,
     ) -> None:
-        self.handles, self.seeds, self.inputs, self.retain = handles, seeds, inputs, retain
+        self.nodes, self.seeds, self.inputs, self.retain = nodes, seeds, inputs, retain
         self.workspace = _take_workspace()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
-        self.outliving: Sequence[Handle] = ()
+        self.outliving: Sequence[TapeNode] = ()
         _running.append(self)
 
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
-        workspace, handles = self.workspace, self.handles
-        inputs = [] if self.inputs is None else list({slot_of(handle): None for handle in self.inputs})
-        write = writes.last
-        while (status := workspace.find(handles, inputs, self.retain, *write)) != _OK:
+        workspace, nodes = self.workspace, self.nodes
+        inputs = [] if self.inputs is None else list({slot_of(node): None for node in self.inputs})
+        write = versions.last
+        while (status := workspace.find(nodes, inputs, self.retain, *write)) != _OK:
             self._mend(status)
             if status == ws.CHANGED:
                 write = 0, 0  # no residual was changed
         if not self.retain:
             count = workspace.state[ws.N_OUTLIVING]
-            if self.inputs is None and count == len(handles):
-                self.outliving = handles  # as always when nobody keeps intermediate results
+            if self.inputs is None and count == len(nodes):
+                self.outliving = nodes  # as always when nobody keeps intermediate results
             else:
                 self.outliving = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]
 
@@ -134,26 +135,26 @@ class Sweep:
             raise RuntimeError(f"the tape is not in order at {describe(problem)}; please report this")
 
     def _check_versions(self) -> None:
-        for handle in self.order():
-            if handle is None:
+        for node in self.order():
+            if node is None:
                 continue
-            plan = handle[PLAN_OBJECT]
-            place = order_of(handle[SLOT])
+            plan = node[PLAN_OBJECT]
+            place = order_of(node[SLOT])
             for name in plan.saved:
-                residual = handle[plan.position(name)]
+                residual = node[plan.position(name)]
                 if isinstance(residual, np.ndarray):
-                    newer = writes.since(residual, place)
+                    newer = versions.since(residual, place)
                     if newer:
-                        version = writes.version(residual)
-                        node = plan.row.node.removesuffix("0").removesuffix("Backward") if name == "out" else None
+                        version = versions.version(residual)
+                        node = plan.op.node_name.removesuffix("0").removesuffix("Backward") if name == "out" else None
                         raise errors.modified(str(residual.dtype), residual.shape, node, version, version - newer)
 
-    def order(self) -> Iterator[Handle | None]:
-        """Yield the handles of the found entries, latest first; None for those that do not run."""
+    def order(self) -> Iterator[TapeNode | None]:
+        """Yield the nodes of the found entries, latest first; None for those that do not run."""
         arrays, state = self.workspace.arrays, self.workspace.state
         slots = arrays[ws.SLOTS_AT]
         for number in arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist():
-            yield object_at(read_entry(slots[number])[HANDLE]) if number >= 0 else None
+            yield object_at(read_entry(slots[number])[NODE]) if number >= 0 else None
 
     def has_hooks(self) -> bool:
         """Whether a hook will run, which may do anything."""
@@ -161,15 +162,15 @@ class Sweep:
 
     def undo(self) -> None:
         """Undo what `find` changed: the entries are not consumed."""
-        for handle in self.order() if self.handles and not self.retain else ():
-            if handle is not None:
-                write_word(handle[SLOT], FLAGS, 0)
+        for node in self.order() if self.nodes and not self.retain else ():
+            if node is not None:
+                write_word(node[SLOT], FLAGS, 0)
         self.outliving = ()
 
     def reached(self) -> set[int]:
         """Return the slots of all entries and leaves that the walk touched."""
         arrays, state = self.workspace.arrays, self.workspace.state
-        return set(arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()) if self.handles else set()
+        return set(arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()) if self.nodes else set()
 
     def leaf_slots(self) -> list[int]:
         """Return the slots of the leaves that were found."""
@@ -231,17 +232,17 @@ class Sweep:
         arrays, state = self.workspace.arrays, self.workspace.state
         number = arrays[ws.ORDER_AT][position]
         slot = arrays[ws.SLOTS_AT][number]
-        handle = object_at(read_entry(slot)[HANDLE])
-        plan = handle[PLAN_OBJECT]
+        node = object_at(read_entry(slot)[NODE])
+        plan = node[PLAN_OBJECT]
         ct = self._buffer(number, plan.result)
         if ct is not None:
-            ct = self.hook(number, handle, ct)
-            self.run_rules(position, handle, ct)
+            ct = self.hook(number, node, ct)
+            self.run_rules(position, node, ct)
         state[ws.RESUMED] = position
 
-    def hook(self, number: int, handle: Handle, ct: np.ndarray) -> np.ndarray:
+    def hook(self, number: int, node: TapeNode, ct: np.ndarray) -> np.ndarray:
         """Run the hooks of a result on its cotangent, and keep the outcome where it is wanted."""
-        hooks = handle_hooks(handle)
+        hooks = node_hooks(node)
         captured = self.workspace.arrays[ws.CTS_AT][number] & CAPTURED
         if hooks is None and not captured:
             return ct
@@ -253,7 +254,7 @@ class Sweep:
                 array = np.ascontiguousarray(value._array())
                 ct = self._replace(number, array if is_aligned(array) else array.copy())
         if captured:
-            self.captured[handle[SLOT]] = value
+            self.captured[node[SLOT]] = value
         return ct
 
     def _replace(self, number: int, array: np.ndarray) -> np.ndarray:
@@ -262,10 +263,10 @@ class Sweep:
         self.workspace.arrays[ws.CTS_AT][number] = array.ctypes.data | WRITTEN | BORROWED | captured
         return array
 
-    def run_rules(self, position: int, handle: Handle, ct: np.ndarray) -> None:
+    def run_rules(self, position: int, node: TapeNode, ct: np.ndarray) -> None:
         """Call the rules of an entry that has no kernel for them."""
         arrays = self.workspace.arrays
-        plan = handle[PLAN_OBJECT]
+        plan = node[PLAN_OBJECT]
         first = arrays[ws.STARTS_AT][position]
         touched = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
         for operand in plan.python_operands:
@@ -273,7 +274,7 @@ class Sweep:
             if number < 0 or self.workspace.arrays[ws.CTS_AT][number] == UNWANTED:
                 continue
             with no_grad(), np.errstate(all="ignore"):
-                value = cotangent_of_operand(handle, operand, from_array(ct), differentiable=False)
+                value = cotangent_of_operand(node, operand, from_array(ct), differentiable=False)
             before = self._buffer(number, plan.layouts[operand])
             if before is None and self.workspace.arrays[ws.CTS_AT][number] & ~FLAG_BITS == 0:
                 array = np.array(value._data, dtype=plan.layouts[operand].dtype, order="C")
@@ -286,17 +287,17 @@ class Sweep:
             else:
                 before += value._data
 
-    def capture_rest(self, inputs: Sequence[Handle]) -> None:
+    def capture_rest(self, inputs: Sequence[TapeNode]) -> None:
         """Take the cotangents of those inputs that did not run, because no other input lies behind them."""
         arrays, state = self.workspace.arrays, self.workspace.state
         slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
         numbers = {slot: number for number, slot in enumerate(slots)}
-        for handle in inputs:
-            slot = handle[SLOT]
+        for node in inputs:
+            slot = node[SLOT]
             if slot not in self.captured and slot in numbers:
-                ct = self._buffer(numbers[slot], handle[PLAN_OBJECT].result)
+                ct = self._buffer(numbers[slot], node[PLAN_OBJECT].result)
                 if ct is not None:
-                    self.hook(numbers[slot], handle, ct)
+                    self.hook(numbers[slot], node, ct)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -307,10 +308,10 @@ class Sweep:
         self.keep.clear()
         _running.remove(self)
         _to_empty.extend(self.outliving)
-        # What another sweep found it may still read: then the last one to end empties the handles.
+        # What another sweep found it may still read: then the last one to end empties the nodes.
         while _to_empty and not _running:
             try:
-                handle = _to_empty.pop()
+                node = _to_empty.pop()
             except IndexError:  # another thread took it
                 break
-            empty(handle)
+            empty(node)

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad import large, pool
-from tapegrad.plan import size_classes
-from tapegrad.tape import write_word
-from tapegrad.threads import SHARED_WORK
+from tapegrad.runtime import blocking, pool
+from tapegrad.runtime.threads import SHARED_WORK
+from tapegrad.tape.entries import write_word
+from tapegrad.tape.plan import size_classes
 
 # Words of a workspace. First what `find` and `sweep` set from their arguments, and the fresh memory of the arena: what
 # is left of it, and all.
@@ -44,7 +44,7 @@ UNWANTED: Final = -8
 # their words.
 LOCALS: Final = 16
 SLOT_PAD: Final = 192  # so that blocks do not all fall on the same places in the cache
-THREAD_BYTES: Final = (LOCALS + 1) * (16 * large.MAX_BLOCK + SLOT_PAD)
+THREAD_BYTES: Final = (LOCALS + 1) * (16 * blocking.MAX_BLOCK + SLOT_PAD)
 RECORDS: Final = 64
 RECORD_WORDS: Final = 48
 
@@ -68,7 +68,7 @@ class Workspace:
         self.n_classes = 0
         self.records = np.zeros(RECORDS * RECORD_WORDS, dtype=np.int64)
         self.state[RECORDS_AT] = self.records.ctypes.data
-        self.division: large.Division | None = None
+        self.division: blocking.Division | None = None
         self.resize(_FIRST_CAPACITY)
 
     def resize(self, capacity: int) -> None:
@@ -89,12 +89,12 @@ class Workspace:
             self.n_classes = self.state[N_CLASSES] = len(sizes)
             self.classes = np.array([word for size in sizes for word in (0, size)], dtype=np.int64)
             self.state[CLASSES_AT] = self.classes.ctypes.data
-        if self.division is not large.division:
-            self.divide(large.division)
+        if self.division is not blocking.division:
+            self.divide(blocking.division)
         if len(self.chunks) > 1:
             del self.chunks[:-1]
 
-    def divide(self, division: large.Division) -> None:
+    def divide(self, division: blocking.Division) -> None:
         """Make memory for the blocks of each thread."""
         self.locals = np.empty(division.threads * THREAD_BYTES, dtype=np.uint8)
         self.state[LOCALS_AT], self.state[BLOCK] = self.locals.ctypes.data, division.block

@@ -1,0 +1,111 @@
+"""Operators and methods of Tensor: one table of the functions that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad import ops
+from tapegrad.ops import casts, inplace, logic, protocol
+from tapegrad.ops import fill as filled
+from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
+from tapegrad.ops.indexing import getitem
+from tapegrad.ops.table.op import op_table, xp
+from tapegrad.tape.plan_cache import PlanCache
+from tapegrad.tensor import Tensor
+
+Binary = Callable[[Any, Any], Tensor]
+
+# Functions of `tapegrad.ops` that are methods under their own name, beside all unary and binary ops. Their first
+# argument is the tensor.
+METHODS = (
+    "sgn", "clamp", "where", "square", "reciprocal", "positive", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "bitwise_not", "sum", "mean", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "var", "reshape",
+    "view", "flatten", "ravel", "transpose", "permute", "movedim", "moveaxis", "swapaxes", "t", "expand",
+    "expand_as", "squeeze", "unsqueeze", "clone", "contiguous", "broadcast_to", "diagonal", "sum_to_size", "view_as",
+    "reshape_as", "matmul", "mm", "mv", "dot", "outer", "softmax", "log_softmax", "logsumexp", "bernoulli", "to",
+    "type_as", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full",
+)  # fmt: skip
+
+
+def _reflected(function: Binary) -> Binary:
+    def call(self: Tensor, other: Any) -> Tensor:
+        return function(other, self)
+
+    call.__doc__ = function.__doc__
+    call.op, call.is_reversed = function.op, True  # type: ignore[attr-defined]
+    return call
+
+
+def _comparison(function: Binary) -> Binary:
+    def call(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (Tensor, np.ndarray, np.generic, int, float, complex)):
+            return function(self, other)
+        return NotImplemented  # so that tensor == None is False, as for every object
+
+    call.__doc__ = function.__doc__
+    return call
+
+
+_IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]
+
+
+def _transposed(self: Tensor) -> Tensor:
+    """Return the tensor with its dimensions in reverse order, as a view."""
+    return ops.permute(self, _IN_REVERSE[self._layout.ndim])
+
+
+def _matrix_transposed(self: Tensor) -> Tensor:
+    """Return the tensor with its last two dimensions swapped, as a view.
+
+    Raises
+    ------
+    RuntimeError
+        If it has fewer than two dimensions.
+    """
+    if self.ndim < 2:
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor; use unsqueeze()"
+        )
+    return ops.transpose(self, -2, -1)
+
+
+OPERATORS: dict[str, Any] = {
+    "__add__": add, "__radd__": add, "__iadd__": inplace.iadd,
+    "__sub__": sub, "__rsub__": _reflected(sub), "__isub__": inplace.isub,
+    "__mul__": mul, "__rmul__": mul, "__imul__": inplace.imul,
+    "__truediv__": div, "__rtruediv__": _reflected(div), "__itruediv__": inplace.idiv,
+    "__pow__": pow, "__rpow__": _reflected(pow), "__ipow__": inplace.ipow,
+    "__neg__": neg, "__pos__": ops.positive, "__abs__": ops.abs,
+    "__matmul__": ops.matmul, "__rmatmul__": _reflected(ops.matmul),
+    "__eq__": _comparison(eq), "__ne__": _comparison(ne),
+    "__lt__": _comparison(lt), "__le__": _comparison(le), "__gt__": _comparison(gt), "__ge__": _comparison(ge),
+    "__and__": logic.bitwise_and, "__rand__": logic.bitwise_and,
+    "__or__": logic.bitwise_or, "__ror__": logic.bitwise_or,
+    "__xor__": logic.bitwise_xor, "__rxor__": logic.bitwise_xor,
+    "__invert__": logic.bitwise_not,
+    "__getitem__": getitem, "__setitem__": inplace.setitem,
+    "__array_ufunc__": protocol.array_ufunc, "__array_function__": protocol.array_function,
+}  # fmt: skip
+
+
+def install() -> None:
+    """Give Tensor its operators and methods."""
+    for name, function in OPERATORS.items():
+        setattr(Tensor, name, function)
+        plans = getattr(getattr(function, "op", None), "plans", None)
+        if isinstance(plans, PlanCache) and hasattr(plans, "call"):
+            plans.operators[name] = hasattr(function, "is_reversed")
+    for name, op in op_table.items():
+        if op.family in ("unary", "binary"):
+            setattr(Tensor, name, getattr(xp, name))
+    for name in METHODS:
+        function = getattr(ops, name, None) or getattr(casts, name, None) or getattr(filled, name)
+        setattr(Tensor, name, function)
+    Tensor.where = lambda self, condition, other: ops.where(condition, self, other)  # type: ignore[attr-defined]
+    for name, method in {**casts.CONVERSIONS, **inplace.METHODS}.items():
+        setattr(Tensor, name, method)
+    for name, getter in {"T": _transposed, "mT": _matrix_transposed}.items():
+        setattr(Tensor, name, property(getter))

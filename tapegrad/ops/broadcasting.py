@@ -1,0 +1,299 @@
+"""Rows and composites: dimensions of length 1 made, dropped and stretched; copies; the reverse order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.kernels.elementwise import sum_step, view_step
+from tapegrad.ops.movement import _STRIDED, reshape
+from tapegrad.ops.reductions import sum as sum_over
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
+from tapegrad.tape.plan import CT, Plan, Step
+from tapegrad.tensor import Tensor
+
+
+def _expand_step(plan: Plan, operand: int) -> Step:
+    own = plan.layouts[0]
+    kernel, dims = sum_step(plan.result.shape, own.shape, own.dtype)
+    # Outer dimensions sum over several calls of the kernel: they add to a target that is zeroed first.
+    return Step(kernel, dims, [(CT, 0)], partial=bool(dims[0]))
+
+
+@movement(
+    "expand", lambda x, size: np.broadcast_to(x, size), lambda ct, x_shape: xp.sum_to_size(ct, x_shape), _expand_step,
+    attrs=("size",),
+    oracle=lambda x, size: np.ones([1 if length == -1 else length for length in size], dtype=np.int8) * x,
+    samples=(
+        Sample(((),), {"size": (2, 3)}),
+        Sample(((3,),), {"size": (3,)}),
+        Sample(((3, 1),), {"size": (-1, 4)}),
+        Sample(((1, 3, 1),), {"size": (2, 4, 3, 2)}),
+        Sample(((2, 1, 2, 1, 2),), {"size": (2, 3, 2, 3, 2)}),
+        Sample(((1,),), {"size": (0,)}),
+    ),
+    errors=(
+        ErrorSample(
+            lambda: xp.expand(np.ones(3), (2,)), RuntimeError,
+            "The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 0",
+        ),
+    ),
+)  # fmt: skip
+def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, Any]:
+    """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    size : tuple of int, or several int
+        The new lengths; -1 leaves one as it is.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If a dimension of another length than 1 would have to change.
+
+    Notes
+    -----
+    Derivative: cotangents are summed over what was repeated.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.expand(tg.tensor([[1.0], [2.0]]), (2, 3)).tolist()
+    [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
+    """
+    given = sizes(size, rest)
+    new = len(given) - input.ndim
+    call = f"expand({input.dtype}{list(input.shape)}, size={list(given)})"
+    if new < 0:
+        raise RuntimeError(
+            f"{call}: the number of sizes provided ({len(given)}) "
+            f"must be greater or equal to the number of dimensions in the tensor ({input.ndim})"
+        )
+    lengths = []
+    for place, length in enumerate(given):
+        own = input.shape[place - new] if place >= new else None
+        if length == -1 and own is None:
+            raise RuntimeError(
+                f"{call}: the expanded size of the tensor ({length}) "
+                f"isn't allowed in a leading, non-existing dimension {place}"
+            )
+        if own is not None and own not in (1, length) and length != -1:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({length}) must match the existing size ({own}) at non-singleton "
+                f"dimension {place}.  Target sizes: {list(given)}.  Tensor sizes: {list(input.shape)}"
+            )
+        lengths.append(own if length == -1 else length)
+    return {"size": tuple(lengths)}
+
+
+def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
+    """Repeat to a shape; see `expand`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.broadcast_to(tg.tensor([1.0, 2.0]), (2, 2)).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """
+    return expand(input, size)
+
+
+def expand_as(input: Any, other: Tensor) -> Tensor:
+    """Repeat to the shape of another tensor; see `expand`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.expand_as(tg.tensor([1.0, 2.0]), tg.zeros(3, 2)).shape
+    (3, 2)
+    """
+    return expand(input, other.shape)
+
+
+def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Sum over the dimensions that broadcasting from a shape would have made or stretched.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    size : tuple of int, or several int
+        A shape that broadcasts to that of `input`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If it does not broadcast.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.sum_to_size(tg.ones(2, 3), (2, 1)).tolist()
+    [[3.0], [3.0]]
+    """
+    x = as_operand(input, "sum_to_size", "input", 1)
+    to = sizes(size, rest)
+    new = x.ndim - len(to)
+    if new < 0 or any(own not in (1, length) for own, length in zip(to, x.shape[new:], strict=True)):
+        raise RuntimeError(f"size {list(to)} is not expandable to size {list(x.shape)}; see sum_to_size()")
+    dims = (
+        *range(new),
+        *(new + place for place, own in enumerate(to) if own == 1 and x.shape[new + place] != 1),
+    )
+    summed = sum_over(x, dims) if dims else x
+    return summed if summed.shape == to else reshape(summed, to)
+
+
+xp.sum_to_size = sum_to_size
+
+
+def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Drop dimensions of length 1, as a view.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    dim : int or tuple of int, optional
+        Which; default all. Those of another length stay.
+    axis
+        NumPy's name of `dim`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.squeeze(tg.zeros(1, 2, 1)).shape, tg.squeeze(tg.zeros(1, 2, 1), -1).shape
+    ((2,), (1, 2))
+    """
+    x = as_operand(input, "squeeze", "input", 1)
+    chosen = dim if axis is None else axis
+    dims = range(x.ndim) if chosen is None else all_dims("squeeze", x.ndim, sizes(chosen, ()))
+    return reshape(x, tuple(length for place, length in enumerate(x.shape) if length != 1 or place not in dims))
+
+
+xp.squeeze = squeeze
+
+
+def unsqueeze(input: Any, dim: int) -> Tensor:
+    """Insert a dimension of length 1, as a view.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    dim : int
+        Its place in the result.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If the result would not have it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.unsqueeze(tg.zeros(2, 3), 1).shape
+    (2, 1, 3)
+    """
+    x = as_operand(input, "unsqueeze", "input", 1)
+    place = one_dim("unsqueeze", x.ndim + 1, dim)
+    return reshape(x, (*x.shape[:place], 1, *x.shape[place:]))
+
+
+xp.unsqueeze = unsqueeze
+
+
+@movement(
+    "clone", lambda x: x.copy(), lambda ct: ct, lambda plan, operand: view_step(plan, lambda x: x),
+    oracle=np.array,
+    samples=(Sample(((),)), Sample(((2, 3),)), Sample(((0, 2),)), Sample(((2, 3),), values=(_STRIDED,))),
+)  # fmt: skip
+def clone(input: Tensor) -> dict[str, Any]:
+    """Copy, recorded: gradients flow back to `input`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> tg.clone(x).sum().backward()
+    >>> x.grad.tolist()
+    [1.0, 1.0]
+    """
+    return {}
+
+
+def contiguous(input: Any) -> Tensor:
+    """Return the tensor itself if its elements lie in memory in their order, else a copy that is so.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.contiguous(tg.t(tg.zeros(2, 3))).stride()
+    (2, 1)
+    """
+    x = as_operand(input, "contiguous", "input", 1)
+    return x if x._layout.contiguous else clone(x)
+
+
+@movement(
+    "flip", lambda x, dims: np.flip(x, dims).copy(), lambda ct, dims: xp.flip(ct, dims),
+    lambda plan, operand: view_step(plan, lambda x: np.flip(x, plan.attrs["dims"])),
+    attrs=("dims",),
+    oracle=lambda x, dims: np.flip(x, dims),
+    samples=(
+        Sample(((3,),), {"dims": (0,)}),
+        Sample(((2, 3),), {"dims": (-1,)}),
+        Sample(((2, 3, 2),), {"dims": (0, 2)}),
+        Sample(((0, 2),), {"dims": (0,)}),
+    ),
+)  # fmt: skip
+def flip(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:
+    """Reverse the order of the elements along dimensions, in a copy.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dims : tuple of int, or several int
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+    RuntimeError
+        If a dimension is named twice.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.flip(tg.arange(3), 0).tolist()
+    [2, 1, 0]
+    """
+    return {"dims": all_dims("flip", input.ndim, sizes(dims, rest)) if input.ndim else ()}

@@ -1,0 +1,216 @@
+"""Rows: several tensors made one, along a dimension that they have or along a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.kernels.structural import gather_step
+from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.structural import one_dim
+from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan_cache import compiled
+from tapegrad.tensor import Tensor
+
+Shapes = Sequence[tuple[int, ...]]
+
+
+def _part(dim: int, number: int, shapes: Shapes) -> tuple[Any, ...]:
+    """Return the key of the part of a concatenation that one operand became.
+
+    >>> _part(1, 1, [(2, 3), (2, 4)])
+    ((None, None, None), (3, 7, None))
+    """
+    start = sum(shape[dim] for shape in shapes[:number])
+    return (*((None, None, None),) * dim, (start, start + shapes[number][dim], None))
+
+
+def _cat_step(plan: Plan, operand: int) -> Step:
+    key = _part(plan.attrs["dim"], operand, [layout.shape for layout in plan.layouts])
+    index = tuple(slice(*item) for item in key)
+    return gather_step(plan, lambda whole: whole[index], operand)
+
+
+_cat = Op(
+    name="cat",
+    operands=("*tensors",),
+    forward=lambda *tensors, dim: np.concatenate(tensors, axis=dim),
+    vjp=(lambda ct, dim, number, shapes: xp.index_gather(ct, (), _part(dim, number, shapes)),),
+    family="joining",
+    step=_cat_step,
+    attrs=("dim",),
+    oracle=lambda tensors, dim=0: np.concatenate(tensors, axis=dim),
+    samples=(
+        Sample(((3,), (2,))),
+        Sample(((2,),)),
+        Sample(((2, 3), (2, 1), (2, 2), (2, 3)), {"dim": -1}),
+        Sample(((2, 3), (0, 3)), {"dim": 0}),
+        Sample(((2, 1, 2), (2, 3, 2)), {"dim": 1}),
+    ),
+    errors=(
+        ErrorSample(lambda: cat([]), RuntimeError, "expected a non-empty list of Tensors"),
+        ErrorSample(
+            lambda: cat([np.ones((2, 3)), np.ones((2, 2))]), RuntimeError,
+            "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 in "
+            "the list.",
+        ),
+        ErrorSample(lambda: cat([np.ones(2), np.ones(())]), RuntimeError, "zero-dimensional tensor"),
+    ),
+)  # fmt: skip
+
+
+def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+    """Join tensors along a dimension that they have.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor or array
+        Of one shape but for that dimension; tensors of shape (0,) are left out.
+    dim : int
+    axis
+        NumPy's name of `dim`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If they do not have the dimension.
+    RuntimeError
+        If the list is empty, a tensor has no dimensions, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.cat([tg.tensor([1.0, 2.0]), tg.tensor([3.0])]).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    given = _operands("cat", tensors)
+    chosen = dim if axis is None else axis
+    known = _join_again(_cat, given, chosen, given[0].ndim)
+    if known is not None:
+        return known
+    for number, tensor in enumerate(given):
+        if not tensor.ndim:
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {number}) cannot be concatenated; use stack(), or unsqueeze(0)"
+            )
+    kept = [tensor for tensor in given if tensor.shape != (0,)] or given[:1]
+    first = kept[0].shape
+    if len(first) == 1:  # then they are operands as others are, with dtype and gradient
+        kept = given
+    place = one_dim("cat", len(first), chosen)
+    for number, tensor in enumerate(given):
+        if tensor.shape == (0,):
+            continue
+        if tensor.ndim != len(first):
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {len(first)} and {tensor.ndim} in cat()"
+            )
+        for other, (expected, length) in enumerate(zip(first, tensor.shape, strict=True)):
+            if other != place and expected != length:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {place}. Expected size {expected} but got size "
+                    f"{length} for tensor number {number} in the list. The shapes are "
+                    f"{', '.join(str(list(own.shape)) for own in given)}."
+                )
+    return apply(_cat, kept, {"dim": place})
+
+
+def _stack_step(plan: Plan, operand: int) -> Step:
+    index = (*(slice(None),) * plan.attrs["dim"], operand, Ellipsis)
+    return gather_step(plan, lambda whole: whole[index], operand)
+
+
+_stack = Op(
+    name="stack",
+    operands=("*tensors",),
+    forward=lambda *tensors, dim: np.stack(tensors, axis=dim),
+    vjp=(lambda ct, dim, number: xp.index_gather(ct, (), (*((None, None, None),) * dim, number)),),
+    family="joining",
+    step=_stack_step,
+    attrs=("dim",),
+    oracle=lambda tensors, dim=0: np.stack(tensors, axis=dim),
+    samples=(
+        Sample(((), (), ())),
+        Sample(((3,),)),
+        Sample(((3,), (3,)), {"dim": -1}),
+        Sample(((2, 3), (2, 3), (2, 3), (2, 3)), {"dim": 1}),
+        Sample(((0, 2), (0, 2)), {"dim": 0}),
+    ),
+    errors=(
+        ErrorSample(lambda: stack([]), RuntimeError, "stack expects a non-empty TensorList"),
+        ErrorSample(
+            lambda: stack([np.ones(2), np.ones(3)]), RuntimeError,
+            "stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1",
+        ),
+    ),
+)  # fmt: skip
+
+
+def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+    """Join tensors of one shape along a new dimension.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor, array or number
+    dim : int
+        The place of the new dimension in the result.
+    axis
+        NumPy's name of `dim`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If the result would not have the dimension.
+    RuntimeError
+        If the list is empty or the shapes differ.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.stack([tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])], dim=1).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
+    given = _operands("stack", tensors)
+    chosen = dim if axis is None else axis
+    known = _join_again(_stack, given, chosen, given[0].ndim + 1)
+    if known is not None:
+        return known
+    for number, tensor in enumerate(given):
+        if tensor.shape != given[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(given[0].shape)} at entry 0 and "
+                f"{list(tensor.shape)} at entry {number}"
+            )
+    return apply(_stack, given, {"dim": one_dim("stack", given[0].ndim + 1, chosen)})
+
+
+def _join_again(op: Op, given: list[Tensor], dim: int, ndim: int) -> Tensor | None:
+    """Return the result if tensors of these layouts were joined before: then there is nothing to check."""
+    key = tuple([tensor._layout for tensor in given]), (dim + ndim if dim < 0 else dim,), ()
+    plan = None if modes.disabled else op.plans.get(key)
+    return None if plan is None else compiled.finish(plan, plan.forward(*[tensor._data for tensor in given]), *given)
+
+
+def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
+    given = [tensor if tensor.__class__ is Tensor else as_operand(tensor, call, "tensors", 1) for tensor in tensors]
+    if not given:
+        empty = "expected a non-empty list of Tensors" if call == "cat" else "stack expects a non-empty TensorList"
+        raise RuntimeError(f"{call}(): {empty}")
+    return given
+
+
+_publish(cat, _cat, cat.__doc__ or "")
+_publish(stack, _stack, stack.__doc__ or "")

@@ -1,0 +1,86 @@
+"""Rows: a copy with some elements replaced, which `x[index] = value` records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.indexing import Key, _basic_index, _encode, _index, _index_error, index_gather
+from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.op import Op, Sample, xp
+from tapegrad.tape.plan import Plan
+from tapegrad.tensor import Tensor
+
+
+def _forward(x: Any, value: Any, *index_arrays: np.ndarray, key: Key) -> np.ndarray:
+    out = np.array(x, order="C")
+    out[_index(key, index_arrays) if index_arrays else _basic_index(key)] = value
+    return out
+
+
+def _no_kernel(plan: Plan, operand: int) -> None:
+    """Return nothing: the sweep calls the rules in Python."""
+
+
+index_put_op = Op(
+    name="index_put",
+    operands=("x", "value"),
+    forward=_forward,
+    vjp=(
+        lambda ct, index_arrays, key: xp.index_put(ct, 0.0, index_arrays, key),
+        lambda ct, index_arrays, key: xp.index_gather(
+            ct, index_arrays, key
+        ),  # summed to the value's shape by who calls rules
+    ),
+    family="indexing",
+    step=_no_kernel,
+    attrs=("key",),
+    node_name="CopySlices",
+    oracle=_forward,
+    samples=(
+        Sample(((4, 3), (3,)), {"index_arrays": (), "key": (1,)}),
+        Sample(((4, 3), ()), {"index_arrays": (), "key": ((0, None, 2),)}),
+        Sample(((4,), (2,)), {"index_arrays": (np.array([0, 3]),), "key": ("array",)}),
+    ),
+)
+
+
+def index_put(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
+    """Return a copy with the elements that a key and its arrays choose replaced by a value, which is broadcast."""
+    x, v = as_operand(input, "index_put", "input", 1), as_operand(value, "index_put", "value", 2)
+    return apply(index_put_op, (x, v), {"key": key}, index_arrays)
+
+
+xp.index_put = index_put
+
+
+def write_at(array: np.ndarray, index_arrays: tuple[np.ndarray, ...], key: Key, value: Any) -> None:
+    """Write to an array what a key and its arrays choose."""
+    array[_index(key, index_arrays) if index_arrays else _basic_index(key)] = value
+
+
+def encode(x: Tensor, key: Any) -> tuple[Key, tuple[np.ndarray, ...]]:
+    """Return an index in hashable form, and its arrays."""
+    return _encode(x, key if key.__class__ is tuple else (key,))
+
+
+def index_error(error: Exception, x: Tensor, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Exception:
+    """Return NumPy's error on writing at an index in PyTorch's words."""
+    if isinstance(error, IndexError):
+        return _index_error(error, x)
+    shape = list(np.shape(value))
+    chosen = list(index_gather(x.detach(), index_arrays, key).shape)
+    if index_arrays:
+        return RuntimeError(
+            f"shape mismatch: value tensor of shape {shape} cannot be broadcast to indexing result of shape {chosen}"
+        )
+    dims = zip(range(-1, -len(shape) - 1, -1), reversed(shape), strict=True)
+    for dim, length in dims:
+        if -dim > len(chosen) or (length != 1 and chosen[dim] != length):
+            wanted = chosen[dim] if -dim <= len(chosen) else 1
+            return RuntimeError(
+                f"The expanded size of the tensor ({wanted}) must match the existing size ({length}) at non-singleton "
+                f"dimension {max(len(chosen) + dim, 0)}. Target sizes: {chosen}. Tensor sizes: {shape}"
+            )
+    return error

@@ -1,0 +1,296 @@
+"""The families of elementwise ops: unary, binary, and any number of operands.
+
+Each returns the function that users call, which hands its operands to `tapegrad.tape.recording`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import errors, modes
+from tapegrad.forward.ufuncs import Function
+from tapegrad.kernels.elementwise import elementwise_step, joint_step
+from tapegrad.ops.table.gateway import as_operand, constant, new_plan
+from tapegrad.ops.table.op import ErrorSample, Op, Sample, Vjp, xp
+from tapegrad.ops.table.promotion import forward_for
+from tapegrad.printing import format_tensor
+from tapegrad.tape.layout import FLOAT
+from tapegrad.tape.plan_cache import PlanCache, compiled
+from tapegrad.tensor import Tensor, from_array
+
+UNARY_SAMPLES = (Sample(((),)), Sample(((3,),)), Sample(((2, 3),)), Sample(((0, 3),)))
+BINARY_SAMPLES = (
+    Sample(((), ())),
+    Sample(((3,), (3,))),
+    Sample(((2, 3), (3,))),
+    Sample(((2, 1), (1, 3))),
+    Sample(((2, 3), (2, 1))),
+    Sample(((), (2, 3))),
+    Sample(((2, 0), (2, 1))),
+)
+
+
+_EXAMPLE_OPERANDS = ([0.5, 2.0], [2.0, 2.0])
+
+
+def _doc(op: Op, summary: str, formula: str) -> str:
+    """Return the docstring of an op: the family's part, the op's sentence and formula, and an example computed now."""
+    binary_row = len(op.operands) == 2
+    lines = [summary, "", "Parameters", "----------"]
+    lines += ["input, other : Tensor, array or number"] if binary_row else ["input : Tensor, array or number"]
+    lines += ["", "Returns", "-------", "Tensor"]
+    if binary_row:
+        lines += ["    Of the shape that the operands broadcast to."]
+        lines += ["", "Raises", "------", "RuntimeError", "    If the shapes do not broadcast."]
+        lines += ["TypeError", "    If an operand is no tensor, array or number."]
+    else:
+        lines += ["    Of the operand's shape.", "", "Raises", "------", "TypeError"]
+        lines += ["    If the operand is no tensor, array or number."]
+    if formula:
+        lines += ["", "Notes", "-----", f"Derivative: {formula}"]
+    operands = list(_EXAMPLE_OPERANDS[: len(op.operands)])
+    low, high = op.domain
+    if not low <= 0.5 <= 2.0 <= high:
+        operands = [[round(low + part * (high - low), 2) for part in (0.25, 0.75)] for _ in operands]
+    arguments = ", ".join(f"tg.tensor({values})" for values in operands)
+    known = op.forward.other if isinstance(op.forward, Function) else op.forward  # ours would be compiled now
+    out = format_tensor((op.oracle or known)(*map(np.array, operands)))
+    lines += ["", "Examples", "--------", ">>> import tapegrad as tg", f">>> tg.{op.name}({arguments})", out]
+    return "\n".join(lines)
+
+
+def unary(
+    name: str,
+    forward: Callable[..., Any],
+    vjp: Vjp,
+    *,
+    doc: str,
+    derivative: str = "",
+    domain: tuple[float, float] = (-3.0, 3.0),
+    special: Mapping[Any, Any] | None = None,
+    to_float: bool = True,
+    node_name: str = "",
+    real_only: bool = False,
+    oracle: Callable[..., Any] | None = None,
+    errors: Sequence[ErrorSample] = (),
+) -> Callable[[Any], Tensor]:
+    """Make the op of an elementwise function of one operand ``x``, and return the function.
+
+    Parameters
+    ----------
+    name : str
+    forward : ufunc
+    vjp : callable
+        Rule; may ask for ``ct``, ``x``, ``out``.
+    doc, derivative : str
+        A sentence on what it computes, and the derivative as a formula.
+    domain, special, node, real_only, oracle, errors
+        As in `Op`.
+    to_float : bool
+        Integers are converted to the default dtype.
+    """
+    op = Op(
+        name=name,
+        operands=("x",),
+        forward=forward,
+        vjp=(vjp,),
+        family="unary",
+        step=elementwise_step,
+        node_name=node_name,
+        real_only=real_only,
+        oracle=oracle,
+        domain=domain,
+        special=special or {},
+        samples=UNARY_SAMPLES,
+        errors=errors,
+        prepare_forward=forward_for(forward, None, to_float),
+    )
+    plans = _connected(op)
+
+    def call(input: Any) -> Tensor:
+        return plans.call(input)
+
+    return _publish(call, op, _doc(op, doc, derivative))
+
+
+def binary(
+    name: str,
+    forward: Callable[..., Any],
+    vjp: tuple[Vjp, Vjp],
+    *,
+    doc: str,
+    derivative: str = "",
+    scalar: Callable[..., Any] | None = None,
+    bilinear: bool = False,
+    domain: tuple[float, float] = (-3.0, 3.0),
+    special: Mapping[Any, Any] | None = None,
+    to_float: bool = False,
+    node_name: str = "",
+    real_only: bool = False,
+    oracle: Callable[..., Any] | None = None,
+    samples: Sequence[Sample] = BINARY_SAMPLES,
+    extra_errors: Sequence[ErrorSample] = (),
+) -> Callable[[Any, Any], Tensor]:
+    """Make the op of an elementwise function of two operands ``x`` and ``y``, and return the function.
+
+    Parameters
+    ----------
+    name : str
+    forward : ufunc
+    vjp : pair of callable
+        Rules for ``x`` and for ``y``; they undo no broadcasting.
+    doc, derivative : str
+        A sentence on what it computes, and the derivatives as formulas.
+    scalar : callable, optional
+        The operator that computes the same on scalars, and faster.
+    bilinear : bool
+        Whether it is linear in each operand; a promise that tests hold.
+    domain, special, node, real_only, oracle, samples, extra_errors
+        As in `Op`.
+    to_float : bool
+        Integers are converted to the default dtype.
+    """
+    op = Op(
+        name=name,
+        operands=("x", "y"),
+        forward=forward,
+        vjp=vjp,
+        family="binary",
+        step=elementwise_step,
+        joint=joint_step,
+        node_name=node_name,
+        real_only=real_only,
+        oracle=oracle,
+        domain=domain,
+        special=special or {},
+        samples=samples,
+        bilinear=bilinear,
+        errors=(
+            ErrorSample(
+                lambda: call(from_array(np.ones(3)), from_array(np.ones(2))),
+                RuntimeError,
+                "The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0",
+            ),
+            *extra_errors,
+        ),
+        prepare_forward=forward_for(forward, scalar, to_float),
+    )
+    plans = _connected(op)
+
+    def call(input: Any, other: Any) -> Tensor:
+        return plans.call(input, other)
+
+    return _publish(call, op, _doc(op, doc, derivative))
+
+
+def elementwise(
+    name: str,
+    operands: tuple[str, ...],
+    forward: Callable[..., Any],
+    vjp: tuple[Vjp, ...],
+    *,
+    to_float: bool = False,
+    promoted: tuple[int, ...] | None = None,
+    domain: tuple[float, float] = (-3.0, 3.0),
+    special: Mapping[Any, Any] | None = None,
+    node_name: str = "",
+    real_only: bool = False,
+    oracle: Callable[..., Any] | None = None,
+    samples: Sequence[Sample],
+    extra_errors: Sequence[ErrorSample] = (),
+) -> Callable[..., Tensor]:
+    """Make the op of an elementwise function of several operands, and return what records it.
+
+    Parameters
+    ----------
+    operands : tuple of str
+    promoted : tuple of int, optional
+        Numbers of the operands that are converted to a common dtype; default all (a condition is not).
+    """
+    op = Op(
+        name=name,
+        operands=operands,
+        forward=forward,
+        vjp=vjp,
+        family="elementwise",
+        step=elementwise_step,
+        node_name=node_name,
+        real_only=real_only,
+        oracle=oracle,
+        domain=domain,
+        special=special or {},
+        samples=samples,
+        errors=extra_errors,
+        prepare_forward=forward_for(forward, None, to_float, promoted),
+    )
+
+    plans = _connected(op, promoted)
+
+    def call(*values: Any) -> Tensor:
+        return plans.call(*values)
+
+    return _publish(call, op, "")
+
+
+_KNOWN = (Tensor, float, int, np.ndarray, np.float64)  # classes that compiled code knows
+_PUBLIC_NAMES = {"x": "input", "y": "other"}
+
+
+def _connected(op: Op, promoted: tuple[int, ...] | None = None) -> PlanCache:
+    """Return the plans of an op, connected to compiled code that records it; here is what that does not know."""
+    plans = op.plans
+    names = [_PUBLIC_NAMES.get(name, name) for name in op.operands]
+    promoted = promoted or tuple(range(len(names)))
+
+    def record_new(*values: Any) -> Tensor:
+        tensors = [
+            as_operand(value, op.name, name, place)
+            for place, (name, value) in enumerate(zip(names, values, strict=True), 1)
+        ]
+        if modes.is_grad_enabled():
+            seen = [tensor._layout for tensor in tensors]
+        else:
+            seen = [tensor._layout.plain for tensor in tensors]
+        layouts = list(seen)
+        if any(layout.floating for layout in layouts):
+            for number in promoted:
+                if layouts[number].weak and not layouts[number].floating:  # residuals cannot be read from an integer
+                    tensors[number] = constant(float(tensors[number]._data), FLOAT)
+                    layouts[number] = FLOAT
+        key = tuple(layouts)
+        data = [tensor._data for tensor in tensors]
+        plan = plans.get(key)
+        if plan is None:
+            check_broadcast(op.name, tensors)
+            plan, out = new_plan(op, key, data, {})
+            plans.remember(key, plan)
+        else:
+            out = plan.forward(*data)
+        if all(value.__class__ in _KNOWN for value in values):
+            plans.insert(tuple(seen), plan)
+        return compiled.finish(plan, out, *tensors)
+
+    plans.connect(op.name, len(names), record_new)
+    return plans
+
+
+def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
+    """Raise PyTorch's error unless the operands' shapes broadcast."""
+    shape: tuple[int, ...] = ()
+    for operand in operands:
+        try:
+            shape = np.broadcast_shapes(shape, operand.shape)
+        except ValueError:
+            raise errors.broadcast_mismatch(call, shape, operand.shape) from None
+
+
+def _publish(call: Callable[..., Tensor], op: Op, doc: str) -> Callable[..., Tensor]:
+    call.__name__ = call.__qualname__ = op.name
+    call.__module__ = "tapegrad"
+    call.__doc__ = doc
+    call.op = op  # type: ignore[attr-defined]
+    setattr(xp, op.name, call)
+    return call

@@ -1,0 +1,201 @@
+"""An op of the op table: name, forward, and one rule for each operand, from which all else is derived."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+from tapegrad.dtypes import on_change
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.plan_cache import PlanCache
+
+if TYPE_CHECKING:
+    from tapegrad.tape.plan import Plan, Step
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class NotYet:
+    """A derivative that exists and is not built: reaching it raises with the reason."""
+
+    reason: str
+
+
+class _NotDifferentiable:
+    def __repr__(self) -> str:
+        return "NOT_DIFFERENTIABLE"
+
+
+NOT_DIFFERENTIABLE: Final = _NotDifferentiable()
+Vjp = Rule | NotYet | _NotDifferentiable
+
+# What a rule may ask for besides its operands and attributes.
+SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number")
+
+op_table: Final[dict[str, Op]] = {}
+
+
+def _forget_plans() -> None:
+    # A plan knows the dtype that an operation of integers and floats gives.
+    for op in op_table.values():
+        op.plans.clear()
+
+
+on_change.append(_forget_plans)
+
+# The namespace that rules call functions through. Here its functions are tapegrad's own, so that a rule is
+# differentiable; the kernel compiler binds the same name to `tapegrad.vmath`.
+xp: Final[Any] = SimpleNamespace()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Operands' shapes and attributes that an op is tested with; `values` overrides the random data."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    values: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ErrorSample:
+    """A call that must raise `error` with a message that contains `words`."""
+
+    call: Callable[[], Any]
+    error: type[Exception]
+    words: str
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation.
+
+    A rule's parameter names are its residuals: ``ct`` is the cotangent of the result, an operand's name or ``out`` asks
+    for that value and so keeps it alive, an attribute's name asks for its value. ``x_shape`` asks for the shape of
+    operand ``x``, which costs nothing. Rows with a variable number of operands have one rule, which may ask for its
+    operand's ``number`` and for the ``shapes`` of all.
+
+    Attributes
+    ----------
+    name : str
+    operands : tuple of str
+        Names of the operands; one name that begins with ``*`` stands for any number.
+    forward : callable
+        On NumPy arrays and scalars, in the order operands, index_arrays, attributes (by name).
+    vjp : tuple
+        For each operand a rule, `NOT_DIFFERENTIABLE`, or `NotYet`.
+    family : str
+    attrs : tuple of str
+    node : str
+        Class name of ``grad_fn``.
+    step : callable
+        ``(plan, operand) -> Step``, or None where the sweep has to call the rule in Python.
+    oracle : callable, optional
+        Independent implementation of the forward in NumPy or SciPy; default the NumPy function of the same name.
+    domain : tuple of float
+        Where samples are drawn from.
+    special : mapping
+        Gradients at special points: value (or tuple of values) to gradient (or tuple).
+    samples, errors : sequences of Sample and ErrorSample
+    bilinear : bool
+        Whether the op is linear in each of its two operands.
+    real_only : bool
+        Whether the function has no meaning for complex numbers.
+    joint : callable, optional
+        ``plan -> Step`` that serves both operands at once, or None where there is none.
+    call : callable, optional
+        What operands and attributes of a sample are given to; default the function of the op's name.
+    prepare_forward : callable, optional
+        From the operands' layouts and the attributes to the function that computes the forward from the operands;
+        default `forward` with the attributes.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    forward: Callable[..., Any]
+    vjp: tuple[Vjp, ...]
+    family: str
+    step: Callable[[Plan, int], Step | None]
+    attrs: tuple[str, ...] = ()
+    node_name: str = ""
+    oracle: Callable[..., Any] | None = None
+    domain: tuple[float, float] = (-3.0, 3.0)
+    special: Mapping[Any, Any] = field(default_factory=dict)
+    samples: Sequence[Sample] = ()
+    errors: Sequence[ErrorSample] = ()
+    bilinear: bool = False
+    real_only: bool = False
+    joint: Callable[[Plan], Step | None] | None = None
+    call: Callable[..., Any] | None = None
+    prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
+    plans: PlanCache = field(init=False, default_factory=PlanCache, repr=False, compare=False)
+    variadic: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__  # the derived fields of a frozen op
+        set_(self, "variadic", self.operands[0].startswith("*"))
+        set_(self, "node_name", self.node_name or f"{self.name.title().replace('_', '')}Backward0")
+        allowed = {*SPECIAL_NAMES, *self.operands, *self.attrs, *(f"{name}_shape" for name in self.operands)}
+        if not self.name.isidentifier() or self.name in op_table:
+            raise ValueError(f"op {self.name!r}: the name is not an identifier or is taken")
+        if len(self.vjp) != (1 if self.variadic else len(self.operands)):
+            raise ValueError(f"op {self.name}: {len(self.vjp)} rules for operands {self.operands}")
+        for rule in self.vjp:
+            unknown = set(rule_parameters(rule)) - allowed
+            if unknown or (callable(rule) and "ct" not in rule_parameters(rule)):
+                raise ValueError(f"op {self.name}: a rule takes ct and of {sorted(allowed)}, not {sorted(unknown)}")
+        op_table[self.name] = self
+
+    def forward_for(self, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+        """Return the function that computes the forward from operands of these layouts, with these attributes."""
+        if self.prepare_forward:
+            return self.prepare_forward(layouts, attrs)
+        return functools.partial(self.forward, **attrs) if attrs else self.forward
+
+    def called(self, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        """Call the op's function, the public one if there is one, as a sample says."""
+        import tapegrad  # at call time: it imports all rows
+
+        function = self.call or getattr(tapegrad, self.name, None) or getattr(xp, self.name)
+        return function(list(operands), **attrs) if self.variadic else function(*operands, **attrs)
+
+    def rule(self, operand: int) -> Vjp:
+        """Return the rule for the operand with this number."""
+        return self.vjp[0 if self.variadic else operand]
+
+    def differentiable_in(self, layouts: tuple[Layout, ...]) -> tuple[Layout, ...]:
+        """Return the operands' layouts, tracked only where a gradient is wanted and the op has a rule for it."""
+        return tuple(
+            layout.plain if self.rule(operand) is NOT_DIFFERENTIABLE else layout
+            for operand, layout in enumerate(layouts)
+        )
+
+    def operand_number(self, name: str) -> int:
+        """Return the number of an operand."""
+        return self.operands.index(name)
+
+    def residuals(self, layouts: tuple[Layout, ...]) -> tuple[str, ...]:
+        """Return the names that the rules of those operands that want a gradient ask for."""
+        asked: set[str] = set()
+        for operand, layout in enumerate(layouts):
+            if layout.requires_grad:
+                asked.update(rule_parameters(self.rule(operand)))
+        return tuple(name for name in (*self.operands, "out") if name in asked)
+
+    def save_code(self, saved: tuple[str, ...]) -> int:
+        """Return which residuals are saved as a number: a bit for each operand, and one for the result."""
+        return sum(1 << number for number, name in enumerate((*self.operands, "out")) if name in saved)
+
+
+def rule_parameters(rule: Vjp) -> tuple[str, ...]:
+    """Return the names that a rule asks for.
+
+    >>> rule_parameters(lambda ct, out: ct * out)
+    ('ct', 'out')
+    """
+    return tuple(inspect.signature(rule).parameters) if callable(rule) else ()

@@ -1,0 +1,1 @@
+"""What runs beneath everything: locks, threads, memory, and how work on large arrays is divided."""

@@ -1,0 +1,1 @@
+"""The tape: layouts, entries, plans, and the compiled path that records."""

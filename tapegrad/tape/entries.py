@@ -1,0 +1,330 @@
+"""The tape: pages of fixed-width entries of integers, and the nodes that keep them alive.
+
+An entry is one record of eight integers.  Its address is its *slot*: one integer for Python and for compiled code.
+
+    word  0     plan: address of what is known about the operation on these layouts (`tapegrad.tape.plan`); 0 for a leaf
+          1     node: the identity of the entry's node, which holds the residuals; of a leaf's `Leaf`
+          2-4   operands: their slots, 0 where no gradient is wanted; more than three stand in a side array whose
+                address is in word 2
+          5     flags, which compiled code sets with the GIL held: CONSUMED, and WANTED while a walk runs
+          6     mark: used by the walk over the reached entries, 0 otherwise
+          7     stop: the sweep has to stop here for Python's hooks
+
+A *node* is a plain list, ``[slot, page, plan, nodes of the operands..., residuals..., hooks?]``.  The tensor that
+an operation returned holds it, and so does every entry computed from that tensor.  So liveness is exact and follows
+reference counts: residuals go with the last tensor of a graph, there is no cycle, and CPython frees a chain of 10^6
+lists without recursion.  A list is the cheapest such record to make (45 ns; an object with slots takes 120), and
+compiled code can read it.  The page itself only holds integers and is recycled when its last node dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tapegrad.tape.layout import OBJECT_HEADER, Layout
+
+if TYPE_CHECKING:
+    from tapegrad.tensor import Tensor
+
+WORDS: Final = 8
+ENTRY_BYTES: Final = 8 * WORDS
+PAGE_BYTES: Final = 256 * ENTRY_BYTES
+PLAN, NODE, OPERANDS, FLAGS, MARK, STOP = 0, 1, 2, 5, 6, 7
+INLINE_OPERANDS: Final = 3
+CONSUMED, WANTED = 1, 2
+
+# The head of a page takes the place of its first two entries: its sequence number, whether a walk has reached it, and
+# one bit an entry that a walk has reached (4 words).
+SEQUENCE, ACTIVE, REACHED = 0, 1, 2
+HEAD_ENTRIES: Final = 2
+
+# Positions in a node.
+SLOT, PAGE, PLAN_OBJECT, FIRST_OPERAND = 0, 1, 2, 3
+TapeNode = list[Any]
+
+# All of this process's memory as one buffer, so that a slot is also the offset at which `struct` writes to its entry.
+# Only slots handed out by a page are ever written to.
+MEMORY: Final = (ctypes.c_char * (1 << 62)).from_address(0)
+_pack_word: Final = struct.Struct("q").pack_into
+_unpack_entry: Final = struct.Struct("8q").unpack_from
+
+
+Memory = tuple[int, np.ndarray, list[int]]  # of a page: its address, the block that it is a part of, its slots
+_pool: list[Memory] = []
+
+
+class Page:
+    """254 entries of the tape.  Lives as long as a node names it; then its memory is recycled."""
+
+    __slots__ = ("__weakref__", "free")
+
+    def __init__(self, slots: list[int]) -> None:
+        self.free = slots.copy()  # descending: slots are taken from the end
+
+
+class _Return(weakref.ref[Page]):
+    """Notes the death of a page in C. In a ``__del__`` Python nodes signals, and a Ctrl-C would be lost."""
+
+    __slots__ = ("memory",)
+    memory: Memory
+
+
+_returns: dict[int, _Return] = {}
+_dead: list[_Return] = []
+_BLOCK_PAGES: Final = 16
+_MAX_POOLED: Final = 4096  # pages of 16 KB
+
+
+def _grow_pool() -> None:
+    block = np.zeros((_BLOCK_PAGES + 1) * PAGE_BYTES, dtype=np.uint8)
+    first = -(-block.ctypes.data // PAGE_BYTES) * PAGE_BYTES
+    for page in reversed(range(_BLOCK_PAGES)):
+        base = first + page * PAGE_BYTES
+        slots = list(range(base + PAGE_BYTES - ENTRY_BYTES, base + (HEAD_ENTRIES - 1) * ENTRY_BYTES, -ENTRY_BYTES))
+        _pool.append((base, block, slots))
+
+
+class Recorder:
+    """The end of the tape: the page that entries are written to now.
+
+    All threads write to one tape, in the order in which they take slots; an operand's slot was always taken before
+    its result's, so slots are in topological order.
+    """
+
+    __slots__ = ("_lock", "page", "sequence")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.sequence = 0
+        self.page = self._next_page()
+
+    def _next_page(self) -> Page:
+        while _dead:
+            memory = _dead.pop().memory
+            del _returns[memory[0]]
+            _pool.append(memory)
+        if not _pool:
+            _grow_pool()
+        elif len(_pool) > _MAX_POOLED:
+            del _pool[_MAX_POOLED:]
+        memory = base, _, slots = _pool.pop()
+        ctypes.memset(base, 0, PAGE_BYTES)
+        self.sequence += 1
+        _pack_word(MEMORY, base + 8 * SEQUENCE, self.sequence)
+        page = Page(slots)
+        _returns[base] = _Return(page, _dead.append)
+        _returns[base].memory = memory
+        return page
+
+    def turn(self) -> None:
+        """Go on to the next page, if this one is full: not if another thread has."""
+        with self._lock:
+            if not self.page.free:
+                self.page = self._next_page()
+
+
+recorder: Final = Recorder()
+
+
+class Leaf:
+    """The node of a leaf: its record's slot, a weak reference to the tensor, and its hooks.
+
+    The tape never keeps a leaf alive, and a leaf never keeps a tape alive.
+    """
+
+    __slots__ = ("__weakref__", "hooks", "post_hooks", "slot", "tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.slot = _free_leaf_slots.pop() if _free_leaf_slots else _grow_leaf_slots()
+        self.tensor = weakref.ref(tensor)
+        self.hooks: dict[int, Callable[..., Any]] | None = None
+        self.post_hooks: dict[int, Callable[..., Any]] | None = None
+        leaves[self.slot] = self.tensor
+        write_word(self.slot, NODE, id(self))
+
+    def __del__(self) -> None:
+        del leaves[self.slot]
+        _free_leaf_slots.append(self.slot)
+
+
+leaves: Final[dict[int, weakref.ref[Tensor]]] = {}
+_free_leaf_slots: list[int] = []
+_leaf_blocks: list[np.ndarray] = []
+
+
+def _grow_leaf_slots() -> int:
+    # Leaf records are never moved or given back: there are as many as leaves were ever alive at once.
+    block = np.zeros(256 * WORDS, dtype=np.int64)
+    _leaf_blocks.append(block)
+    first = block.ctypes.data
+    _free_leaf_slots.extend(range(first + 255 * ENTRY_BYTES, first, -ENTRY_BYTES))
+    return first
+
+
+def read_entry(slot: int) -> tuple[int, ...]:
+    """Return the eight integers of an entry."""
+    return _unpack_entry(MEMORY, slot)
+
+
+def write_word(slot: int, word: int, value: int) -> None:
+    """Write one word of an entry."""
+    _pack_word(MEMORY, slot + 8 * word, value)
+
+
+def describe(slot: int) -> str:
+    """Name an entry in messages: its operation and its place on the tape."""
+    node = object_at(read_entry(slot)[NODE])
+    return f"{node[PLAN_OBJECT].name} (entry {order_of(slot)})"
+
+
+def is_consumed(node: TapeNode) -> bool:
+    """Whether a backward pass has gone through the entry and freed its residuals."""
+    return bool(read_entry(node[SLOT])[FLAGS] & CONSUMED)
+
+
+def order_of(slot: int) -> tuple[int, int]:
+    """Return the entry's place in the order of recording: the page's sequence number, and the place in the page."""
+    base = slot & -PAGE_BYTES
+    return read_entry(base)[SEQUENCE], (slot - base) // ENTRY_BYTES - HEAD_ENTRIES
+
+
+def object_at(identity: int) -> Any:
+    """Return the object with this `id`, which the caller knows to be alive."""
+    return ctypes.cast(identity, ctypes.py_object).value
+
+
+def operand_nodes(node: TapeNode) -> list[TapeNode | Leaf | None]:
+    """Return the nodes of an entry's operands, None where no gradient is wanted."""
+    return node[FIRST_OPERAND : FIRST_OPERAND + node[PLAN_OBJECT].arity]
+
+
+def operand_slots(node: TapeNode) -> list[int]:
+    """Return the slots of an entry's operands as the entry itself has them, 0 where no gradient is wanted."""
+    words = read_entry(node[SLOT])
+    arity = node[PLAN_OBJECT].arity
+    if arity <= INLINE_OPERANDS:
+        return list(words[OPERANDS : OPERANDS + arity])
+    return list((ctypes.c_int64 * arity).from_address(words[OPERANDS]))
+
+
+class Tape:
+    """The part of the tape that a tensor was computed by, oldest entry first; ``print`` lists it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> tape = (x * x).tape()
+    >>> len(tape)
+    1
+    >>> tape.verify()
+    """
+
+    def __init__(self, root: TapeNode | Leaf | None) -> None:
+        seen: dict[int, TapeNode] = {}
+        pending = [root] if isinstance(root, list) else []
+        while pending:
+            node = pending.pop()
+            if node[SLOT] not in seen:
+                seen[node[SLOT]] = node
+                pending.extend(parent for parent in operand_nodes(node) if isinstance(parent, list))
+        self._entries = sorted(seen.values(), key=lambda node: order_of(node[SLOT]))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def verify(self) -> None:
+        """Check the tape against its rules.
+
+        Raises
+        ------
+        RuntimeError
+            If an entry's operands do not stand before it, its plan or node are not its own, or a mark is left over.
+        """
+        for node in self._entries:
+            slot, page, plan = node[:FIRST_OPERAND]
+            words = read_entry(slot)
+            consumed = words[FLAGS] & CONSUMED
+            checks = {
+                "the entry names another plan than its node": words[PLAN] == plan.address,
+                "the entry names another node": words[NODE] == id(node),
+                "the node holds no page": isinstance(page, Page),
+                "a mark is left over from a walk": words[MARK] == 0,
+                "the layout of the result is not known": isinstance(plan.result, Layout),
+            }
+            if not consumed:
+                for own, operand in zip(operand_slots(node), operand_nodes(node), strict=True):
+                    checks["an operand's slot is not that of its node"] = own == slot_of(operand)
+                    before = not isinstance(operand, list) or order_of(operand[SLOT]) < order_of(slot)
+                    checks["an operand does not stand before its result"] = before
+            for problem, passed in checks.items():
+                if not passed:
+                    raise RuntimeError(f"the tape is not in order at entry {order_of(slot)} ({plan.name}): {problem}")
+
+    def __str__(self) -> str:
+        number = {node[SLOT]: f"%{place}" for place, node in enumerate(self._entries)}
+        leaf_names: dict[int, str] = {}
+
+        def name(slot: int) -> str:
+            if slot == 0:
+                return "const"
+            return number.get(slot) or leaf_names.setdefault(slot, f"leaf{len(leaf_names)}")
+
+        rows = [("result", "opcode", "operands", "layout", "residuals", "consumed")]
+        for node in self._entries:
+            plan = node[PLAN_OBJECT]
+            consumed = is_consumed(node)
+            residuals = ", ".join(plan.saved) or "-"
+            rows.append(
+                (
+                    number[node[SLOT]],
+                    plan.name,
+                    ", ".join(name(slot) for slot in operand_slots(node)) if not consumed else "freed",
+                    repr(plan.result),
+                    "freed" if consumed and plan.saved else residuals,
+                    "yes" if consumed else "no",
+                )
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+    __repr__ = __str__
+
+
+def slot_of(node: TapeNode | Leaf | None) -> int:
+    """Return the slot that a node stands for, 0 for a constant."""
+    if node is None:
+        return 0
+    return node.slot if isinstance(node, Leaf) else node[SLOT]
+
+
+def _check_object_layout() -> None:
+    # Compiled code finds residuals through three fields of CPython and NumPy objects.  They have stood where they
+    # stand for as long as there was a stable ABI to NumPy, but it costs microseconds to make sure.
+    array, box = np.array([1.5, 2.5]), np.float64(2.5)
+    items = [array, box]
+    word = ctypes.c_int64.from_address
+    first_item = word(id(items) + OBJECT_HEADER + 8).value
+    right = (
+        word(id(array) + OBJECT_HEADER).value == array.ctypes.data
+        and ctypes.c_double.from_address(id(box) + OBJECT_HEADER).value == 2.5
+        and ctypes.c_double.from_address(id(3.25) + OBJECT_HEADER).value == 3.25
+        and word(first_item).value == id(array)
+        and word(first_item + 8).value == id(box)
+    )
+    if not right:
+        raise ImportError(
+            f"tapegrad reads residuals where CPython with a GIL and NumPy keep them; {sys.implementation.name} "
+            f"{sys.version.split()[0]} keeps them elsewhere. Use CPython 3.11 or later, not the free-threaded build."
+        )
+
+
+_check_object_layout()

@@ -1,0 +1,69 @@
+"""Writes in place: when each storage was last written to, so that a sweep can refuse a residual that was changed.
+
+It costs nothing on the recording path: an entry knows its place in the order of recording, a write notes the place at
+which it happened, and a sweep looks closer only if something was written after the oldest entry that it reaches.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tapegrad.tape.entries import ENTRY_BYTES, HEAD_ENTRIES, PAGE_BYTES, order_of, recorder
+
+
+@dataclass
+class _Storage:
+    owner: weakref.ref[Any]
+    version: int = 0
+    times: list[tuple[int, int]] = field(default_factory=list)
+
+
+_storages: dict[int, _Storage] = {}
+_MAX_TIMES = 64
+last: tuple[int, int] = (0, 0)
+
+
+def now() -> tuple[int, int]:
+    """Return the place in the order of recording that the next entry will have."""
+    free = recorder.page.free
+    if not free:
+        return recorder.sequence, PAGE_BYTES // ENTRY_BYTES - HEAD_ENTRIES
+    return order_of(free[-1])
+
+
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """Return the array that a view's memory belongs to."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def note(array: np.ndarray) -> None:
+    """Note that an array is written to now."""
+    global last
+    owner = owner_of(array)
+    identity = id(owner)
+    storage = _storages.get(identity)
+    if storage is None or storage.owner() is not owner:
+        storage = _Storage(weakref.ref(owner, lambda _: _storages.pop(identity, None)))
+        _storages[identity] = storage
+    storage.version += 1
+    last = now()
+    storage.times.append(last)
+    del storage.times[:-_MAX_TIMES]
+
+
+def version(array: np.ndarray) -> int:
+    """Return how often the array's storage was written to."""
+    storage = _storages.get(id(owner_of(array)))
+    return storage.version if storage else 0
+
+
+def since(array: np.ndarray, place: tuple[int, int]) -> int:
+    """Return how often the array's storage was written to after the entry at this place was recorded."""
+    storage = _storages.get(id(owner_of(array)))
+    return sum(time > place for time in storage.times) if storage else 0
