@@ -1,8 +1,8 @@
 """The compiled recording path: from operands to a result and its entry.
 
 `record` is a function as `tapegrad.tape.native` says. It stands behind every op of few operands, and `finish`,
-which all other ops end with. It knows tensors, arrays and numbers as operands, and layouts and arguments that the op has a plan
-for; whatever else comes goes to Python, and with it every error.
+which all other ops end with. It knows tensors, arrays and numbers as operands, and layouts and arguments that the op
+has a plan for; whatever else comes goes to Python, and with it every error.
 """
 
 from __future__ import annotations
