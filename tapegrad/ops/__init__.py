@@ -1,6 +1,7 @@
 """The op table: one row per operation, and the functions that record them."""
 
 from tapegrad.ops import arithmetic, complex, transcendental
+from tapegrad.ops.along import log_softmax, logsumexp, softmax, var
 from tapegrad.ops.arithmetic import *
 from tapegrad.ops.broadcasting import (
     broadcast_to,
@@ -14,7 +15,7 @@ from tapegrad.ops.broadcasting import (
     unsqueeze,
 )
 from tapegrad.ops.complex import *
-from tapegrad.ops.composite import addmm, log_softmax, logsumexp, positive, reciprocal, softmax, square, var
+from tapegrad.ops.composite import addmm, positive, reciprocal, square
 from tapegrad.ops.concat import cat, stack
 from tapegrad.ops.creation import DoubleTensor, FloatTensor, as_tensor, from_numpy, tensor
 from tapegrad.ops.diagonals import diagonal
