@@ -37,6 +37,7 @@ from tapegrad.ops.movement import (
     view,
     view_as,
 )
+from tapegrad.ops.ordering import sort
 from tapegrad.ops.random import (
     Generator,
     bernoulli,
@@ -73,8 +74,8 @@ __all__ = [
     "clip", "equal", "allclose", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
     # reductions
-    "sum", "mean", "var", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax",
-    "log_softmax",
+    "sum", "mean", "var", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "sort", "logsumexp",
+    "softmax", "log_softmax",
     # shapes
     "reshape", "flatten", "ravel", "transpose", "t", "permute", "movedim", "moveaxis", "swapaxes",
     "swapdims", "squeeze", "unsqueeze", "view", "view_as", "reshape_as", "expand", "expand_as", "broadcast_to",

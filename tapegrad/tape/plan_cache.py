@@ -50,7 +50,7 @@ class PlanCache(dict[Any, Plan]):
         self._fallback: Callable[..., Any] | None = None
         self._n_operands = self._flags = 0
         self.operators: dict[str, bool] = {}
-        self.call: Callable[..., Tensor]
+        self.call: Callable[..., Tensor]  # of several results, their named tuple
 
     def connect(
         self, name: str, n_operands: int, fallback: Callable[..., Any], n_arguments: int = 0, flags: int = 0

@@ -19,6 +19,7 @@ from tapegrad.tape.keys import (
     LINE_PLAN,
     LINE_PLAN_WORDS,
     MAKES_VIEWS,
+    MAX_ITEMS,
     N_ARGUMENTS,
     N_OPERANDS,
     OP_FLAGS,
@@ -85,7 +86,6 @@ from tapegrad.tape.native import (
 from tapegrad.tape.plan import ARITY, FORWARD, PACK, RESULT, SAVE, WANTED_OPERANDS
 
 MAX_SAVED: Final = 8  # operands that may be residuals
-MAX_ITEMS: Final = 24  # operands in a list
 MASK_BITS: Final = 62  # operands beyond are wanted if they require grad
 
 
