@@ -12,6 +12,7 @@ import numpy as np
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
 from tapegrad.kernels.structural import rows_extremum
+from tapegrad.runtime import state
 from tapegrad.tape.layout import Layout, contiguous_strides
 from tapegrad.tape.plan import ARRAY
 
@@ -50,7 +51,7 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
     return computed(kernel(), dims, shape, layout.dtype, otherwise, adds=bool(dims[0]))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: bool) -> Callable[..., Any]:
     """Return what finds the largest or smallest elements along dimensions; of short rows, a kernel."""
     by_numpy = functools.partial(function.reduce, axis=dim, keepdims=keepdim)
@@ -60,3 +61,6 @@ def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: b
     shape = (*layout.shape[:-1], 1) if keepdim else layout.shape[:-1]
     kernel = rows_extremum(layout.dtype.name, function is np.maximum)
     return computed(kernel, np.array([0, layout.size // length, length]), shape, layout.dtype, by_numpy)
+
+
+state.register("forward.rowwise: extrema", lambda: extrema.cache_info().currsize, extrema.cache_clear)

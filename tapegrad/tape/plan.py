@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tapegrad.runtime import blocking
+from tapegrad.runtime import blocking, state
 from tapegrad.runtime.locks import module_lock
 from tapegrad.tape.entries import FIRST_OPERAND
 from tapegrad.tape.layout import Layout
@@ -268,22 +268,31 @@ def _forget_steps() -> None:
 
 
 blocking.on_new_block.append(_forget_steps)
+state.register("tape.plan: plans that are alive", lambda: len(plans_by_address))
 
-# From the bytes of a buffer to its class: the number of the free list that it goes to in a sweep's arena.
+# From the bytes of a buffer to its class: the number of the free list that it goes to in a sweep's arena.  Classes are
+# never forgotten: plans hold their numbers.
 size_classes: Final[dict[int, int]] = {}
-_MAX_CLASSES: Final = 4096
+_EXACT_CLASSES: Final = 256
 
 
 def buffer_class(nbytes: int) -> int:
     """Return the size class of a buffer.
 
-    Sizes are exact up to the 64 bytes of a cache line; only a program with thousands of sizes has them rounded up to
-    powers of two.
+    Sizes are exact up to the 64 bytes of a cache line; only a program with hundreds of sizes has them rounded up, by
+    an eighth at most, so that there are never more than some hundred classes.
 
     >>> buffer_class(8) == buffer_class(64) != buffer_class(100)
     True
     """
     size = max(-(-nbytes // 64), 1) * 64
-    if size not in size_classes and len(size_classes) >= _MAX_CLASSES:
-        size = 1 << (size - 1).bit_length()
-    return size_classes.setdefault(size, len(size_classes))
+    number = size_classes.get(size)
+    if number is None:
+        if len(size_classes) >= _EXACT_CLASSES:
+            eighth = max(1 << (size - 1).bit_length() - 4, 64)
+            size = -(-size // eighth) * eighth
+        number = size_classes.setdefault(size, len(size_classes))
+    return number
+
+
+state.register("tape.plan: size classes", lambda: len(size_classes))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import threading
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.runtime import state
+from tapegrad.runtime.locks import module_lock
 from tapegrad.tape.keys import (
     KEY_WORDS,
     KEYWORDS,
@@ -25,9 +27,17 @@ from tapegrad.tape.plan import Plan
 from tapegrad.tape.recording import record
 from tapegrad.tensor import Tensor
 
+#: Plans of all ops that are remembered in a generation: see `PlanCache.remember`.
+MOST_PLANS: Final = 2048
+_caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
+_counts = {"young": 0}
+_lock = module_lock()  # a collection in the middle may run a finalizer that computes
+
 
 class PlanCache(dict[Any, Plan]):
     """The plans of an op, by the operands' layouts and by attributes, and the compiled function that looks them up.
+
+    The dictionary holds the young generation of plans.
 
     Attributes
     ----------
@@ -39,11 +49,10 @@ class PlanCache(dict[Any, Plan]):
     """
 
     def __init__(self) -> None:
-        self.most = 16384
+        self._old: dict[Any, Plan] = {}
         self._words = np.zeros((2, ROW_WORDS), dtype=np.int64)  # for operands in order, and in reverse
         self._table = np.zeros(0, dtype=np.int64)
         self._in_table: dict[int, Any] = {}
-        self._lock = threading.Lock()
         self._fallback: Callable[..., Tensor] | None = None
         self.operators: dict[str, bool] = {}
         self.call: Callable[..., Tensor]
@@ -52,7 +61,7 @@ class PlanCache(dict[Any, Plan]):
         """Define `call`; the code is loaded, or compiled, when it is first called."""
 
         def first_call(*operands: Any, **arguments: Any) -> Tensor:
-            with self._lock:
+            with _lock:
                 if not len(self._table):
                     lines = LINES_WITH_ARGUMENTS if n_arguments else LINES
                     self._table = np.zeros(lines * LINE_WORDS, dtype=np.int64)
@@ -69,18 +78,44 @@ class PlanCache(dict[Any, Plan]):
 
         self.call = first_call
 
+        _caches.add(self)
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
     def remember(self, key: Any, plan: Plan) -> None:
-        """Keep a plan; an op with more than `most` starts over."""
-        if len(self) >= self.most:
-            self.clear()
-        self[key] = plan
+        """Keep a plan.
+
+        When there are `MOST_PLANS` young plans of all ops, they become the old ones, and the old ones are forgotten.
+        Plans that are still in use are found among the old ones and become young again.
+        """
+        with _lock:
+            if _counts["young"] >= MOST_PLANS:
+                _counts["young"] = 0
+                for cache in list(_caches):
+                    cache._age()
+            _counts["young"] += 1
+            self[key] = plan
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the plan for a key."""
+        plan = super().get(key)
+        if plan is None and key in self._old:
+            plan = self._old[key]
+            self.remember(key, plan)
+        return plan if plan is not None else default
 
     def clear(self) -> None:
         """Forget all plans."""
-        super().clear()
-        with self._lock:
-            self._table[:] = 0
-            self._in_table.clear()
+        self._age()
+        self._old = {}
+
+    def _age(self) -> None:
+        with _lock:
+            if self or self._old:
+                self._old = dict(self)
+                super().clear()
+                self._table[:] = 0
+                self._in_table.clear()
 
     def insert(
         self,
@@ -104,7 +139,7 @@ class PlanCache(dict[Any, Plan]):
             place = 3 * place + (word >> 4) + (word >> 10) + word
         floats = sum(1 << i for i, own in enumerate(layouts) if own is INTEGER and plan.layouts[i] is FLOAT)
         line = [id(plan), plan.address, floats, len(key), *key]
-        with self._lock:
+        with _lock:
             lines = self._table.reshape(-1, LINE_WORDS)
             first = place & (len(lines) - 1)
             second = first ^ 1
@@ -117,7 +152,19 @@ class PlanCache(dict[Any, Plan]):
                 lines[second] = lines[first]
                 self._in_table[second] = self._in_table[first]
             lines[first, : len(line)] = line
-            self._in_table[first] = plan, arguments, keywords
+            self._in_table[first] = plan, layouts, arguments, keywords  # whose addresses stand in the line
+
+
+def _clear_all() -> None:
+    for cache in list(_caches):
+        cache.clear()
+
+
+def _count_all() -> int:
+    return sum(len(cache) + len(cache._old) for cache in list(_caches))
+
+
+state.register("tape.plan_cache: plans", _count_all, _clear_all)
 
 
 def _words_of(argument: Any) -> list[int]:

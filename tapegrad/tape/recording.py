@@ -54,7 +54,6 @@ from tapegrad.tape.native import (
     NODE_OF,
     NONE,
     PAGE_OF,
-    PLAIN_OF,
     RECORDER,
     SLOT_OF_LEAF,
     TENSOR,
@@ -67,6 +66,7 @@ from tapegrad.tape.native import (
     new_bytes,
     new_list,
     new_object,
+    plain_of,
     take,
     vectorcall,
 )
@@ -198,6 +198,12 @@ def note_view(known: int, tensor: int) -> None:
             drop(before)
 
 
+def drop_all(objects: int, count: int) -> None:
+    """Drop a reference to each of some objects."""
+    for number in range(count):
+        drop(get(objects, number))
+
+
 def record(self: int, args: int, nargs: int, names: int) -> int:
     """Compute an op on operands, record it, and return the result; 0 if Python raised."""
     op = get(self, DATA)
@@ -220,15 +226,15 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
             return 0
         plain = enabled == get(known, FALSE)
         drop(enabled)
-    key, data = stack(256), stack(64)
-    length = operands
+    key, data, made = stack(256), stack(64), stack(64)
+    length, n_made = operands, 0
     for operand in range(operands):
         value = get(args, operand)
         kind = get(value, TYPE)
         if kind == get(known, TENSOR):
             layout = get(value, get(known, LAYOUT_OF))
             if plain:
-                layout = get(layout, get(known, PLAIN_OF))
+                layout = plain_of(known, layout)
             put(data, operand, get(value, get(known, DATA_OF)))
         elif most != 0:
             return vectorcall(get(op, FALLBACK), args, nargs, names)
@@ -244,10 +250,13 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
         elif kind == get(known, ARRAY_TYPE) and get(value, ARRAY_FLAGS) & ALIGNED:
             layout = vectorcall(get(known, LAYOUT_OF_ARRAY), args + 8 * operand, 1, 0)
             if layout == 0:
+                drop_all(made, n_made)
                 return 0
-            drop(layout)  # layouts never die
+            put(made, n_made, layout)  # it lives until the line is found: an address in a key is that of one layout
+            n_made += 1
             put(data, operand, value)
         else:
+            drop_all(made, n_made)
             return vectorcall(get(op, FALLBACK), args, nargs, 0)
         put(key, operand, layout)
     for argument in range(operands, nargs):
@@ -256,6 +265,7 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
     if names != 0:
         length = add_keywords(known, key, length, names, args + 8 * nargs)
     line = line_of(op, key, length) if length <= KEY_WORDS else 0
+    drop_all(made, n_made)
     if line == 0:
         return vectorcall(get(op, FALLBACK), args, nargs, names)
     plan, words, floats = get(line, LINE_PLAN), get(line, LINE_PLAN_WORDS), get(line, LINE_FLOATS)
@@ -282,6 +292,5 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
             if most != 0:
                 note_view(known, get(args, 0))
     drop(plan)
-    for operand in range(held):
-        drop(get(data, operand))
+    drop_all(data, held)
     return result
