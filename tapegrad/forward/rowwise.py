@@ -28,7 +28,10 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
     rule = ARITHMETIC.get(function)
     if rule is None or any(own.inline or own.weak or own.dtype != layouts[0].dtype for own in layouts):
         return function
-    dtype, shape = layouts[0].dtype, np.broadcast_shapes(*(own.shape for own in layouts))
+    x, y = layouts
+    if x.shape == y.shape and x.contiguous and y.contiguous:
+        return function
+    dtype, shape = x.dtype, np.broadcast_shapes(x.shape, y.shape)
     if dtype.kind != "f" or math.prod(shape) < _SMALL:
         return function
     in_order = contiguous_strides(shape, dtype.itemsize)

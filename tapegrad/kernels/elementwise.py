@@ -12,9 +12,9 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.kernels.loops import STRIDED, joint_loop, loop
+from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.sums import finish_kernel, parts_kernel, sum_kernel
-from tapegrad.ops.table.op import rule_parameters
-from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
 from tapegrad.tape.plan import CT, NOTHING, TERMS, Step
 
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[li
     >>> coalesce((2, 3), [(24, 8), (0, 8)])
     ([2, 3], [[24, 8], [0, 8]])
     """
+    # Mostly all operands are whole or one element: then there is one dimension, and nothing to be compared.
+    whole = next((own for own in strides if any(own)), None)
+    if whole is not None and all(own == whole or not any(own) for own in strides):
+        size = math.prod(shape)
+        if size > 1 and whole == contiguous_strides(tuple(shape), whole[-1]):
+            return [size], [[whole[-1] if any(own) else 0] for own in strides]
     lengths: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     for dim, length in enumerate(shape):
@@ -64,6 +70,8 @@ def broadcast_strides(shape: Sequence[int], strides: Sequence[int], to: Sequence
     >>> broadcast_strides((3, 1), (8, 8), (2, 3, 4))
     (0, 8, 0)
     """
+    if shape == to:  # the step of a dimension of one element does not matter
+        return tuple(strides)
     own = [0 if length == 1 else step for length, step in zip(shape, strides, strict=True)]
     return (*(0 for _ in range(len(to) - len(own))), *own)
 
@@ -100,7 +108,7 @@ def loop_step(
     types = (*(dtype for _, dtype, _ in operands), target[0])
     lengths, steps = coalesce(shape, [*(strides for _, _, strides in operands), target[1]])
     inner = [own[-1] for own in steps]
-    sizes = [np.dtype(dtype).itemsize for dtype in types]
+    sizes = [itemsize(dtype) for dtype in types]
     fixed = all(step == size or (step == 0 and place < len(operands))
                 for place, (step, size) in enumerate(zip(inner, sizes, strict=True)))  # fmt: skip
     pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
@@ -124,7 +132,7 @@ def loop_step(
         divides &= kind != CT or right or 0 in own
     elements = math.prod(lengths) if divides else 0
     in_memory_order = all(in_order) or math.prod(lengths) == 1
-    copies = rule is _identity and sources == [(CT, 0)] and types[0] == types[1] and in_memory_order
+    copies = rule is identity and sources == [(CT, 0)] and types[0] == types[1] and in_memory_order
     return Step(address, np.array(dims, dtype=np.int64), sources, elements=elements, copies=copies, **kwargs)
 
 
@@ -148,17 +156,17 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         return None
     result, own = plan.result, plan.layouts[operand]
     shape, dtype = result.shape, own.dtype
-    if _is_identity(rule) and dtype == result.dtype:
-        rule = _identity  # one kernel for all rows
+    if is_identity(rule) and dtype == result.dtype:
+        rule = identity  # one kernel for all rows
     operands, casts = _sources(plan, rule_parameters(rule))
     extra: dict[str, Any] = {}
     if own.size != result.size:
         total = sum_step(shape, own.shape, dtype)
         extra = {"total": total, "between": result.size * dtype.itemsize, "parts": _parts(total[1], dtype)}
-        if rule is _identity:
+        if rule is identity:
             extra["between"] = NOTHING  # the cotangent itself is summed
-    target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
-    name = "identity" if rule is _identity else f"{plan.name}-{plan.op.operands[operand]}"
+    target = (dtype_name(dtype), contiguous_strides(shape, dtype.itemsize))
+    name = "identity" if rule is identity else f"{plan.name}-{plan.op.operands[operand]}"
     unrolled = plan.op.forward in ARITHMETIC
     return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
 
@@ -169,15 +177,15 @@ def joint_step(plan: Plan) -> Step | None:
     rules = plan.op.rule(0), plan.op.rule(1)
     if not callable(rules[0]) or not callable(rules[1]) or any(own.size != result.size for own in plan.layouts):
         return None
-    if _is_identity(rules[0]) or _is_identity(rules[1]):
+    if is_identity(rules[0]) or is_identity(rules[1]):
         return None  # which costs nothing where the cotangent's memory passes on
     names = tuple(dict.fromkeys((*rule_parameters(rules[0]), *rule_parameters(rules[1]))))
     operands, casts = _sources(plan, names)
-    targets = [(own.dtype.name, contiguous_strides(result.shape, own.dtype.itemsize)) for own in plan.layouts]
+    targets = [(dtype_name(own.dtype), contiguous_strides(result.shape, own.dtype.itemsize)) for own in plan.layouts]
     types = (*(dtype for _, dtype, _ in operands), *(dtype for dtype, _ in targets))
     lengths, steps = coalesce(result.shape, [*(own for _, _, own in operands), *(own for _, own in targets)])
     inner = tuple(own[-1] for own in steps)
-    if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else np.dtype(dtype).itemsize for dtype in types):
+    if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else itemsize(dtype) for dtype in types):
         return None
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
     address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts))
@@ -192,7 +200,7 @@ def _joint_address(
     types: tuple[str, ...],
     casts: tuple[str, ...],
 ) -> int:
-    sizes = tuple(np.dtype(dtype).itemsize for dtype in types)
+    sizes = tuple(itemsize(dtype) for dtype in types)
     return cache.address_of(f"{name}-{'-'.join(types)}", joint_loop(rules, picks, types, casts, sizes), bind=BIND)
 
 
@@ -204,17 +212,13 @@ def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, in
     for name in names:
         layout = plan.layout(name)
         strides = layout.strides if name != "ct" else contiguous_strides(result.shape, layout.dtype.itemsize)
-        operands.append((plan.source(name), layout.dtype.name, broadcast_strides(layout.shape, strides, result.shape)))
+        operands.append(
+            (plan.source(name), dtype_name(layout.dtype), broadcast_strides(layout.shape, strides, result.shape))
+        )
         # Python numbers and integers take the dtype of the operation, as in the forward; a condition stays one.
         promoted = layout.weak or layout.dtype.kind in ("iub" if plan.op.family == "binary" else "iu")
-        casts.append((result if promoted else layout).dtype.name)
+        casts.append(dtype_name((result if promoted else layout).dtype))
     return operands, casts
-
-
-def _is_identity(rule: Callable[..., Any]) -> bool:
-    """Whether a rule is ``lambda ct: ct``."""
-    code: Any = getattr(rule, "__code__", None)
-    return rule_parameters(rule) == ("ct",) and code is not None and code.co_code == _identity.__code__.co_code
 
 
 @functools.cache
@@ -274,7 +278,7 @@ def _parts(dims: np.ndarray, dtype: np.dtype) -> tuple[Callable[[], int], Callab
         return None
     n, inner, wide = int(dims[2]), int(dims[3]), _wide(dtype)
     getters = [functools.partial(address, dtype.name, wide) for address in (_parts_address, _finish_address)]
-    return getters[0], getters[1], -(-n // TERMS) * inner * np.dtype(wide).itemsize
+    return getters[0], getters[1], -(-n // TERMS) * inner * itemsize(wide)
 
 
 def identity_step(
@@ -282,7 +286,7 @@ def identity_step(
 ) -> Step:
     """Return the step that copies or adds a source, given as (source, dtype, strides), to a contiguous target."""
     strides = contiguous_strides(target.shape, target.dtype.itemsize)
-    return loop_step("identity", _identity, shape, [source], (target.dtype.name, strides), **kwargs)
+    return loop_step("identity", identity, shape, [source], (dtype_name(target.dtype), strides), **kwargs)
 
 
 def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
@@ -299,11 +303,11 @@ def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
     part = view(whole)
     ct = contiguous_strides(result.shape, own.dtype.itemsize)
     offset = part.ctypes.data - whole.ctypes.data if part.size else 0
-    operands = [((CT, 0), result.dtype.name, ct)]
+    operands = [((CT, 0), dtype_name(result.dtype), ct)]
     overlapping = any(step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True))
     assert not overlapping or not part.size, "expand brings its own step"  # NumPy's strides without elements are 0
     return loop_step(
-        "identity", _identity, result.shape, operands, (own.dtype.name, part.strides),
+        "identity", identity, result.shape, operands, (dtype_name(own.dtype), part.strides),
         partial=part.size != whole.size, offset=offset,
     )  # fmt: skip
 
@@ -312,12 +316,12 @@ def spread_step(plan: Plan, shape: tuple[int, ...], scale: float | None = None) 
     """Return the step of a sum or mean: the cotangent, of the operand's shape but 1 where summed, spread over it."""
     own, result = plan.layouts[0], plan.result
     ct = contiguous_strides(shape, result.dtype.itemsize)
-    operands = [((CT, 0), result.dtype.name, broadcast_strides(shape, ct, own.shape))]
-    target = (own.dtype.name, contiguous_strides(own.shape, own.dtype.itemsize))
+    operands = [((CT, 0), dtype_name(result.dtype), broadcast_strides(shape, ct, own.shape))]
+    target = (dtype_name(own.dtype), contiguous_strides(own.shape, own.dtype.itemsize))
     if scale is None:
-        return loop_step("identity", _identity, own.shape, operands, target, unrolled=True)
+        return loop_step("identity", identity, own.shape, operands, target, unrolled=True)
     factor = np.array(scale, dtype=own.dtype if own.dtype.kind == "f" else np.float64)
-    operands.append(((3, factor.ctypes.data), factor.dtype.name, (0,) * own.ndim))
+    operands.append(((3, factor.ctypes.data), dtype_name(factor.dtype), (0,) * own.ndim))
     return product_of_two(own.shape, operands, target, keep=(factor,), unrolled=True)
 
 
@@ -329,10 +333,6 @@ def product_of_two(
 ) -> Step:
     """Return the step that multiplies two sources, given as (source, dtype, strides), element by element."""
     return loop_step("product", _product, shape, operands, target, **kwargs)
-
-
-def _identity(ct: Any) -> Any:
-    return ct
 
 
 def _product(ct: Any, factor: Any) -> Any:

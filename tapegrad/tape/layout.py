@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import weakref
 from collections import deque
@@ -103,6 +104,26 @@ _layouts: dict[Key, _Interned] = {}
 _dead: list[_Interned] = []  # callbacks append to it; nothing else happens in them
 # The layouts that were made last live on: a program may make and drop tensors of the same few in turn.
 _recent: deque[Layout] = deque(maxlen=1024)
+
+
+@functools.lru_cache(maxsize=64)  # to ask NumPy takes 4 µs
+def dtype_name(dtype: np.dtype) -> str:
+    """Return the name of a dtype.
+
+    >>> dtype_name(np.dtype(np.float64))
+    'float64'
+    """
+    return dtype.name
+
+
+@functools.lru_cache(maxsize=64)
+def itemsize(name: str) -> int:
+    """Return the bytes of an element, from the dtype's name.
+
+    >>> itemsize("float32")
+    4
+    """
+    return np.dtype(name).itemsize
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -90,12 +90,15 @@ def _method(function: Callable[..., int], name: str, doc: str) -> _MethodDef:
     return method
 
 
+_new_function: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
 def load(function: Callable[..., int], own: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
     """Return a compiled function as Python calls it, with ``own`` as its first argument."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object
     method = _method(function, name or function.__name__, doc)
-    made: Callable[..., Any] = make(ctypes.addressof(method), own, None)
+    made: Callable[..., Any] = _new_function(ctypes.addressof(method), own, None)
     return made
 
 

@@ -20,18 +20,18 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
 
 from __future__ import annotations
 
+import ctypes
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.runtime import blocking, state
 from tapegrad.runtime.locks import module_lock
 from tapegrad.tape.entries import FIRST_OPERAND
-from tapegrad.tape.layout import Layout
+from tapegrad.tape.layout import OBJECT_HEADER, Layout
 
 if TYPE_CHECKING:
     from tapegrad.ops.table.op import Op
@@ -57,8 +57,32 @@ TERMS: Final = 128  # of a part of a sum, which sums in blocks never cut
 _preparing = module_lock()
 
 
-@dataclass(frozen=True)
-class Step:
+class _Alike:
+    """What plans share that differ in the number of their elements only.
+
+    Attributes
+    ----------
+    calls : list
+        Of each step the word of the plan for its address, the step of one of the plans, and its words.
+    python_operands : tuple of int
+    """
+
+    __slots__ = ("calls", "python_operands")
+
+    def __init__(self) -> None:
+        self.calls: Sequence[tuple[int, Step, np.ndarray]] = ()
+        self.python_operands: tuple[int, ...] = ()
+
+
+_SHARED_BY_SIBLINGS: Final = ("_alike", "arity", "attrs", "name", "op", "records", "save", "saved")
+
+
+def address_of_array(array: np.ndarray) -> int:
+    """Return where an array's elements are; to ask NumPy takes five times as long."""
+    return ctypes.c_int64.from_address(id(array) + OBJECT_HEADER).value
+
+
+class Step(NamedTuple):
     """How the compiled sweep computes one operand's cotangent.
 
     Attributes
@@ -101,6 +125,11 @@ class Step:
     parts: tuple[Callable[[], int], Callable[[], int], int] | None = None
 
     @property
+    def is_flat(self) -> bool:
+        """Whether it goes over contiguous elements and single ones: only the count depends on their number."""
+        return not self.keep and self.total is None and not self.partial and not self.offset and not self.dims[0]
+
+    @property
     def grain(self) -> int:
         """Of how many elements a part of them must be a multiple: of rows, and of the terms of a sum's parts."""
         row = int(self.dims[1]) if self.elements and self.elements != self.dims[1] else 1
@@ -132,7 +161,7 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_steps", "_words", "address", "arity", "attrs", "forward", "layouts", "name",
+        "__weakref__", "_alike", "_steps", "_words", "address", "arity", "attrs", "forward", "layouts", "name",
         "op", "python_operands", "records", "result", "save", "saved",
     )  # fmt: skip
 
@@ -154,14 +183,21 @@ class Plan:
         self.result = result.tracked if self.records else result.plain
         self.saved: tuple[str, ...] = op.residuals(layouts) + extra if self.records else ()
         self.save = op.save_code(self.saved)
-        self._words = np.zeros(STEPS + self.arity, dtype=np.int64)
         wanted = sum(1 << number for number in range(min(self.arity, 62)) if self.records and self.wants(number))
-        self._words[:STEPS] = (
-            self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
-            0 if op.variadic else self.save, wanted or self.records, 0, 0, 0,
+        self._words = np.array(
+            [
+                self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
+                0 if op.variadic else self.save, wanted or self.records, 0, 0, 0, *[0] * self.arity,
+            ],
+            dtype=np.int64,
         )  # fmt: skip
-        self.address = self._words.ctypes.data
-        self._steps: list[tuple[Step, np.ndarray]] = []
+        self._alike: _Alike | None = None
+        self._register()
+
+    def _register(self) -> None:
+        self.address = address_of_array(self._words)
+        # Kernel and words of each step, and what holds the arrays whose addresses stand there.
+        self._steps: list[tuple[Callable[[], int], np.ndarray, Any]] = []
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
         if self.records:
             plans_by_address[self.address] = self
@@ -193,53 +229,98 @@ class Plan:
                 self._prepare()
 
     def _prepare(self) -> None:
+        alike = self._alike
+        if alike is not None and alike.calls and self._is_whole():
+            self._prepare_like(alike)
+            return
         steps = [self.op.step(self, operand) if self.wants(operand) else None for operand in range(self.arity)]
         joint = self.op.joint(self) if self.op.joint and self.wants(0) and self.wants(1) else None
-        kept: list[tuple[Step, np.ndarray]] = []
-        for operand, step in enumerate(steps):
-            if step is not None:
-                words = self._words_of(step, self.layouts[operand])
-                if joint is None:
-                    words[KERNEL] = step.kernel()
-                self._words[STEPS + operand] = words.ctypes.data
-                kept.append((step, words))
+        calls = [(STEPS + operand, step) for operand, step in enumerate(steps) if step is not None]
         if joint is not None:
-            words = self._words_of(joint, self.layouts[0])
-            words[KERNEL] = joint.kernel()
-            self._words[JOINT] = words.ctypes.data
-            kept.append((joint, words))
+            calls.append((JOINT, joint))
+        self._steps = [
+            (step.kernel, self._words_of(step, self.layouts[max(place - STEPS, 0)]), step) for place, step in calls
+        ]
         elements, self._words[GRAIN] = _for_runs([step for step in steps if step is not None])
-        if elements:
-            for step, words in kept:
-                if step.parts is not None:
-                    parts, finish, nbytes = step.parts
-                    words[PARTS_KERNEL:SOURCES] = parts(), finish(), buffer_class(nbytes)
         self._words[ELEMENTS] = elements
-        self._steps = kept
+        for (place, step), (_, words, _) in zip(calls, self._steps, strict=True):
+            if place == JOINT or joint is None:
+                words[KERNEL] = step.kernel()
+            if elements and step.parts is not None:
+                parts, finish, nbytes = step.parts
+                words[PARTS_KERNEL:SOURCES] = parts(), finish(), buffer_class(nbytes)
+            self._words[place] = address_of_array(words)
         self.python_operands = tuple(n for n, step in enumerate(steps) if step is None and self.wants(n))
         self._words[STATE] = READY | PYTHON if self.python_operands else READY
+        if alike is not None and self._is_whole() and all(step.is_flat for _, step in calls):
+            alike.python_operands = self.python_operands
+            alike.calls = [
+                (place, step, words.copy()) for (place, step), (_, words, _) in zip(calls, self._steps, strict=True)
+            ]
+
+    def _is_whole(self) -> bool:
+        """Whether a sweep goes over all elements at once."""
+        block = blocking.division.block
+        return not block or self.result.size < blocking.ENOUGH_BLOCKS * block
+
+    def _prepare_like(self, alike: _Alike) -> None:
+        """Make the steps as those of a plan with another number of elements."""
+        steps: list[tuple[Callable[[], int], np.ndarray, Any]] = []
+        for place, step, words in alike.calls:
+            layout = self.layouts[max(place - STEPS, 0)]
+            geometry = step.dims.copy()
+            geometry[1] = self.result.size
+            own = words.copy()
+            own[DIMS] = address_of_array(geometry)
+            own[TARGET_CLASS], own[TARGET_BYTES] = buffer_class(layout.nbytes), layout.nbytes
+            self._words[place] = address_of_array(own)
+            steps.append((step.kernel, own, geometry))
+        self._words[ELEMENTS] = 0
+        self._steps, self.python_operands = steps, alike.python_operands
+        self._words[STATE] = READY | PYTHON if self.python_operands else READY
+
+    def share_kernel_calls(self) -> None:
+        """Let plans that are made `like` this one have its kernel calls, with other counts."""
+        self._alike = _Alike()
+
+    def like(self, layouts: tuple[Layout, ...], result: Layout, forward: Callable[..., Any]) -> Plan:
+        """Return the plan of the same elementwise operation on operands with another number of elements."""
+        plan: Plan = object.__new__(Plan)
+        for name in _SHARED_BY_SIBLINGS:
+            setattr(plan, name, getattr(self, name))
+        plan.layouts, plan.forward = plan.op.differentiable_in(layouts), forward
+        plan.result = result.tracked if self.records else result.plain
+        words = plan._words = self._words.copy()
+        words[RESULT_CLASS], words[RESULT_BYTES] = buffer_class(result.nbytes), result.nbytes
+        words[FORWARD], words[RESULT] = id(forward), id(plan.result)
+        words[STATE] = words[JOINT] = words[ELEMENTS] = 0
+        plan._register()
+        return plan
 
     def complete(self) -> None:
         """Compile the kernels of single operands, which are needed where a joint step cannot run."""
-        for step, words in self._steps:
-            words[KERNEL] = step.kernel()
+        for kernel, words, _ in self._steps:
+            words[KERNEL] = kernel()
 
     def _words_of(self, step: Step, layout: Layout) -> np.ndarray:
-        words = np.zeros(SOURCES + len(step.sources), dtype=np.int64)
-        words[DIMS] = step.dims.ctypes.data
-        words[TARGET_CLASS], words[TARGET_BYTES] = buffer_class(layout.nbytes), layout.nbytes
-        words[PARTIAL], words[OFFSET] = step.partial, step.offset
+        sum_kernel = sum_dims = scratch = 0
         if step.total is not None:
-            kernel, dims = step.total
-            words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
-            words[BETWEEN_CLASS] = NOTHING if step.between == NOTHING else buffer_class(step.between)
-        if words[PARTIAL:BETWEEN_CLASS].any() or step.dims[0]:
-            words[KIND] = IN_PARTS
-        elif step.copies and words[TARGET_BYTES] == self._words[RESULT_BYTES]:
-            words[KIND] = PASSES
-        words[N_SOURCES] = len(step.sources)
-        words[SOURCES:] = [value << 2 | place for place, value in step.sources]
-        return words
+            get_kernel, dims = step.total
+            sum_kernel, sum_dims = get_kernel(), address_of_array(dims)
+            scratch = NOTHING if step.between == NOTHING else buffer_class(step.between)
+        kind = 0
+        if step.partial or step.offset or sum_kernel or step.dims[0]:
+            kind = IN_PARTS
+        elif step.copies and layout.nbytes == self.result.nbytes:
+            kind = PASSES
+        return np.array(
+            [
+                0, address_of_array(step.dims), buffer_class(layout.nbytes), kind, layout.nbytes, step.partial,
+                step.offset, sum_kernel, sum_dims, scratch, len(step.sources), 0, 0, 0,
+                *(value << 2 | place for place, value in step.sources),
+            ],
+            dtype=np.int64,
+        )  # fmt: skip
 
     def forget_steps(self) -> None:
         """Have them made again when a sweep next meets the plan."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from array import array
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -140,18 +141,19 @@ class PlanCache(dict[Any, Plan]):
         floats = sum(1 << i for i, own in enumerate(layouts) if own is INTEGER and plan.layouts[i] is FLOAT)
         line = [id(plan), plan.address, floats, len(key), *key]
         with _lock:
-            lines = self._table.reshape(-1, LINE_WORDS)
-            first = place & (len(lines) - 1)
+            first = place & (len(self._table) // LINE_WORDS - 1)
             second = first ^ 1
-            if line in (lines[place, : len(line)].tolist() for place in (first, second)):
+            table = memoryview(self._table.data)  # reads and writes a few words three times as fast as the array
+            words, other = (table[place * LINE_WORDS : (place + 1) * LINE_WORDS] for place in (first, second))
+            if line in (words[: len(line)].tolist(), other[: len(line)].tolist()):
                 return  # another thread was faster
-            if lines[first, LINE_LENGTH] and not lines[second, LINE_LENGTH]:
-                first = second
-            elif lines[first, LINE_LENGTH]:
+            if words[LINE_LENGTH] and not other[LINE_LENGTH]:
+                first, words = second, other
+            elif words[LINE_LENGTH]:
                 # The one that stands there goes to the other place, and what stood in that one may die now.
-                lines[second] = lines[first]
+                other[:] = words
                 self._in_table[second] = self._in_table[first]
-            lines[first, : len(line)] = line
+            words[: len(line)] = array("l", line)
             self._in_table[first] = plan, layouts, arguments, keywords  # whose addresses stand in the line
 
 

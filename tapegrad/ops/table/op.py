@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad.dtypes import on_change
+from tapegrad.kernels.rules import rule_parameters
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan_cache import PlanCache
 
@@ -190,12 +190,3 @@ class Op:
     def save_code(self, saved: tuple[str, ...]) -> int:
         """Return which residuals are saved as a number: a bit for each operand, and one for the result."""
         return sum(1 << number for number, name in enumerate((*self.operands, "out")) if name in saved)
-
-
-def rule_parameters(rule: Vjp) -> tuple[str, ...]:
-    """Return the names that a rule asks for.
-
-    >>> rule_parameters(lambda ct, out: ct * out)
-    ('ct', 'out')
-    """
-    return tuple(inspect.signature(rule).parameters) if callable(rule) else ()
