@@ -35,7 +35,7 @@ def kind_of(op: Any, layouts: tuple[Layout, ...]) -> Any:
             shape = layout.shape
             if layout.nbytes >= pool.THRESHOLD or layout.size >= blocking.ENOUGH_BLOCKS * blocking.division.block > 0:
                 return None
-    key: list[Any] = [op.name, op.vjp]
+    key: list[Any] = [op.name, op.vjp, op.step, op.joint]
     for layout in layouts:
         if layout.size <= 1 and (layout.size == 0 or layout.requires_grad or layout.ndim > len(shape)):
             return None
