@@ -12,6 +12,7 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.kernels.loops import STRIDED, joint_loop, loop
+from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
 from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.sums import finish_kernel, parts_kernel, sum_kernel
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
@@ -20,6 +21,8 @@ from tapegrad.tape.plan import CT, NOTHING, TERMS, Step
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
 
+# Of a rule's argument: where it is found, its dtype, its strides.
+Operand = tuple[tuple[int, int], str, Sequence[int]]
 BIND = {"xp": vmath}
 MAX_SOURCES = 6  # of a step in a run
 SHORT = 4  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
@@ -160,36 +163,103 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         rule = identity  # one kernel for all rows
     operands, casts = _sources(plan, rule_parameters(rule))
     extra: dict[str, Any] = {}
+    name = "identity" if rule is identity else f"{plan.name}-{plan.op.operands[operand]}"
     if own.size != result.size:
+        rows = _row_sum_step(name, rule, plan, own, operands, casts)
+        if rows is not None:
+            return rows
         total = sum_step(shape, own.shape, dtype)
         extra = {"total": total, "between": result.size * dtype.itemsize, "parts": _parts(total[1], dtype)}
         if rule is identity:
             extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype_name(dtype), contiguous_strides(shape, dtype.itemsize))
-    name = "identity" if rule is identity else f"{plan.name}-{plan.op.operands[operand]}"
     unrolled = plan.op.forward in ARITHMETIC
     return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
+
+
+def _rows_of(
+    plan: Plan, operands: Sequence[Operand], targets: Sequence[Layout]
+) -> tuple[list[int], list[list[int]]] | None:
+    """Return lengths and steps of a loop over rows with targets of which some are one element a row; None if no such.
+
+    Elements of a row are neighbours, of targets too that are not one element a row.
+    """
+    shape = plan.result.shape
+    in_order = [(own.shape, contiguous_strides(own.shape, own.dtype.itemsize)) for own in targets]
+    lengths, steps = coalesce(
+        shape, [*(own for _, _, own in operands), *(broadcast_strides(*own, shape) for own in in_order)]
+    )
+    if len(lengths) != 2:
+        return None
+    sizes = [*(itemsize(dtype) for _, dtype, _ in operands), *(own.dtype.itemsize for own in targets)]
+    if any(own[-1] not in (0, size) for own, size in zip(steps, sizes, strict=True)):
+        return None
+    for target, own in zip(targets, steps[len(operands) :], strict=True):
+        size, whole = target.dtype.itemsize, target.size == plan.result.size
+        if own != ([lengths[1] * size, size] if whole else [size, 0]):
+            return None
+    return lengths, steps
+
+
+def _row_sum_step(
+    name: str, rule: Callable[..., Any], plan: Plan, own: Layout, operands: Sequence[Operand], casts: Sequence[str]
+) -> Step | None:
+    """Return the step that sums what a rule gives for each row; None if the operand is not one element a row."""
+    rows = _rows_of(plan, operands, [own])
+    if rows is None:
+        return None
+    lengths, steps = rows
+    inner = tuple(strides[-1] for strides in steps)
+    types = (*(dtype for _, dtype, _ in operands), dtype_name(own.dtype))
+    kernel = functools.partial(_row_sum_address, name, rule, types, tuple(casts), inner, _wide(own.dtype))
+    geometry = [0, lengths[1], *inner, lengths[0], *(strides[0] for strides in steps)]
+    divides = len(operands) <= MAX_SOURCES and all(
+        source[0] != CT or strides == [lengths[1] * itemsize(dtype), itemsize(dtype)]
+        for (source, dtype, _), strides in zip(operands, steps, strict=False)
+    )
+    sources = [source for source, _, _ in operands]
+    elements = math.prod(lengths) if divides else 0
+    return Step(kernel, np.array(geometry, dtype=np.int64), sources, elements=elements, sums_rows=True)
+
+
+@functools.cache
+def _row_sum_address(
+    name: str, rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...], steps: Any, wide: str
+) -> int:
+    function = row_sum_loop(rule, types, casts, steps, wide)
+    return cache.address_of(f"rows-{name}-{'-'.join(types)}", function, bind=BIND)
 
 
 def joint_step(plan: Plan) -> Step | None:
     """Return the step of a binary elementwise row for both operands at once; None if there is no such simple loop."""
     result = plan.result
     rules = plan.op.rule(0), plan.op.rule(1)
-    if not callable(rules[0]) or not callable(rules[1]) or any(own.size != result.size for own in plan.layouts):
+    if not callable(rules[0]) or not callable(rules[1]):
         return None
     if is_identity(rules[0]) or is_identity(rules[1]):
         return None  # which costs nothing where the cotangent's memory passes on
     names = tuple(dict.fromkeys((*rule_parameters(rules[0]), *rule_parameters(rules[1]))))
     operands, casts = _sources(plan, names)
-    targets = [(dtype_name(own.dtype), contiguous_strides(result.shape, own.dtype.itemsize)) for own in plan.layouts]
-    types = (*(dtype for _, dtype, _ in operands), *(dtype for dtype, _ in targets))
-    lengths, steps = coalesce(result.shape, [*(own for _, _, own in operands), *(own for _, own in targets)])
-    inner = tuple(own[-1] for own in steps)
-    if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else itemsize(dtype) for dtype in types):
-        return None
+    types = (*(dtype for _, dtype, _ in operands), *(dtype_name(own.dtype) for own in plan.layouts))
+    whole = [own.size == result.size for own in plan.layouts]
+    if all(whole):
+        targets = [contiguous_strides(result.shape, own.dtype.itemsize) for own in plan.layouts]
+        lengths, steps = coalesce(result.shape, [*(own for _, _, own in operands), *targets])
+        inner = tuple(own[-1] for own in steps)
+        if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else itemsize(dtype) for dtype in types):
+            return None
+        rows, wide = [1, *(0 for _ in steps)], ""
+    else:
+        found = _rows_of(plan, operands, plan.layouts) if any(whole) and len(operands) <= MAX_SOURCES - 1 else None
+        if found is None:
+            return None
+        lengths, steps = found
+        inner = tuple(own[-1] for own in steps)
+        rows, wide = [lengths[0], *(own[0] for own in steps)], _wide(plan.layouts[whole.index(False)].dtype)
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
-    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts))
-    return Step(address, np.array([0, lengths[0], *inner]), [source for source, _, _ in operands])
+    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts), inner, wide)
+    sources = [source for source, _, _ in operands]
+    return Step(address, np.array([0, lengths[-1], *inner, *rows], dtype=np.int64), sources)
 
 
 @functools.cache
@@ -199,9 +269,15 @@ def _joint_address(
     picks: tuple[tuple[int, ...], tuple[int, ...]],
     types: tuple[str, ...],
     casts: tuple[str, ...],
+    steps: tuple[int, ...],
+    wide: str,
 ) -> int:
-    sizes = tuple(itemsize(dtype) for dtype in types)
-    return cache.address_of(f"{name}-{'-'.join(types)}", joint_loop(rules, picks, types, casts, sizes), bind=BIND)
+    """Return the address of a kernel for both operands; `wide` is the dtype in which it sums rows, if it does."""
+    if wide:
+        function, name = fused_row_loop(rules, picks, types, casts, steps, wide), f"rows-{name}"
+    else:
+        function = joint_loop(rules, picks, types, casts, tuple(itemsize(dtype) for dtype in types))
+    return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 
 def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, int], str, Sequence[int]]], list[str]]:

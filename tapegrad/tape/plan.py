@@ -11,7 +11,8 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.sweep.groups`)
                  10 of how many elements a block must be a multiple   11... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
-                 3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies
+                 3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies;
+                 SUMS_ROWS if the target has one element a row
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
                  10 number of sources   11 kernels that sum a block as parts, 12 and the parts; 13 the parts' size class
@@ -44,7 +45,7 @@ SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES = 7, 8, 9, 10
 PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES = 11, 12, 13, 14
 
 # Kinds of steps, beside 0.
-IN_PARTS, PASSES = 1, 2
+IN_PARTS, PASSES, SUMS_ROWS = 1, 2, 3
 # Where a source of a kernel is found: the cotangent (plus bytes), a residual (position in the node) that is an array
 # or a scalar object, or a constant's address.
 CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
@@ -108,6 +109,8 @@ class Step(NamedTuple):
     elements : int
         How many the kernel goes over, if it may do so in parts: a loop over one or two dimensions, with a contiguous
         target and, for a cotangent of so many elements, a contiguous cotangent; else 0.
+    sums_rows : bool
+        The kernel goes over rows and sums each: the target has one element a row.
     copies : bool
         The operand's cotangent is the result's, element by element.
     """
@@ -123,6 +126,7 @@ class Step(NamedTuple):
     elements: int = 0
     copies: bool = False
     parts: tuple[Callable[[], int], Callable[[], int], int] | None = None
+    sums_rows: bool = False
 
     @property
     def is_flat(self) -> bool:
@@ -313,6 +317,8 @@ class Plan:
             kind = IN_PARTS
         elif step.copies and layout.nbytes == self.result.nbytes:
             kind = PASSES
+        elif step.sums_rows:
+            kind = SUMS_ROWS
         return np.array(
             [
                 0, address_of_array(step.dims), buffer_class(layout.nbytes), kind, layout.nbytes, step.partial,
