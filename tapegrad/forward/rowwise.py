@@ -1,4 +1,4 @@
-"""Forwards of our own where NumPy is slow: on short rows, for each of which it begins a loop anew, and sums."""
+"""Forwards of our own where NumPy is slow: on rows, for each of which it begins a loop anew, and sums."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from tapegrad.runtime import state
 from tapegrad.tape.layout import Layout, contiguous_strides
 from tapegrad.tape.plan import ARRAY
 
-# Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation; of
-# rows whose extrema NumPy finds as fast.
-_LONG: Final = 64
+# Elements of arrays for which a kernel is not worth its compilation; of rows whose extrema NumPy finds as fast.
 _SMALL: Final = 256
 _LONG_FOR_EXTREMA: Final = 128
 
 
 def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Callable[..., Any]:
-    """Return what computes a ufunc of two operands: the ufunc itself, unless they are broadcast along short rows."""
+    """Return what computes a ufunc of two operands: the ufunc itself, unless they are broadcast along rows."""
     rule = ARITHMETIC.get(function)
     if rule is None or any(own.inline or own.weak or own.dtype != layouts[0].dtype for own in layouts):
         return function
@@ -38,7 +36,7 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
     strides = [*(broadcast_strides(own.shape, own.strides, shape) for own in layouts), in_order]
     lengths, steps = coalesce(shape, strides)
     # Where an operand's neighbours lie elsewhere, NumPy chooses another order.
-    if len(lengths) == 1 or lengths[-1] >= _LONG or any(own[-1] not in (0, dtype.itemsize) for own in steps):
+    if len(lengths) == 1 or any(own[-1] not in (0, dtype.itemsize) for own in steps):
         return function
     operands = [((ARRAY, 0), dtype.name, own) for own in strides[:2]]
     step = loop_step(f"forward-{function.__name__}", rule, shape, operands, (dtype.name, in_order), unrolled=True)
