@@ -15,6 +15,7 @@ from tapegrad.compiler.elements import as_pointer, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get, intrinsic, stack
 from tapegrad.kernels.geometry import rows_at
 from tapegrad.kernels.loops import STRIDED, elements, moved, readers, words
+from tapegrad.kernels.rules import identity
 from tapegrad.kernels.sums import sum_of_neighbours
 from tapegrad.tape.plan import TERMS
 
@@ -36,6 +37,8 @@ def row_sum_loop(
     neighbours = sum_of_neighbours(target, wide)
     addresses, strides, row_strides, beginnings = _row_readers(steps)
     single = tuple(place for place in range(count) if steps[place] == 0)
+    size = np.dtype(target).itemsize
+    in_place = rule is identity and types == (target, target) and steps[0] == size  # no copy is needed
 
     @intrinsic
     def singles(typingctx: Any, addresses: Any) -> Any:
@@ -57,9 +60,13 @@ def row_sum_loop(
             total, error = zero, zero
             for top in range(0, n, terms):
                 many = min(terms, n - top)
-                for k in range(many):
-                    store(part, k, rule(*values(places, step, fixed, top + k)))
-                new = neighbours(memory, many)
+                terms_at = memory
+                if in_place:
+                    terms_at = places[0] + top * size
+                else:
+                    for k in range(many):
+                        store(part, k, rule(*values(places, step, fixed, top + k)))
+                new = neighbours(terms_at, many)
                 both = total + new
                 back = both - total
                 error += (total - (both - back)) + (new - back)
