@@ -64,14 +64,15 @@ class _Alike:
     Attributes
     ----------
     calls : list
-        Of each step the word of the plan for its address, the step of one of the plans, and its words.
+        Of each step the word of the plan for its address, the kernel, and the step's words with its geometry behind
+        them, which begins at that word.
     python_operands : tuple of int
     """
 
     __slots__ = ("calls", "python_operands")
 
     def __init__(self) -> None:
-        self.calls: Sequence[tuple[int, Step, np.ndarray]] = ()
+        self.calls: Sequence[tuple[int, Callable[[], int], np.ndarray, int]] = ()
         self.python_operands: tuple[int, ...] = ()
 
 
@@ -259,7 +260,8 @@ class Plan:
         if alike is not None and self._is_whole() and all(step.is_flat for _, step in calls):
             alike.python_operands = self.python_operands
             alike.calls = [
-                (place, step, words.copy()) for (place, step), (_, words, _) in zip(calls, self._steps, strict=True)
+                (place, step.kernel, np.concatenate((words, step.dims)), len(words))
+                for (place, step), (_, words, _) in zip(calls, self._steps, strict=True)
             ]
 
     def _is_whole(self) -> bool:
@@ -270,15 +272,15 @@ class Plan:
     def _prepare_like(self, alike: _Alike) -> None:
         """Make the steps as those of a plan with another number of elements."""
         steps: list[tuple[Callable[[], int], np.ndarray, Any]] = []
-        for place, step, words in alike.calls:
+        for place, kernel, words, geometry in alike.calls:
             layout = self.layouts[max(place - STEPS, 0)]
-            geometry = step.dims.copy()
-            geometry[1] = self.result.size
             own = words.copy()
-            own[DIMS] = address_of_array(geometry)
+            address = address_of_array(own)
+            own[DIMS] = address + 8 * geometry
+            own[geometry + 1] = self.result.size
             own[TARGET_CLASS], own[TARGET_BYTES] = buffer_class(layout.nbytes), layout.nbytes
-            self._words[place] = address_of_array(own)
-            steps.append((step.kernel, own, geometry))
+            self._words[place] = address
+            steps.append((kernel, own, None))
         self._words[ELEMENTS] = 0
         self._steps, self.python_operands = steps, alike.python_operands
         self._words[STATE] = READY | PYTHON if self.python_operands else READY

@@ -29,7 +29,7 @@ from tapegrad.tape.recording import record
 from tapegrad.tensor import Tensor
 
 #: Plans of all ops that are remembered in a generation: see `PlanCache.remember`.
-MOST_PLANS: Final = 2048
+MOST_PLANS: Final = 1024
 _caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
 _counts = {"young": 0}
 _lock = module_lock()  # a collection in the middle may run a finalizer that computes
