@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tapegrad.dtypes import on_change
+from tapegrad.kernels.rules import rule_parameters
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
@@ -238,13 +238,3 @@ class Op:
     def save_code(self, saved: tuple[str, ...]) -> int:
         """Return which residuals are saved as a number: a bit for each operand, and one for the result."""
         return sum(1 << number for number, name in enumerate((*self.operands, "out")) if name in saved)
-
-
-@functools.cache
-def rule_parameters(rule: Vjp) -> tuple[str, ...]:
-    """Return the names that a rule asks for.
-
-    >>> rule_parameters(lambda ct, out: ct * out)
-    ('ct', 'out')
-    """
-    return tuple(inspect.signature(rule).parameters) if callable(rule) else ()
