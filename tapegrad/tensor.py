@@ -14,7 +14,7 @@ from tapegrad import errors
 from tapegrad.dtypes import default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks
-from tapegrad.tape.entries import Leaf, Tape, TapeNode
+from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped
 from tapegrad.tape.layout import Layout, layout_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class Tensor:
     # _data    the array; for a result without dimensions the NumPy scalar, which NumPy computes 7 times faster
     # _layout  of the data; the tracked one iff the tensor requires grad
     # _node  of the entry that computed it, or its Leaf, or None if it does not require grad
-    # _viewed  set if a view of it was ever taken: then a recorded write in place has to look for one that is alive
+    # _viewed  True if a view of it was ever taken: then a recorded write in place has to look for one that is alive;
+    #          False if it is a view of an array of the user's
     __slots__ = ("__weakref__", "_data", "_grad", "_layout", "_node", "_viewed")
 
     _data: Any
@@ -122,7 +123,7 @@ class Tensor:
         return self.dtype.kind == "c"
 
     def numpy(self) -> np.ndarray:
-        """Return the data as an array that shares memory with the tensor.
+        """Return the data as an array that shares memory with the tensor, and nothing else: a view.
 
         Raises
         ------
@@ -131,7 +132,7 @@ class Tensor:
         """
         if self.requires_grad:
             raise RuntimeError(errors.NUMPY_OF_GRAD)
-        return self._array()
+        return self._array()[...]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
@@ -385,9 +386,14 @@ class Tensor:
                 f"attempted to set the data of a tensor of dtype {self.dtype} to one of dtype {value.dtype}; "
                 f"convert it first, e.g. with .to({str(self.dtype)!r})"
             )
-        self._data = value._array()
-        layout = layout_of(self._data)
-        self._layout = layout.tracked if self.requires_grad else layout
+        array = value._array()
+        layout = layout_of(array)
+        node = self._node
+        if node is not None:
+            if layout.shape != self._layout.shape:
+                node = reshaped(node, self, layout.shape)
+            layout = layout.tracked
+        self._data, self._layout, self._node = array, layout, node
 
     # --- set by tapegrad.ops, where the operations are -----------------------------------------------------------
 
@@ -417,7 +423,18 @@ def from_array(array: np.ndarray) -> Tensor:
     return result
 
 
+def lend(array: np.ndarray) -> Tensor:
+    """Return a constant tensor over a view of a user's array, whose shape they may change or whose size."""
+    view = array[...]
+    result = Tensor.__new__(Tensor)
+    result._data, result._layout, result._node, result._grad = view, layout_of(view), None, None
+    result._viewed = False
+    return result
+
+
 def _rebuilt(array: np.ndarray, requires_grad: bool) -> Tensor:
+    if not array.dtype.isnative or not array.flags.aligned:  # pickled where the order of bytes is another
+        array = array.astype(array.dtype.newbyteorder("="))
     result = from_array(array)
     result._require(requires_grad, "O")
     return result

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype, default_dtype
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor, from_array, lend
 
 
 def made(array: np.ndarray, requires_grad: bool = False) -> Tensor:
@@ -229,7 +229,8 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             f"from_numpy(): the array {problem}, and compiled code reads its memory; copy it: "
             f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
         )
-    return made(np.asarray(ndarray))
+    check_dtype(ndarray.dtype)
+    return lend(np.asarray(ndarray))
 
 
 def legacy_array(data: Any) -> np.ndarray:
