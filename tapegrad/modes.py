@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
+from tapegrad.runtime.locks import in_child, module_lock
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # How many modes are in force anywhere that turn recording off.  While it is 0, the recording path need not look at
@@ -18,7 +20,7 @@ disabled = 0
 disabled_anywhere = ctypes.c_int64(0)  # the same for compiled code
 
 _local = threading.local()
-_lock = threading.Lock()
+_lock = module_lock()
 
 
 def is_grad_enabled() -> bool:
@@ -36,11 +38,20 @@ def is_grad_enabled() -> bool:
 
 def _switch(mode: bool) -> None:
     global disabled
-    before = getattr(_local, "enabled", True)
-    _local.enabled = mode
     with _lock:
-        disabled += int(before) - int(mode)
+        difference = int(getattr(_local, "enabled", True)) - int(mode)
+        # No call from here on, so that no signal's handler that raises leaves one of them without the others.
+        _local.enabled = mode
+        disabled += difference
         disabled_anywhere.value = disabled
+
+
+def _forget_other_threads() -> None:
+    global disabled
+    disabled = disabled_anywhere.value = int(not getattr(_local, "enabled", True))
+
+
+in_child(_forget_other_threads)
 
 
 class _Mode:

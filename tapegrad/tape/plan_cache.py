@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.runtime.locks import module_lock
 from tapegrad.tape.keys import (
     KEY_WORDS,
     KEYWORDS,
@@ -43,7 +43,7 @@ class PlanCache(dict[Any, Plan]):
         self._words = np.zeros((2, ROW_WORDS), dtype=np.int64)  # for operands in order, and in reverse
         self._table = np.zeros(0, dtype=np.int64)
         self._in_table: dict[int, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = module_lock()
         self._fallback: Callable[..., Tensor] | None = None
         self.operators: dict[str, bool] = {}
         self.call: Callable[..., Tensor]
