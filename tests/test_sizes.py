@@ -310,3 +310,56 @@ def test_pickles_of_another_byte_order():
         (x * x).sum().backward()
         assert x.grad.tolist() == [0, 2, 4]
     assert pickle.loads(pickle.dumps(ones(2))).requires_grad
+
+
+# Index arrays beside slices and new dimensions ------------------------------------------------------------------------
+
+KEYS = [
+    (slice(1, 3), [0, 2]), (slice(None, None, 2), [0, 1]), ([0, 2], slice(1, None)), (None, [0, 2]), ([0, 2], None),
+    (slice(None), [2, 0]), (Ellipsis, [2, 0]), (None, slice(1, 3), [0, 2]), ([True, False, True, False], slice(0, 2)),
+    (1, [0, 0]), ([1, 2], [0, 0]), (slice(None), [[0, 1], [1, 0]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_second_derivatives_of_index_writes(T, key):
+    def index(item):
+        return T.tensor(item) if isinstance(item, list) else item
+
+    key = tuple(map(index, key))
+    x = T.arange(12.0).reshape(4, 3).requires_grad_()
+    z = (T.arange(float(x[key].numel())).reshape(x[key].shape) + 1).requires_grad_()
+    y = x * 1
+    y[key] = z
+    y[key] *= 2
+    gx, gz = T.autograd.grad((y**3).sum(), (x, z), create_graph=True)
+    hx, hz = T.autograd.grad((gx**2).sum() + (gz**2).sum(), (x, z))
+    data, value = np.arange(12.0).reshape(4, 3), np.array(z.tolist())
+    key = tuple(np.array(item.tolist()) if isinstance(item, T.Tensor) else item for item in key)
+    # In the end y is x but at the key, and there twice the value that was written last.
+    places = np.full(data.shape, -1)
+    places[key] = np.arange(value.size).reshape(value.shape)
+    last = np.array([(places == number).any() for number in range(value.size)]).reshape(value.shape)
+    np.testing.assert_allclose(gx.tolist(), np.where(places < 0, 3 * data**2, 0))
+    np.testing.assert_allclose(hx.tolist(), np.where(places < 0, 36 * data**3, 0))
+    if last.all():  # torch adds up for elements written twice, too
+        np.testing.assert_allclose(gz.tolist(), 24 * value**2)
+        np.testing.assert_allclose(hz.tolist(), 2 * 24 * value**2 * 48 * value)
+
+
+def test_index_writes_into_large_arrays():
+    x = ones(2, 200_000)
+    y = x * 1
+    y[None, tg.tensor([0, 1])] *= 2
+    (g,) = tg.autograd.grad((y * y).sum(), x, create_graph=True)
+    (h,) = tg.autograd.grad((g * g).sum(), x)
+    assert set(h.numpy().ravel().tolist()) == {128.0}
+
+
+def test_gathers_with_mixed_keys_have_no_kernel_that_takes_other_sizes():
+    from tapegrad.ops.indexing import index_gather
+
+    x = tg.arange(12.0).reshape(4, 3).requires_grad_()
+    part = index_gather(x, (np.array([0, 2]),), ((1, 3, None), "array"))
+    (part * part).sum().backward()
+    assert x.grad.tolist() == [[0] * 3, [6, 0, 10], [12, 0, 16], [0] * 3]
