@@ -209,13 +209,15 @@ class Tensor:
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment. Use clone(), which is recorded, or detach() first."
             )
-        twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad)
+        twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad, type(self))
         twin._grad = copy.deepcopy(self._grad, memo)
+        if hasattr(self, "__dict__"):  # of a subclass
+            vars(twin).update(copy.deepcopy(vars(self), memo))
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What pickle and copy.copy make is a leaf, as in PyTorch.
-        return _rebuilt, (self._array(), self.requires_grad)
+        return _rebuilt, (self._array(), self.requires_grad, type(self)), getattr(self, "__dict__", None) or None
 
     # --- gradients ---------------------------------------------------------------------------------------------------
 
@@ -432,9 +434,10 @@ def lend(array: np.ndarray) -> Tensor:
     return result
 
 
-def _rebuilt(array: np.ndarray, requires_grad: bool) -> Tensor:
+def _rebuilt(array: np.ndarray, requires_grad: bool, kind: type[Tensor] = Tensor) -> Tensor:
     if not array.dtype.isnative or not array.flags.aligned:  # pickled where the order of bytes is another
         array = array.astype(array.dtype.newbyteorder("="))
-    result = from_array(array)
+    result = kind.__new__(kind)
+    result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None
     result._require(requires_grad, "O")
     return result
