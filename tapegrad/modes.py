@@ -1,4 +1,4 @@
-"""Grad mode: the one thread-local switch that says whether operations are recorded."""
+"""Modes of a thread: whether operations are recorded, and who is shown them before they are computed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import inspect
 import threading
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 from tapegrad.runtime.locks import in_child, module_lock
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# How many modes are in force anywhere that turn recording off.  While it is 0, the recording path need not look at
-# the thread-local value, which costs 35 ns.
-disabled = 0
-disabled_anywhere = ctypes.c_int64(0)  # the same for compiled code
+# What compiled code reads once a call. The lower half counts the modes in force in any thread that turn recording off:
+# while it is 0, nobody looks at the thread-local value, which costs 35 ns. The upper half counts interceptors in any
+# thread: while there is one, every call goes to Python, which serves it or goes on as usual.
+INTERCEPTED: Final = 1 << 32
+mode = ctypes.c_int64(0)
+
+Interceptor = Callable[..., Any]
 
 _local = threading.local()
 _lock = module_lock()
@@ -33,22 +36,66 @@ def is_grad_enabled() -> bool:
     ...     tg.is_grad_enabled()
     False
     """
-    return not disabled or getattr(_local, "enabled", True)
+    return not mode.value & (INTERCEPTED - 1) or getattr(_local, "enabled", True)
 
 
-def _switch(mode: bool) -> None:
-    global disabled
+def _switch(enabled: bool) -> None:
     with _lock:
-        difference = int(getattr(_local, "enabled", True)) - int(mode)
-        # No call from here on, so that no signal's handler that raises leaves one of them without the others.
-        _local.enabled = mode
-        disabled += difference
-        disabled_anywhere.value = disabled
+        difference = int(getattr(_local, "enabled", True)) - int(enabled)
+        # No call between the two, after which a signal's handler that raises would leave one without the other.
+        _local.enabled = enabled
+        mode.value += difference
+
+
+def interceptor() -> Interceptor | None:
+    """Return what this thread's operations are shown to before they are computed."""
+    return getattr(_local, "interceptor", None) if mode.value >= INTERCEPTED else None
+
+
+class intercept:
+    """Show every operation of this thread to a function, in a ``with`` block; tracing and checks stand on it.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(op, bound)`` (see `tapegrad.ops.table.op.Bound`) in place of the operation. What it returns
+        is the result; inside it, operations are computed as usual.
+    """
+
+    def __init__(self, function: Interceptor) -> None:
+        self.function = function
+        self.before: list[Interceptor | None] = []
+
+    def __enter__(self) -> None:
+        self.before.append(getattr(_local, "interceptor", None))
+        _set_interceptor(self.function)
+
+    def __exit__(self, *_: object) -> None:
+        _set_interceptor(self.before.pop())
+
+
+def _set_interceptor(function: Interceptor | None) -> None:
+    with _lock:
+        before = getattr(_local, "interceptor", None)
+        difference = int(function is not None) - int(before is not None)
+        _local.interceptor = function  # as in `_switch`
+        mode.value += INTERCEPTED * difference
+
+
+class uninterrupted:
+    """Compute operations as usual in a ``with`` block, whatever looks at them outside."""
+
+    def __enter__(self) -> None:
+        self.before = getattr(_local, "interceptor", None)
+        _set_interceptor(None)
+
+    def __exit__(self, *_: object) -> None:
+        _set_interceptor(self.before)
 
 
 def _forget_other_threads() -> None:
-    global disabled
-    disabled = disabled_anywhere.value = int(not getattr(_local, "enabled", True))
+    intercepted = getattr(_local, "interceptor", None) is not None
+    mode.value = int(not getattr(_local, "enabled", True)) + INTERCEPTED * int(intercepted)
 
 
 in_child(_forget_other_threads)
