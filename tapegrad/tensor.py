@@ -15,7 +15,7 @@ from tapegrad.dtypes import default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks
 from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape.layout import Layout, intern, layout_of
 
 if TYPE_CHECKING:
     from tapegrad.autograd.graph import Node
@@ -32,6 +32,7 @@ class _Late:
 
 
 _late = _Late()
+_new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
 class Tensor:
@@ -238,7 +239,11 @@ class Tensor:
         RuntimeError
             If the dtype is neither floating nor complex, or if it is to be switched off for a result.
         """
-        self._require(requires_grad, "o")
+        layout = self._layout
+        if requires_grad is True and self._node is None and layout.floating and self._data.__class__ is np.ndarray:
+            self._layout, self._node = layout.tracked, Leaf(self)  # of nearly every call
+        else:
+            self._require(requires_grad, "o")
         return self
 
     def _require(self, wanted: bool, first_letter: str) -> None:
@@ -420,16 +425,17 @@ class Tensor:
 
 def from_array(array: np.ndarray) -> Tensor:
     """Return a constant tensor over an array, sharing its memory."""
-    result = Tensor.__new__(Tensor)
+    result = _new(Tensor)
     result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None
     return result
 
 
 def lend(array: np.ndarray) -> Tensor:
     """Return a constant tensor over a view of a user's array, whose shape they may change or whose size."""
-    view = array[...]
-    result = Tensor.__new__(Tensor)
-    result._data, result._layout, result._node, result._grad = view, layout_of(view), None, None
+    result = _new(Tensor)
+    result._data = array[...]
+    result._layout = intern(array.shape, array.strides, array.dtype)
+    result._node = result._grad = None
     result._viewed = False
     return result
 

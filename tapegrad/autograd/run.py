@@ -27,15 +27,19 @@ from tapegrad.tensor import Tensor, from_array
 
 # Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
 _grads: Any = module_lock()
-_AT_ONCE: Final = (False,)  # arguments of `acquire`
+_acquire: Final = _grads.acquire
 
 
 class _Late:
-    """`bind_grads` and `commit_grads`, loaded when the first pass begins."""
+    """The functions of `leaf_grads`, loaded when they are first needed."""
 
     @functools.cached_property
     def bind_grads(self) -> Callable[..., None]:
         return load(leaf_grads.bind_grads, shared())
+
+    @functools.cached_property
+    def bind_inputs(self) -> Callable[..., int]:
+        return load(leaf_grads.bind_inputs, shared())
 
     @functools.cached_property
     def commit_grads(self) -> Callable[..., int]:
@@ -77,14 +81,13 @@ class Destination:
         held: list[bool] = []
         try:
             try:
-                # A hook may wait for another thread, so a pass with hooks never holds the lock. The lock is taken and
-                # noted in one call of C: no signal's handler runs in between.
-                if self.accumulate and self.inputs is None and not sweep.has_hooks():
-                    held.extend(map(_grads.acquire, _AT_ONCE))
                 others: list[int] | None = None
-                if held == [True]:
-                    others = []
-                    _late.bind_grads(sweep.workspace.words, sweep.keep, new, others)
+                # A hook may wait for another thread, so a pass with hooks never holds the lock.
+                if self.accumulate and self.inputs is None and not sweep.has_hooks():
+                    unknown: list[int] = []
+                    _late.bind_grads(sweep.workspace.words, sweep.keep, new, unknown, _acquire, held)
+                    if held[0]:
+                        others = unknown
                 if others != []:
                     self._bind_others(sweep, others, fresh)
             except BaseException:
@@ -97,7 +100,7 @@ class Destination:
                     for tensor, value in zip(new[committed::2], new[committed + 1 :: 2], strict=True):
                         _accumulate(tensor, value, create_graph=False)
         finally:
-            if held == [True]:
+            if held and held[0]:
                 _grads.release()
         for tensor, array in fresh:
             layout = tensor._layout.plain
@@ -213,6 +216,37 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
         running.pop(sweep, None)
         sweep.close()
     return True
+
+
+def run_to_inputs(root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool) -> list[Any] | None:
+    """Run the pass of most calls of `grad`, from one result to some leaves, and return their gradients.
+
+    None for any other root, gradient or input, or if there is something to be said about one: nothing has changed then.
+    """
+    node = root._node
+    seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
+    nodes: list[Any] = [getattr(tensor, "_node", None) for tensor in inputs]
+    if node.__class__ is not list or seed is None or any(own.__class__ is not Leaf for own in nodes):
+        return None
+    results: list[Any] = [None] * len(nodes)
+    sweep = Sweep([node], [seed._data], nodes, retain)
+    try:
+        running[sweep] = None
+        sweep.find()
+        try:
+            known = not sweep.has_hooks()
+            known = known and _late.bind_inputs(sweep.workspace.words, nodes, results) == len(nodes)
+        except BaseException:
+            sweep.undo()
+            raise
+        if not known:
+            sweep.undo()
+            return None
+        sweep.run()
+    finally:
+        running.pop(sweep, None)
+        sweep.close()
+    return results
 
 
 def run(

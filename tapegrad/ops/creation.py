@@ -223,14 +223,14 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__}); tapegrad.tensor(data) takes other data")
-    if not ndarray.dtype.isnative or not ndarray.flags.aligned:
+    if not (ndarray.dtype.isnative and ndarray.flags.aligned):
         problem = "is not aligned" if ndarray.dtype.isnative else f"has byte order {ndarray.dtype.byteorder!r}"
         raise TypeError(
             f"from_numpy(): the array {problem}, and compiled code reads its memory; copy it: "
             f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
         )
     check_dtype(ndarray.dtype)
-    return lend(np.asarray(ndarray))
+    return lend(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
 
 
 def legacy_array(data: Any) -> np.ndarray:

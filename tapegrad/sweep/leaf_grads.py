@@ -1,7 +1,7 @@
 """Compiled: where a sweep is to write the gradients of the leaves that it found.
 
-`bind_grads` and `commit_grads` are functions as `tapegrad.tape.native` says. `bind_grads` knows leaves without hooks
-whose gradient is an array of the leaf's layout that can be added to, or is not there yet. It leaves all others to
+`bind_grads`, `bind_inputs` and `commit_grads` are functions as `tapegrad.tape.native` says. They know leaves without
+hooks whose gradient is an array of the leaf's layout that can be added to, or is not there yet, and leave all others to
 Python.
 """
 
@@ -23,6 +23,7 @@ from tapegrad.tape.native import (
     DTYPE_OF,
     EMPTY,
     EMPTY_LARGE,
+    FALSE,
     GRAD_OF,
     HOOKS_OF_LEAF,
     ITEMS,
@@ -139,7 +140,9 @@ def target_of(known: int, leaf: int, kept: int, new: int) -> int:
 
 
 def bind_grads(self: int, args: int, nargs: int) -> int:
-    """Set the targets of the leaves that a walk found: ``bind_grads(words, kept, new, unknown)``.
+    """Set the targets of the leaves that a walk found.
+
+    Called as ``bind_grads(words, kept, new, unknown, acquire, held)``.
 
     Parameters
     ----------
@@ -148,10 +151,26 @@ def bind_grads(self: int, args: int, nargs: int) -> int:
     kept, new, unknown : list
         Appended to: arrays that are added to; tensors without gradient, each with the gradient that it may get;
         numbers of the leaves that Python has to look at.
+    acquire : callable
+        Takes the lock of the gradients, if nobody holds it; otherwise no target is set.
+    held : list of bool
+        Appended to: whether the lock was taken. Here no signal's handler runs between taking it and noting it.
     """
     known = get(self, DATA)
     state, kept, new, unknown = get(get(args, 0), DATA), get(args, 1), get(args, 2), get(args, 3)
     leaves, targets = get(state, LEAVES_AT), get(state, GRADS_AT)
+    at_once = stack(8)
+    put(at_once, 0, get(known, FALSE))
+    taken = vectorcall(get(args, 4), at_once, 1, 0)
+    if taken == 0:
+        return 0
+    fine = appended(get(args, 5), taken)
+    drop(taken)
+    if not fine:
+        return 0
+    if taken == get(known, FALSE):
+        take(get(known, NONE))
+        return get(known, NONE)
     for number in range(get(state, N_LEAVES)):
         target = target_of(known, get(get(leaves, 2 * number + 1), NODE), kept, new)
         if target == UNKNOWN:
@@ -168,6 +187,69 @@ def bind_grads(self: int, args: int, nargs: int) -> int:
             put(targets, number, target)
     take(get(known, NONE))
     return get(known, NONE)
+
+
+def gradient_of_input(known: int, leaf: int) -> int:
+    """Return a new gradient of a leaf, UNKNOWN if that is for Python, or 0 if Python raised."""
+    none = get(known, NONE)
+    if get(leaf, get(known, HOOKS_OF_LEAF)) != none:
+        return UNKNOWN
+    tensor = vectorcall(get(leaf, get(known, TENSOR_OF_LEAF)), 0, 0, 0)
+    if tensor == 0:
+        return 0
+    found = UNKNOWN
+    if tensor != none and get(tensor, get(known, NODE_OF)) == leaf:
+        layout = get(tensor, get(known, LAYOUT_OF))
+        if get(layout, get(known, CONTIGUOUS_OF)) == get(known, TRUE):
+            found = new_gradient(known, layout)
+    drop(tensor)
+    return found
+
+
+def bind_inputs(self: int, args: int, nargs: int) -> int:
+    """Set the targets of the leaves that a walk found, for new gradients of some of them.
+
+    Called as ``bind_inputs(words, leaves, results)``.
+
+    Parameters
+    ----------
+    words : numpy.ndarray
+        Of the workspace.
+    leaves : list of Leaf
+        Whose gradients are wanted.
+    results : list
+        As long, of None; gradients take their places.
+
+    Returns
+    -------
+    int
+        How many of the leaves were found, UNKNOWN if one of them is for Python.
+    """
+    known = get(self, DATA)
+    state, wanted, results = get(get(args, 0), DATA), get(args, 1), get(args, 2)
+    found, targets, bound = get(state, LEAVES_AT), get(state, GRADS_AT), 0
+    for number in range(get(state, N_LEAVES)):
+        leaf = get(get(found, 2 * number + 1), NODE)
+        value = 0
+        for place in range(get(wanted, LENGTH)):
+            if get(get(wanted, ITEMS), place) == leaf:
+                if value == 0:
+                    value = gradient_of_input(known, leaf)
+                    if value == 0:
+                        return 0
+                    if value == UNKNOWN:
+                        return new_integer(UNKNOWN)
+                else:
+                    take(value)
+                before = get(get(results, ITEMS), place)
+                put(get(results, ITEMS), place, value)
+                drop(before)
+                bound += 1
+        target = 0
+        if value != 0:
+            target = get(value, get(known, DATA_OF)) | BORROWED
+        put(targets, number, target)
+    return new_integer(bound)
 
 
 def commit_grads(self: int, args: int, nargs: int) -> int:

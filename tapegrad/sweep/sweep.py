@@ -134,7 +134,8 @@ class Sweep:
                 write = 0, 0  # no residual was changed
         if not self.retain:
             count = workspace.state[ws.N_OUTLIVING]
-            if self.inputs is None and count == len(nodes):
+            is_root_found = self.inputs is None or (len(nodes) == 1 and workspace.arrays[ws.ORDER_AT][0] >= 0)
+            if count == len(nodes) and is_root_found:
                 self.shared_nodes = nodes  # as always when nobody keeps intermediate results
             else:
                 self.shared_nodes = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]

@@ -166,11 +166,11 @@ class Leaf:
     shape: tuple[int, ...]
 
     def __init__(self, tensor: Tensor) -> None:
-        self.slot, self.page = recorder.take_slot()
+        self.slot, self.page = slot, _ = recorder.take_slot()
         self.tensor = weakref.ref(tensor)
         self.hooks: dict[int, Callable[..., Any]] | None = None
         self.post_hooks: dict[int, Callable[..., Any]] | None = None
-        write_word(self.slot, NODE, id(self))
+        _pack_word(MEMORY, slot + 8 * NODE, id(self))
 
 
 def leaf_at(slot: int) -> Leaf:
