@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, Final, TypeVar, overload
 
+from tapegrad.runtime.locks import in_child, module_lock
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # What compiled code reads once a call. The lower half counts the modes in force in any thread that turn recording off:
@@ -21,7 +23,7 @@ mode = ctypes.c_int64(0)
 Interceptor = Callable[..., Any]
 
 _local = threading.local()
-_lock = threading.Lock()
+_lock = module_lock()
 
 
 def is_grad_enabled() -> bool:
@@ -38,10 +40,11 @@ def is_grad_enabled() -> bool:
 
 
 def _switch(enabled: bool) -> None:
-    before = getattr(_local, "enabled", True)
-    _local.enabled = enabled
     with _lock:
-        mode.value += int(before) - int(enabled)
+        difference = int(getattr(_local, "enabled", True)) - int(enabled)
+        # No call between the two, after which a signal's handler that raises would leave one without the other.
+        _local.enabled = enabled
+        mode.value += difference
 
 
 def interceptor() -> Interceptor | None:
@@ -72,10 +75,11 @@ class intercept:
 
 
 def _set_interceptor(function: Interceptor | None) -> None:
-    before = getattr(_local, "interceptor", None)
-    _local.interceptor = function
     with _lock:
-        mode.value += INTERCEPTED * (int(function is not None) - int(before is not None))
+        before = getattr(_local, "interceptor", None)
+        difference = int(function is not None) - int(before is not None)
+        _local.interceptor = function  # as in `_switch`
+        mode.value += INTERCEPTED * difference
 
 
 class uninterrupted:
@@ -87,6 +91,14 @@ class uninterrupted:
 
     def __exit__(self, *_: object) -> None:
         _set_interceptor(self.before)
+
+
+def _forget_other_threads() -> None:
+    intercepted = getattr(_local, "interceptor", None) is not None
+    mode.value = int(not getattr(_local, "enabled", True)) + INTERCEPTED * int(intercepted)
+
+
+in_child(_forget_other_threads)
 
 
 class _Mode:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.sweep.workspace import is_aligned
@@ -110,7 +111,7 @@ def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndar
         )
     if gradient.dtype != layout.dtype:
         return xp.cast(gradient, layout.dtype)  # type: ignore[no-any-return]
-    return gradient
+    return as_operand(gradient, call, "gradient", index)  # hooks and gradients are plain tensors
 
 
 def seed_arrays(cotangents: Sequence[Tensor]) -> list[np.ndarray]:

@@ -18,6 +18,8 @@ from tapegrad.tensor import Tensor
 
 def is_view(target: Tensor) -> bool:
     """Whether the tensor's memory is a part of what something else that is alive refers to."""
+    if getattr(target, "_viewed", True) is False:
+        return False  # it shares its memory with what it was made from, as PyTorch's do
     data = target._data
     owner = data.base if isinstance(data, np.ndarray) else None
     # The view's own `base`, this function's variable, and the argument of getrefcount.

@@ -29,16 +29,26 @@ def constant(data: Any, layout: Layout) -> Tensor:
     return result
 
 
+def plain(tensor: Tensor) -> Tensor:
+    """Return the tensor that an instance of a subclass is for operations: same data, same place in the graph."""
+    result = _new(Tensor)
+    result._data, result._layout, result._node, result._grad = tensor._data, tensor._layout, tensor._node, None
+    tensor._viewed = True  # perhaps it is now, and that would be noted of the result only
+    return result
+
+
 def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
-    """Return an operand as a tensor: arrays, NumPy scalars and Python numbers become constants.
+    """Return an operand as a plain tensor: arrays, NumPy scalars and Python numbers become constants.
 
     Raises
     ------
     TypeError
         If it is nothing of the kind.
     """
-    if isinstance(value, Tensor):
+    if value.__class__ is Tensor:
         return value
+    if isinstance(value, Tensor):
+        return plain(value)
     if isinstance(value, np.generic):
         check_dtype(value.dtype)
         return constant(value, layout_of(value))
