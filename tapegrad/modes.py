@@ -8,14 +8,19 @@ import inspect
 import threading
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # How many modes are in force anywhere that turn recording off.  While it is 0, the recording path need not look at
 # the thread-local value, which costs 35 ns.
 disabled = 0
-disabled_anywhere = ctypes.c_int64(0)  # the same for compiled code
+disabled_anywhere = ctypes.c_int64(0)  # the same for compiled code, plus WRITES_NOTED
+
+# Whether anything was ever written to in place with a gradient. From then on the recording path looks whether an
+# operand is a view that the write made stale (see `tapegrad.tape.views`).
+writes_noted = False
+WRITES_NOTED: Final = 1 << 62
 
 _local = threading.local()
 _lock = threading.Lock()
@@ -40,7 +45,15 @@ def _switch(mode: bool) -> None:
     _local.enabled = mode
     with _lock:
         disabled += int(before) - int(mode)
-        disabled_anywhere.value = disabled
+        disabled_anywhere.value = disabled | WRITES_NOTED * writes_noted
+
+
+def note_write() -> None:
+    """Let the recording path look for stale views from now on."""
+    global writes_noted
+    with _lock:
+        writes_noted = True
+        disabled_anywhere.value = disabled | WRITES_NOTED
 
 
 class _Mode:

@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.ops.table.op import xp
 from tapegrad.sweep.workspace import is_aligned
+from tapegrad.tape import views
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
@@ -72,7 +73,7 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
     for index, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not isinstance(tensor, Tensor):
             raise errors.not_a_tensor(call.removesuffix("()"), "tensors", index, tensor)
-        if tensor._node is None:
+        if views.renewed(tensor)._node is None:
             raise errors.no_grad_fn(call, index)
         roots.append((tensor, _cotangent(call, index, tensor, gradient)))
     return roots

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.autograd.roots import implicit_cotangent, like, seed_arrays
 from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.table.gateway import constant
@@ -18,7 +19,7 @@ from tapegrad.runtime import pool
 from tapegrad.sweep import leaf_grads
 from tapegrad.sweep.recorded import run_recorded
 from tapegrad.sweep.sweep import Sweep
-from tapegrad.tape import versions
+from tapegrad.tape import versions, views
 from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaves, slot_of
 from tapegrad.tape.hooks import run_table
 from tapegrad.tape.native import load, shared
@@ -158,6 +159,8 @@ _ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     """Run the pass of nearly every call, from one result to all leaves; False for any other root or gradient."""
+    if modes.writes_noted:
+        views.renewed(root)
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
     if node.__class__ is not list or seed is None:

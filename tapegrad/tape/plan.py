@@ -9,7 +9,8 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  and one for the result   7 a bit for each operand that wants a gradient
                  8 address of the step for both operands at once, or 0
                  9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.sweep.groups`)
-                 10 of how many elements a block must be a multiple   11... address of each step
+                 10 of how many elements a block must be a multiple   11 whether the result shares its operand's memory
+                 12... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
                  3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from tapegrad.ops.table.op import Op
 
 ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT = range(9)
-ELEMENTS, GRAIN, STEPS = range(9, 12)
+ELEMENTS, GRAIN, IS_VIEW, STEPS = range(9, 13)
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
 SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES = 7, 8, 9, 10
@@ -158,7 +159,7 @@ class Plan:
         wanted = sum(1 << number for number in range(min(self.arity, 62)) if self.records and self.wants(number))
         self._words[:STEPS] = (
             self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
-            0 if op.variadic else self.save, wanted or self.records, 0, 0, 0,
+            0 if op.variadic else self.save, wanted or self.records, 0, 0, 0, 0,
         )  # fmt: skip
         self.address = self._words.ctypes.data
         self._steps: list[tuple[Step, np.ndarray]] = []
@@ -169,6 +170,10 @@ class Plan:
     def wants(self, operand: int) -> bool:
         """Whether a gradient is wanted for the operand with this number."""
         return self.layouts[operand].requires_grad
+
+    def note_view(self) -> None:
+        """Note that the result shares its operand's memory."""
+        self._words[IS_VIEW] = 1
 
     def position(self, name: str) -> int:
         """Return where a node keeps the residual of this name."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import get, put, stack
-from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, NODE, OPERANDS, PLAN
+from tapegrad.modes import WRITES_NOTED
+from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, NODE, OPERANDS, PAGE_BYTES, PLAN, SEQUENCE
 from tapegrad.tape.keys import (
     FALLBACK,
     KEY_WORDS,
@@ -31,6 +32,7 @@ from tapegrad.tape.native import (
     ALIGNED,
     ARRAY_FLAGS,
     ARRAY_TYPE,
+    BASE_OF,
     BYTES,
     DATA,
     DATA_OF,
@@ -56,11 +58,10 @@ from tapegrad.tape.native import (
     PAGE_OF,
     PLAIN_OF,
     RECORDER,
+    RENEW,
     SLOT_OF_LEAF,
     TENSOR,
-    TRUE,
     TYPE,
-    VIEWED_OF,
     as_float,
     drop,
     integer,
@@ -70,7 +71,7 @@ from tapegrad.tape.native import (
     take,
     vectorcall,
 )
-from tapegrad.tape.plan import ARITY, FORWARD, RESULT, SAVE, WANTED_OPERANDS
+from tapegrad.tape.plan import ARITY, FORWARD, IS_VIEW, RESULT, SAVE, WANTED_OPERANDS
 
 MAX_OPERANDS: Final = 3
 MASK_BITS: Final = 62  # operands beyond are wanted if they require grad
@@ -184,18 +185,51 @@ def finish(known: int, args: int, nargs: int) -> int:
     for operand in range(min(get(words, ARITY), MAX_OPERANDS)):
         value = get(operands, operand)
         put(data, operand, get(value, get(known, DATA_OF)))
-    return result_of(known, plan, words, get(args, 1), operands, data, get(words, ARITY), nargs - 2)
+    result = result_of(known, plan, words, get(args, 1), operands, data, get(words, ARITY), nargs - 2)
+    if get(words, IS_VIEW) != 0 and result != 0:
+        keep_base(known, words, result, get(operands, 0))
+    return result
 
 
-def note_view(known: int, tensor: int) -> None:
-    """Note that a view of a tensor was taken. Of a reduction too: then none is alive, and nobody looks for one."""
-    at = get(known, VIEWED_OF)
-    before = get(tensor, at)
-    if before != get(known, TRUE):
-        take(get(known, TRUE))
-        put(tensor, at, get(known, TRUE))
-        if before != 0:
-            drop(before)
+def keep_base(known: int, words: int, view: int, operand: int) -> None:
+    """Let a view keep its base (see `tapegrad.tape.views`); not one taken with recording off, which has no history."""
+    if get(words, WANTED_OPERANDS) != 0 or get(operand, get(known, NODE_OF)) == get(known, NONE):
+        base = get(operand, get(known, BASE_OF))
+        if base == 0:
+            base = operand
+        take(base)
+        put(view, get(known, BASE_OF), base)
+
+
+def stands_before(slot: int, other: int) -> bool:
+    """Whether an entry was recorded before another one."""
+    first, second = get(slot & -PAGE_BYTES, SEQUENCE), get(other & -PAGE_BYTES, SEQUENCE)
+    return first < second or (first == second and slot < other)
+
+
+def is_stale(known: int, tensor: int) -> bool:
+    """Whether a tensor is a view whose base was written to after the entry of the view."""
+    base = get(tensor, get(known, BASE_OF))
+    if base == 0:
+        return False
+    written, node = get(base, get(known, NODE_OF)), get(tensor, get(known, NODE_OF))
+    if get(written, TYPE) != get(known, LIST_TYPE):
+        return False
+    if get(node, TYPE) != get(known, LIST_TYPE):
+        return node == get(known, NONE)
+    return stands_before(integer(get(get(node, ITEMS), 0)), integer(get(get(written, ITEMS), 0)))
+
+
+def renew_views(known: int, args: int, count: int) -> bool:
+    """Give stale views among the operands a new history; False if Python raised."""
+    for operand in range(count):
+        value = get(args, operand)
+        if get(value, TYPE) == get(known, TENSOR) and is_stale(known, value):
+            done = vectorcall(get(known, RENEW), args + 8 * operand, 1, 0)
+            if done == 0:
+                return False
+            drop(done)
+    return True
 
 
 def record(self: int, args: int, nargs: int, names: int) -> int:
@@ -214,7 +248,12 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
     if nargs < operands or nargs > operands + most or get(op, TABLE) == 0 or (names != 0 and most == 0):
         return vectorcall(get(op, FALLBACK), args, nargs, names)
     plain = 0
-    if get(get(known, DISABLED_AT), 0) != 0:  # by some thread
+    mode = get(get(known, DISABLED_AT), 0)
+    if mode & WRITES_NOTED:
+        if not renew_views(known, args, operands):
+            return 0
+        mode -= WRITES_NOTED
+    if mode != 0:  # disabled by some thread
         enabled = vectorcall(get(known, IS_GRAD_ENABLED), 0, 0, 0)
         if enabled == 0:
             return 0
@@ -279,8 +318,8 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
         if out != 0:
             result = result_of(known, plan, words, out, args, data, operands, operands)
             drop(out)
-            if most != 0:
-                note_view(known, get(args, 0))
+            if most != 0 and get(words, IS_VIEW) != 0 and result != 0:
+                keep_base(known, words, result, get(args, 0))
     drop(plan)
     for operand in range(held):
         drop(get(data, operand))

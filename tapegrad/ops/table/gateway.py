@@ -11,6 +11,7 @@ from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import NotYet, Op
+from tapegrad.tape import views
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.plan_cache import compiled
@@ -35,7 +36,7 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
         If it is nothing of the kind.
     """
     if isinstance(value, Tensor):
-        return value
+        return views.renewed(value)
     if isinstance(value, np.generic):
         check_dtype(value.dtype)
         return constant(value, layout_of(value))
@@ -98,4 +99,7 @@ def new_plan(
     out = forward(*data, *index_arrays)
     names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
     result = layout_of(out)
-    return Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names), out
+    plan = Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names)
+    if len(data) == 1 and isinstance(out, np.ndarray) and np.may_share_memory(out, data[0]):
+        plan.note_view()
+    return plan, out

@@ -187,7 +187,6 @@ def plan_for(op: Op, x: Tensor, attrs: dict[str, Any]) -> tuple[Plan, Any]:
 
 def record(plan: Plan, x: Tensor, out: Any) -> Tensor:
     """Return the result of an op with one operand as a tensor, recorded where its plan says so."""
-    x._viewed = True  # see `note_view`
     return compiled.finish(plan, out, x)
 
 
