@@ -159,7 +159,7 @@ _ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     """Run the pass of nearly every call, from one result to all leaves; False for any other root or gradient."""
-    if modes.writes_noted:
+    if modes.mode.value:
         views.renewed(root)
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)

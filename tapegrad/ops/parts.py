@@ -14,7 +14,7 @@ from tapegrad.kernels.elementwise import view_step
 from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand
-from tapegrad.ops.table.op import Op, Sample, xp
+from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
@@ -99,13 +99,13 @@ def strided_part(input: Any, part: Part) -> Tensor:
     """Return a part; a view if the operand is contiguous."""
     x = as_operand(input, "strided_part", "input", 1)
     x._array()
-    return apply(strided_part_op, (x,), {"part": part})
+    return apply(strided_part_op, Bound((x,), {"part": part}))
 
 
 def strided_put(input: Any, value: Any, part: Part) -> Tensor:
     """Return a copy whose part is replaced by a value, which is broadcast."""
     x, v = as_operand(input, "strided_put", "input", 1), as_operand(value, "strided_put", "value", 2)
-    return apply(strided_put_op, (x, v), {"part": part})
+    return apply(strided_put_op, Bound((x, v), {"part": part}))
 
 
 _publish(strided_part, strided_part_op, strided_part.__doc__ or "")

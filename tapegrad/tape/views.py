@@ -58,6 +58,6 @@ def is_stale(tensor: Tensor) -> bool:
 
 def renewed(tensor: Tensor) -> Tensor:
     """Return a tensor, with a new history if it is a stale view."""
-    if modes.writes_noted and is_stale(tensor):
+    if modes.mode.value and is_stale(tensor):
         late.renew(tensor)
     return tensor
