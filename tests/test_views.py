@@ -123,6 +123,14 @@ def write_from_the_same_memory(T, y, w):
     return [y]
 
 
+def diagonal_of_a_base(T, y, w):
+    square = y[:, :2] * 1
+    d = T.diagonal(square, 0, 1, 0)
+    square[-1, -1] *= w[0, 0]
+    d[0] = w[1, 1]
+    return [square * square, d]
+
+
 def views_with_recording_off(T, y, w):
     v = y[0]
     y.mul_(w)
@@ -182,6 +190,21 @@ def test_second_derivatives(T):
     (slopes,) = T.autograd.grad((v * y[0]).sum() + (y**2).sum(), x, create_graph=True)
     (curvature,) = T.autograd.grad((slopes * slopes).sum(), x)
     assert curvature.tolist() == pytest.approx([108156.0, 561192.0, 714444.0])
+
+
+def test_real_and_imaginary_parts(T):
+    z = T.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    y = z * 1
+    T.real(y).mul_(5)
+    assert y.tolist() == [5 + 2j, 15 - 1j]
+    (T.real(y).sum() * 2).backward()
+    assert z.grad.tolist() == [10, 10]
+    x = leaf(T, [1.0, 2.0])
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used"):
+        T.real(x).mul_(5)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used"):
+        T.real(z).mul_(5)
+    assert x.tolist() == [1, 2]
 
 
 def test_views_of_leaves(T):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -229,12 +228,6 @@ def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) ->
             )
 
 
-def _note_write(gradient: Tensor) -> None:
-    """Note that a gradient is added to, if anything but its tensor holds the array: a graph may have saved it."""
-    if sys.getrefcount(gradient._data) > 2:  # the tensor, and the argument
-        versions.note(gradient._array())
-
-
 def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     """Add a gradient to a tensor's `grad`, in place unless that is recorded."""
     with _grads:
@@ -246,8 +239,8 @@ def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     if create_graph or (own is not None and own.requires_grad):
         tensor._grad = value if own is None else xp.add(own, value)
     elif own is not None:
-        _note_write(own)
         array = own._array()
+        versions.note(array)  # a graph may have saved it
         array += value._data
     elif tensor._layout.contiguous:
         tensor._grad = value
