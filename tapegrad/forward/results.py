@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from tapegrad.compiler.intrinsics import call, get
 from tapegrad.forward.capsules import numpy_function
 from tapegrad.runtime import pool
 from tapegrad.tape.native import take, vectorcall
+from tapegrad.tape.plan import address_of_array
 
 # Words about a result, with which those of a forward begin: its shape and dtype as objects; the pool's function for
 # large arrays, else 0; and what PyArray_Empty of NumPy's C API takes: its address, the number of dimensions, lengths.
@@ -25,19 +27,29 @@ def _new_array() -> int:
 
 
 class Words(np.ndarray):
-    """Words, and the objects whose addresses stand in them."""
+    """Words, and the objects whose addresses stand in them: those for all shapes of a result, and those for this."""
 
+    kept: tuple[object, ...]
     objects: tuple[object, ...]
+    #: Returns the forward with these words, but for a result of another shape; None where that is not so simple.
+    like: Callable[[Words, tuple[int, ...]], Callable[..., Any]] | None = None
+
+    def of_shape(self, shape: tuple[int, ...]) -> Words:
+        """Return the words for a result of another shape, which takes the same way as this one."""
+        words: Words = self.copy()
+        lengths = np.array(shape, dtype=np.intp)
+        words[SHAPE], words[NDIM], words[LENGTHS] = id(shape), len(shape), address_of_array(lengths)
+        words.kept, words.objects = self.kept, (shape, lengths)
+        return words
 
 
 def words_for(shape: tuple[int, ...], dtype: np.dtype, *rest: int, keep: tuple[Any, ...] = ()) -> Words:
     """Return the words of a forward: those about its result, and the rest; `keep` are objects that these point to."""
     large = pool.empty if math.prod(shape) * dtype.itemsize >= pool.THRESHOLD else None
-    lengths = np.array(shape, dtype=np.intp)
-    first = (id(shape), id(dtype), id(large) if large else 0, _new_array(), len(shape), lengths.ctypes.data)
+    first = (0, id(dtype), id(large) if large else 0, _new_array(), 0, 0)
     words = np.array([*first, *rest]).view(Words)
-    words.objects = (shape, dtype, lengths, *keep)
-    return words
+    words.kept = (dtype, *keep)
+    return words.of_shape(shape)
 
 
 def new_result(words: int) -> int:

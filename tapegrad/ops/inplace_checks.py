@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
-
-_NAMES = {
-    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
-}  # fmt: skip
 
 
 def check_leaf(target: Tensor) -> None:
@@ -27,8 +23,8 @@ def check_leaf(target: Tensor) -> None:
 def cast_error(result: np.dtype, target: np.dtype) -> RuntimeError:
     """Return the error of a result whose dtype the written tensor cannot hold."""
     return RuntimeError(
-        f"result type {_NAMES.get(result.name, result.name)} can't be cast to the desired output type "
-        f"{_NAMES.get(target.name, target.name)}. Convert the tensor that is written to first, e.g. with "
+        f"result type {TORCH_NAMES.get(result.name, result.name)} can't be cast to the desired output type "
+        f"{TORCH_NAMES.get(target.name, target.name)}. Convert the tensor that is written to first, e.g. with "
         f".to({result.name!r})"
     )
 

@@ -66,6 +66,7 @@ from tapegrad.tape.plan import (
     STATE,
     STEPS,
     SUM_KERNEL,
+    SUMS_ROWS,
 )
 
 SUMMED: Final = -(1 << 40)  # the mark of what a run sums up
@@ -103,7 +104,8 @@ def extent(state: int, position: int) -> int:
             edge = get(state, EDGES_AT) + 8 * get(get(state, STARTS_AT), end)
             for operand in range(get(plan, ARITY)):
                 step = get(plan, STEPS + operand)
-                if get(edge, operand) >= 0 and step != 0 and get(step, SUM_KERNEL) != 0:
+                sums = step != 0 and (get(step, SUM_KERNEL) != 0 or get(step, KIND) == SUMS_ROWS)
+                if get(edge, operand) >= 0 and sums:
                     put(uses, get(edge, operand), SUMMED - position)
         end += 1
     put(state, RUN_ELEMENTS, n)

@@ -53,8 +53,7 @@ def write_record(record: int, step: int, args: int, ct: int, target: int, second
     sources, dims = get(step, N_SOURCES), get(step, DIMS)
     count = sources + (2 if second != 0 else 1)
     rows = rows_at(dims, count)
-    # A joint step goes over no rows.
-    row = get(dims, 1) if second == 0 and get(rows, 0) != 1 else 0
+    row = get(dims, 1) if get(rows, 0) != 1 else 0
     put(record, R_KERNEL, get(step, KERNEL))
     put(record, R_COUNT, count)
     put(record, R_ROW, row)

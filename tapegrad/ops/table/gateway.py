@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
+from tapegrad.forward import siblings
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
@@ -118,6 +119,10 @@ def new_plan(
     index_arrays: tuple[np.ndarray, ...] = (),
 ) -> tuple[Plan, Any]:
     """Return the plan of an operation that is new, and the result that it was made from."""
+    kind = None if attrs or index_arrays else siblings.kind_of(op, layouts)
+    plan = siblings.sibling(kind, layouts) if kind is not None else None
+    if plan is not None:
+        return _noted(plan, data, plan.forward(*data))
     for operand, layout in enumerate(layouts):
         rule = op.rule(operand)
         if layout.requires_grad and isinstance(rule, NotYet):
@@ -133,6 +138,13 @@ def new_plan(
     names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
     result = layout_of(out)
     plan = Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names)
+    if kind is not None:
+        siblings.remember(kind, plan, forward)
+    return _noted(plan, data, out)
+
+
+def _noted(plan: Plan, data: list[Any], out: Any) -> tuple[Plan, Any]:
+    """Note in a new plan whether its results are views."""
     if len(data) == 1 and isinstance(out, np.ndarray) and np.may_share_memory(out, data[0]):
         plan.note_view()
     return plan, out

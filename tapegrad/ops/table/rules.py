@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.gateway import constant
-from tapegrad.ops.table.op import rule_parameters, xp
+from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_plan, parts_of
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.layout import Layout, layout_of
