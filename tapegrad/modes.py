@@ -16,8 +16,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # What compiled code reads once a call. The lower half counts the modes in force in any thread that turn recording off:
 # while it is 0, nobody looks at the thread-local value, which costs 35 ns. The upper half counts interceptors in any
-# thread: while there is one, every call goes to Python, which serves it or goes on as usual.
+# thread: while there is one, every call goes to Python, which serves it or goes on as usual. A bit says whether
+# anything was ever written to in place with a gradient: from then on it is looked whether an operand is a view that the
+# write made stale (see `tapegrad.tape.views`).
 INTERCEPTED: Final = 1 << 32
+WRITES_NOTED: Final = 1 << 62
+DISABLED: Final = INTERCEPTED - 1  # the bits that count them
+INTERCEPTORS: Final = WRITES_NOTED - INTERCEPTED
 mode = ctypes.c_int64(0)
 
 Interceptor = Callable[..., Any]
@@ -36,7 +41,7 @@ def is_grad_enabled() -> bool:
     ...     tg.is_grad_enabled()
     False
     """
-    return not mode.value & (INTERCEPTED - 1) or getattr(_local, "enabled", True)
+    return not mode.value & DISABLED or getattr(_local, "enabled", True)
 
 
 def _switch(enabled: bool) -> None:
@@ -47,9 +52,15 @@ def _switch(enabled: bool) -> None:
         mode.value += difference
 
 
+def note_write() -> None:
+    """Let the recording path look for stale views from now on."""
+    with _lock:
+        mode.value |= WRITES_NOTED
+
+
 def interceptor() -> Interceptor | None:
     """Return what this thread's operations are shown to before they are computed."""
-    return getattr(_local, "interceptor", None) if mode.value >= INTERCEPTED else None
+    return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
 class intercept:

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from tapegrad import errors
 from tapegrad.dtypes import default_dtype
 from tapegrad.printing import format_tensor
-from tapegrad.tape import hooks
+from tapegrad.tape import hooks, views
 from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped
 from tapegrad.tape.layout import Layout, intern, layout_of
 
@@ -53,15 +53,14 @@ class Tensor:
     # _data    the array; for a result without dimensions the NumPy scalar, which NumPy computes 7 times faster
     # _layout  of the data; the tracked one iff the tensor requires grad
     # _node  of the entry that computed it, or its Leaf, or None if it does not require grad
-    # _viewed  True if a view of it was ever taken: then a recorded write in place has to look for one that is alive;
-    #          False if it is a view of an array of the user's
-    __slots__ = ("__weakref__", "_data", "_grad", "_layout", "_node", "_viewed")
+    # _base  of a view: the tensor that its memory belongs to; not set in others (see `tapegrad.tape.views`)
+    __slots__ = ("__weakref__", "_base", "_data", "_grad", "_layout", "_node")
 
     _data: Any
     _layout: Layout
     _node: TapeNode | Leaf | None
     _grad: Tensor | None
-    _viewed: bool
+    _base: Tensor
 
     __array_priority__ = 1000
 
@@ -225,7 +224,7 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether a gradient is wanted: set by the user for a leaf, and derived for a result."""
-        return self._node is not None
+        return views.renewed(self)._node is not None
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -264,18 +263,19 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation computed the tensor."""
-        return not isinstance(self._node, list)
+        return not isinstance(views.renewed(self)._node, list)
 
     @property
     def grad_fn(self) -> Node | None:
         """The node of the graph that computed the tensor, None for a leaf."""
-        if not isinstance(self._node, list):
+        node = views.renewed(self)._node
+        if not isinstance(node, list):
             return None
         from tapegrad.autograd.graph import (
             node_of,  # at call time: the graph is a view of what this file makes
         )
 
-        return node_of(self._node)
+        return node_of(node)
 
     @property
     def grad(self) -> Tensor | None:
@@ -348,7 +348,7 @@ class Tensor:
         RuntimeError
             If the tensor does not require grad.
         """
-        return hooks.register_hook(self, hook)
+        return hooks.register_hook(views.renewed(self), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call a function with this leaf after a backward pass has accumulated its `grad`.
@@ -368,11 +368,11 @@ class Tensor:
         RuntimeError
             If the tensor does not require grad.
         """
-        hooks.retain_grad(self)
+        hooks.retain_grad(views.renewed(self))
 
     def tape(self) -> Tape:
         """Return the part of the tape that this tensor was computed by; print it to read it."""
-        return Tape(self._node)
+        return Tape(views.renewed(self)._node)
 
     def detach(self) -> Tensor:
         """Return a tensor that shares memory with this one and that no gradient is wanted for."""
@@ -436,7 +436,6 @@ def lend(array: np.ndarray) -> Tensor:
     result._data = array[...]
     result._layout = intern(array.shape, array.strides, array.dtype)
     result._node = result._grad = None
-    result._viewed = False
     return result
 
 

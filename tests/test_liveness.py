@@ -322,3 +322,35 @@ def test_a_chain_of_diamonds_costs_its_length():
         y = y * 0.5 + y * 0.5
     y.backward()
     assert x.grad.item() == 1
+
+
+# Reference counts -------------------------------------------------------------------------------------------
+
+
+def test_a_count_that_is_too_low_frees_later_and_changes_no_gradient(monkeypatch):
+    # The reference count of a node only tells whether the sweep empties it, or it goes with the node that used it.
+    def find_too_low(self):
+        found(self)
+        self.shared_nodes = ()
+
+    found = sweep.Sweep.find
+    monkeypatch.setattr(sweep.Sweep, "find", find_too_low)
+    x = leaf(2.0)
+    y = x.exp()
+    saved, z = watch(y), y * 3.0
+    loss = (z * z).sum()
+    loss.backward()
+    assert x.grad[0].item() == pytest.approx(18 * np.exp(4.0))
+    with pytest.raises(RuntimeError, match="a second time"):
+        z.sum().backward()
+    del y, z, loss
+    assert saved() is None
+
+
+def test_a_gradient_that_a_graph_saved_is_not_added_to_unnoticed():
+    x = tg.ones(3, 2).T.detach().requires_grad_()  # not contiguous, so Python adds to its gradient
+    (x * x).sum().backward()
+    loss = (x.grad * x * x.grad).sum()
+    (x * x).sum().backward()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()

@@ -10,6 +10,7 @@ from tapegrad import errors
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
 from tapegrad.autograd.run import Destination, accumulate, run, run_to_inputs, run_to_leaves
 from tapegrad.ops.table.op import xp
+from tapegrad.tape import views
 from tapegrad.tape.entries import SLOT, slot_of
 from tapegrad.tensor import Tensor
 
@@ -163,7 +164,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
     for index, tensor in enumerate(inputs):
         if not isinstance(tensor, Tensor):
             raise errors.not_a_tensor("grad", "inputs", index, tensor)
-        if tensor._node is None:
+        if views.renewed(tensor)._node is None:
             raise RuntimeError(
                 f"One of the differentiated Tensors does not require grad; input {index} was made without "
                 f"requires_grad=True or is detached"

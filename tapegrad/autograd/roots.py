@@ -13,6 +13,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.sweep.workspace import is_aligned
+from tapegrad.tape import views
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
@@ -77,7 +78,7 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
     for index, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not isinstance(tensor, Tensor):
             raise errors.not_a_tensor(call.removesuffix("()"), "tensors", index, tensor)
-        if tensor._node is None:
+        if views.renewed(tensor)._node is None:
             raise errors.no_grad_fn(call, index)
         roots.append((tensor, _cotangent(call, index, tensor, gradient)))
     return roots

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import errors, modes
 from tapegrad.autograd.roots import implicit_cotangent, like, seed_arrays
 from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.table.gateway import constant
@@ -19,7 +18,7 @@ from tapegrad.runtime.locks import module_lock
 from tapegrad.sweep import leaf_grads
 from tapegrad.sweep.recorded import run_recorded
 from tapegrad.sweep.sweep import Sweep, running
-from tapegrad.tape import versions
+from tapegrad.tape import versions, views
 from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaf_at, slot_of
 from tapegrad.tape.hooks import node_hooks, run_table
 from tapegrad.tape.native import load, shared
@@ -203,6 +202,8 @@ _ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     """Run the pass of nearly every call, from one result to all leaves; False for any other root or gradient."""
+    if modes.mode.value:
+        views.renewed(root)
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
     if node.__class__ is not list or seed is None:
@@ -328,13 +329,6 @@ def check_grad(tensor: Tensor | None) -> None:
         )
 
 
-def _note_write(gradient: Tensor) -> None:
-    """Note that a gradient is added to, if anything but its tensor holds its memory: a graph may have saved it."""
-    # References to the array are the tensor's, and the argument.
-    if sys.getrefcount(gradient._data) > 2 or isinstance(gradient._array().base, np.ndarray):
-        versions.note(gradient._array())
-
-
 def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     """Add a gradient to a tensor's `grad`, in place unless that is recorded."""
     with _grads:
@@ -349,8 +343,8 @@ def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     if create_graph or (own is not None and own.requires_grad):
         tensor._grad = value if own is None else xp.add(own, value)
     elif own is not None:
-        _note_write(own)
         array = own._array()
+        versions.note(array)  # a graph may have saved it
         array += value._data
     elif tensor._layout.contiguous:
         tensor._grad = value

@@ -37,7 +37,7 @@ def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: i
     whole = np.empty(result.shape, result.dtype)
     part = view(whole)
     offset = part.ctypes.data - whole.ctypes.data if part.size else 0
-    return identity_step(own.shape, ((CT, offset), result.dtype.name, part.strides), own)
+    return identity_step(own.shape, ((CT, offset), part.dtype.name, part.strides), own)
 
 
 # Scattering ------------------------------------------------------------------------------------------------------
