@@ -46,13 +46,18 @@ div = binary(
 )  # fmt: skip
 
 
+def _base_rule(ct: Any, x: Any, y: Any) -> Any:
+    # Two masks: the cotangent may be infinite, and x**-1, of which a mask would hide the value, but not the slopes.
+    return xp.where(y == 0, 0.0, ct) * xp.conj(y * xp.pow(x, xp.where(y == 0, 1.0, y) - 1))
+
+
+def _exponent_rule(ct: Any, x: Any, y: Any, out: Any) -> Any:
+    flat = (x == 0) & (xp.real(y) >= 0)
+    return xp.where(flat, 0.0, ct) * xp.conj(out * xp.log(xp.where(flat, 1.0, xp.alike(x, out))))
+
+
 pow = binary(
-    "pow", Power(),
-    (
-        # The product is masked, not the factor: x**0 has slope 0 also where x**-1 is infinite.
-        lambda ct, x, y: xp.where(y == 0, 0.0, ct * xp.conj(y * xp.pow(x, y - 1))),
-        lambda ct, x, y, out: xp.where((x == 0) & (xp.real(y) >= 0), 0.0, ct * xp.conj(out * xp.log(x))),
-    ),
+    "pow", Power(), (_base_rule, _exponent_rule),
     doc="Raise `input` to the power `other`.",
     derivative=":math:`y x^{y-1}` and :math:`x^y \\log x`; 0 for both at :math:`0^0`, as in PyTorch.",
     scalar=operator.pow, oracle=np.power, domain=(0.1, 3.0),
@@ -175,7 +180,16 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
     return _where(condition, input, other)
 
 
-xp.where, xp.sgn = where, sgn
+def _where_in_rules(condition: Any, input: Any, other: Any) -> Any:
+    """Choose; of a number's condition, at once, so that nothing is recorded that the choice would only mask."""
+    if isinstance(condition, (bool, np.bool_)):
+        chosen, masked = (input, other) if condition else (other, input)
+        if isinstance(chosen, Tensor) or not isinstance(masked, Tensor):
+            return chosen
+    return where(condition, input, other)
+
+
+xp.where, xp.sgn = _where_in_rules, sgn
 
 _clamp = elementwise(
     "clamp", ("x", "low", "high"), lambda x, low, high: np.minimum(np.maximum(x, low), high),

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import ops
+from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor, from_array
 
@@ -284,7 +285,7 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),
     np.zeros_like: _like("zeros"), np.ones_like: _like("ones"), np.empty_like: _like("empty"),
     np.full_like: _full_like,
-    np.real: _same("real"), np.imag: _same("imag"),
+    np.real: _same("real"), np.imag: imag_or_zero,
     **{
         function: _by_values(function)
         for function in (

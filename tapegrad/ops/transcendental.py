@@ -136,7 +136,7 @@ asinh = unary(
 )  # fmt: skip
 
 acosh = unary(
-    "acosh", np.arccosh, lambda ct, x: ct / xp.conj(xp.sqrt(x - 1) * xp.sqrt(x + 1)),
+    "acosh", np.arccosh, lambda ct, x: ct / xp.conj(xp.sqrt(x - 1)) / xp.conj(xp.sqrt(x + 1)),
     doc="Inverse hyperbolic cosine.", derivative=":math:`1/\\sqrt{x^2 - 1}`.", domain=(1.1, 3.0),
     special={1.0: np.inf}, oracle=np.arccosh,
 )  # fmt: skip

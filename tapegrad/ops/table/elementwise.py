@@ -76,6 +76,7 @@ def unary(
     real_only: bool = False,
     oracle: Callable[..., Any] | None = None,
     errors: Sequence[ErrorSample] = (),
+    call: Callable[..., Any] | None = None,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
 
@@ -87,7 +88,7 @@ def unary(
         Rule; may ask for ``ct``, ``x``, ``out``.
     doc, derivative : str
         A sentence on what it computes, and the derivative as a formula.
-    domain, special, node, real_only, oracle, errors
+    domain, special, node, real_only, oracle, errors, call
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -106,14 +107,15 @@ def unary(
         special=special or {},
         samples=UNARY_SAMPLES,
         errors=errors,
+        call=call,
         prepare_forward=forward_for(forward, None, to_float),
     )
     plans = _connected(op)
 
-    def call(input: Any) -> Tensor:
+    def function(input: Any) -> Tensor:
         return plans.call(input)
 
-    return _publish(call, op, _doc(op, doc, derivative))
+    return _publish(function, op, _doc(op, doc, derivative))
 
 
 def binary(

@@ -67,8 +67,10 @@ def forward_for(
         common = promote([layouts[number] for number in chosen])
         if to_float and common.kind in "biu":
             common = default_dtype()
+        numbers = all(layout.weak for layout in layouts)  # beside no tensor, which they would take the dtype of
         cast = [
-            number in chosen and layout.dtype != common and not layout.weak for number, layout in enumerate(layouts)
+            number in chosen and layout.dtype != common and (numbers or not layout.weak)
+            for number, layout in enumerate(layouts)
         ]
         chosen_function = function.of(common) if isinstance(function, Function) else function
         if any(cast):

@@ -15,8 +15,10 @@ from tapegrad.tensor import Tensor
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
-def attach(data: Any, layout: Layout, node: TapeNode | Leaf | None) -> Tensor:
-    """Return a value that was saved as a tensor again, in its old place in the graph."""
+def attach(data: Any, layout: Layout, node: TapeNode | Leaf | None) -> Any:
+    """Return a value that was saved as a tensor again, in its old place in the graph; a Python number as it is."""
+    if layout.weak:
+        return data
     result = constant(data, layout.plain)
     if node is not None:
         result._layout, result._node = layout.tracked, node
