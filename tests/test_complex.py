@@ -38,5 +38,5 @@ def test_transposes(name: str) -> None:
 def test_batches_of_matrices() -> None:
     x = tg.zeros(5, 2, 3, dtype="complex64")
     assert x.mT.shape == x.mH.shape == (5, 3, 2)
-    with pytest.raises(RuntimeError, match="tensor.H is only supported on matrices .* Got 3-D tensor; use mH"):
+    with pytest.raises(RuntimeError, match=r"tensor.H is only supported on matrices .* Got 3-D tensor; use mH"):
         _ = x.H

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
 from tapegrad.kernels.structural import rows_extremum
-from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides
 from tapegrad.tape.plan import ARRAY
 
 # Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation; of
@@ -27,7 +27,7 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
     rule = ARITHMETIC.get(function)
     if rule is None or any(own.inline or own.weak or own.dtype != layouts[0].dtype for own in layouts):
         return function
-    dtype, shape = layouts[0].dtype, np.broadcast_shapes(*(own.shape for own in layouts))
+    dtype, shape = layouts[0].dtype, broadcast_shape(*(own.shape for own in layouts))
     if dtype.kind != "f" or math.prod(shape) < _SMALL:
         return function
     in_order = contiguous_strides(shape, dtype.itemsize)

@@ -41,6 +41,14 @@ def _expand_step(plan: Plan, operand: int) -> Step:
             lambda: xp.expand(np.ones(3), (2,)), RuntimeError,
             "The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 0",
         ),
+        ErrorSample(
+            lambda: xp.expand(np.ones((2, 3)), (3,)), RuntimeError,
+            "expand(float64[2, 3], size=[3]): the number of sizes provided (1) must be greater or equal to the number "
+            "of dimensions in the tensor (2)",
+        ),
+        ErrorSample(
+            lambda: xp.expand(np.ones(3), (-1, 3)), RuntimeError, "isn't allowed in a leading, non-existing dimension 0"
+        ),
     ),
 )  # fmt: skip
 def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, Any]:
@@ -261,14 +269,17 @@ def contiguous(input: Any) -> Tensor:
 
 @movement(
     "flip", lambda x, dims: np.flip(x, dims).copy(), lambda ct, dims: xp.flip(ct, dims),
-    lambda plan, operand: view_step(plan, lambda x: np.flip(x, plan.attrs["dims"])),
+    # Of no dimensions NumPy would make a scalar.
+    lambda plan, operand: view_step(plan, lambda x: np.flip(x, plan.attrs["dims"]) if plan.attrs["dims"] else x),
     attrs=("dims",),
-    oracle=lambda x, dims: np.flip(x, dims),
+    oracle=lambda x, dims: np.flip(x, dims if np.ndim(x) else ()),
     samples=(
         Sample(((3,),), {"dims": (0,)}),
         Sample(((2, 3),), {"dims": (-1,)}),
         Sample(((2, 3, 2),), {"dims": (0, 2)}),
         Sample(((0, 2),), {"dims": (0,)}),
+        Sample(((),), {"dims": (0,)}),
+        Sample(((2,),), {"dims": ()}),
     ),
 )  # fmt: skip
 def flip(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from numpy.typing import DTypeLike
 from tapegrad.dtypes import default_dtype
 from tapegrad.forward.rowwise import extrema
 from tapegrad.ops.arithmetic import add, div, mul, sub
+from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
+from tapegrad.ops.complex import conj, real
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
 from tapegrad.ops.reductions import kept_shape, mean, sum
@@ -42,6 +44,8 @@ def square(input: Any) -> Tensor:
     tensor([4., 9.])
     """
     x = as_operand(input, "square", "input", 1)
+    if x.dtype.kind == "b":
+        x = cast(x, np.int64)  # as a power is
     return mul(x, x)
 
 
@@ -109,6 +113,15 @@ def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
     return x if x._layout.floating else cast(x, default_dtype())
 
 
+def of_reals(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """Return an operand as a tensor of real numbers, as it is unless a dtype is given."""
+    x = as_operand(input, call, "input", 1)
+    x = x if dtype is None else cast(x, dtype)
+    if x.dtype.kind != "f" and not x._layout.weak:
+        raise RuntimeError(f"{call} not implemented for '{x.dtype}'; pass dtype='float64', or convert the tensor first")
+    return x
+
+
 def _largest(x: Tensor, dims: tuple[int, ...]) -> np.ndarray:
     """Return the largest elements along dimensions, which are kept; -inf of none."""
     if x._layout.size == 0:
@@ -151,7 +164,7 @@ def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     >>> tg.softmax(tg.tensor([0.0, 0.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    x = floating("softmax", input, dtype)
+    x = of_reals("softmax", input, dtype)
     dim = one_dim("softmax", x._layout.ndim, dim)
     if x._layout.ndim == 0:
         return exp(sub(x, x))
@@ -184,7 +197,7 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     >>> tg.log_softmax(tg.tensor([0.0, 1000.0]), 0)
     tensor([-1000.,     0.])
     """
-    x = floating("log_softmax", input, dtype)
+    x = of_reals("log_softmax", input, dtype)
     dim = one_dim("log_softmax", x._layout.ndim, dim)
     if x._layout.ndim == 0:
         return sub(x, x)
@@ -229,6 +242,8 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     largest = _largest(x, dims)
     finite = np.isfinite(largest)
     all_finite = finite.all()
+    if x.dtype.kind == "c":  # a real shift: the logarithm chooses the imaginary part
+        largest = largest.real
     if not all_finite:
         largest = np.where(finite, largest, 0.0).astype(x.dtype)
     total = sum(exp(sub(x, largest)), dims, keepdim)
@@ -301,11 +316,12 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
             [1., 2.]])
     """
     product = matmul(mat1, mat2)
+    expanded = expand(input, product._layout.shape)  # a result is not larger than the product
     if alpha != 1:
         product = mul(product, alpha)
     if beta == 0:
         return product
-    return add(input if beta == 1 else mul(input, beta), product)
+    return add(expanded if beta == 1 else mul(expanded, beta), product)
 
 
 def var(
@@ -338,8 +354,11 @@ def var(
     >>> tg.var(tg.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    x = floating("var", input)
+    x = as_operand(input, "var", "input", 1)
+    if not x._layout.floating:
+        raise RuntimeError("std and var only support floating point and complex dtypes; convert the tensor first")
     centered = sub(x, mean(x, dim, True))
-    total = sum(mul(centered, centered), dim, keepdim)
+    squares = mul(centered, conj(centered))
+    total = sum(real(squares), dim, keepdim)
     count = x._layout.size // (total._layout.size or 1)
     return div(total, float(max(count - correction, 0)))

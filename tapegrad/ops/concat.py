@@ -12,6 +12,7 @@ from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tape.plan import Plan, Step
 from tapegrad.tape.plan_cache import compiled
@@ -39,7 +40,9 @@ def _cat_step(plan: Plan, operand: int) -> Step:
 _cat = Op(
     name="cat",
     operands=("*tensors",),
-    forward=lambda *tensors, dim: np.concatenate(tensors, axis=dim),
+    forward=lambda *tensors, dim: np.concatenate(
+        tensors, axis=dim, dtype=common_dtype(tensor.dtype for tensor in tensors)
+    ),
     vjp=(lambda ct, dim, number, shapes: xp.index_gather(ct, (), _part(dim, number, shapes)),),
     family="joining",
     step=_cat_step,
@@ -132,7 +135,9 @@ def _stack_step(plan: Plan, operand: int) -> Step:
 _stack = Op(
     name="stack",
     operands=("*tensors",),
-    forward=lambda *tensors, dim: np.stack(tensors, axis=dim),
+    forward=lambda *tensors, dim: np.stack(
+        tensors, axis=dim, dtype=common_dtype(tensor.dtype for tensor in map(np.asarray, tensors))
+    ),
     vjp=(lambda ct, dim, number: xp.index_gather(ct, (), (*((None, None, None),) * dim, number)),),
     family="joining",
     step=_stack_step,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 import numpy as np
 
 from tapegrad.ops.arithmetic import add, div, mul, neg, sub, where
-from tapegrad.ops.composite import floating, log_softmax, shifted
+from tapegrad.ops.composite import log_softmax, of_reals, shifted
 from tapegrad.ops.indexing import ARRAY, index_gather
 from tapegrad.ops.movement import movedim, reshape
 from tapegrad.ops.reductions import mean, sum
@@ -70,12 +71,12 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 def _class_last(call: str, input: Any) -> Tensor:
     """Return the scores with one class a column, (n, classes)."""
-    x = floating(call, input)
+    x = of_reals(call, input)
     if x.ndim == 0:
         raise RuntimeError(f"{call}(): input should have at least 1 dimension, that of the classes")
     if x.ndim == 1:
         return reshape(x, (1, -1))
-    return x if x.ndim == 2 else reshape(movedim(x, 1, -1), (-1, x.shape[1]))
+    return x if x.ndim == 2 else reshape(movedim(x, 1, -1), (x.shape[0] * math.prod(x.shape[2:]), x.shape[1]))
 
 
 def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) -> tuple[np.ndarray, np.ndarray | None]:

@@ -17,7 +17,7 @@ from tapegrad.ops.table.gateway import as_operand, constant, new_plan
 from tapegrad.ops.table.op import ErrorSample, Op, Sample, Vjp, xp
 from tapegrad.ops.table.promotion import forward_for
 from tapegrad.printing import format_tensor
-from tapegrad.tape.layout import FLOAT
+from tapegrad.tape.layout import FLOAT, Layout, broadcast_shape
 from tapegrad.tape.plan_cache import PlanCache, compiled
 from tapegrad.tensor import Tensor, from_array
 
@@ -77,6 +77,7 @@ def unary(
     oracle: Callable[..., Any] | None = None,
     errors: Sequence[ErrorSample] = (),
     call: Callable[..., Any] | None = None,
+    check: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
 
@@ -88,7 +89,7 @@ def unary(
         Rule; may ask for ``ct``, ``x``, ``out``.
     doc, derivative : str
         A sentence on what it computes, and the derivative as a formula.
-    domain, special, node, real_only, oracle, errors, call
+    domain, special, node, real_only, oracle, errors, call, check
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -108,6 +109,7 @@ def unary(
         samples=UNARY_SAMPLES,
         errors=errors,
         call=call,
+        check=check,
         prepare_forward=forward_for(forward, None, to_float),
     )
     plans = _connected(op)
@@ -135,6 +137,7 @@ def binary(
     oracle: Callable[..., Any] | None = None,
     samples: Sequence[Sample] = BINARY_SAMPLES,
     extra_errors: Sequence[ErrorSample] = (),
+    check: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[[Any, Any], Tensor]:
     """Make the op of an elementwise function of two operands ``x`` and ``y``, and return the function.
 
@@ -150,7 +153,7 @@ def binary(
         The operator that computes the same on scalars, and faster.
     bilinear : bool
         Whether it is linear in each operand; a promise that tests hold.
-    domain, special, node, real_only, oracle, samples, extra_errors
+    domain, special, node, real_only, oracle, samples, extra_errors, check
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -170,6 +173,7 @@ def binary(
         special=special or {},
         samples=samples,
         bilinear=bilinear,
+        check=check,
         errors=(
             ErrorSample(
                 lambda: call(from_array(np.ones(3)), from_array(np.ones(2))),
@@ -203,6 +207,8 @@ def elementwise(
     oracle: Callable[..., Any] | None = None,
     samples: Sequence[Sample],
     extra_errors: Sequence[ErrorSample] = (),
+    call: Callable[..., Any] | None = None,
+    check: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[..., Tensor]:
     """Make the op of an elementwise function of several operands, and return what records it.
 
@@ -226,15 +232,17 @@ def elementwise(
         special=special or {},
         samples=samples,
         errors=extra_errors,
+        call=call,
+        check=check,
         prepare_forward=forward_for(forward, None, to_float, promoted),
     )
 
     plans = _connected(op, promoted)
 
-    def call(*values: Any) -> Tensor:
+    def function(*values: Any) -> Tensor:
         return plans.call(*values)
 
-    return _publish(call, op, "")
+    return _publish(function, op, "")
 
 
 _KNOWN = (Tensor, float, int, np.ndarray, np.float64)  # classes that compiled code knows
@@ -284,7 +292,7 @@ def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
     shape: tuple[int, ...] = ()
     for operand in operands:
         try:
-            shape = np.broadcast_shapes(shape, operand.shape)
+            shape = broadcast_shape(shape, operand.shape)
         except ValueError:
             raise errors.broadcast_mismatch(call, shape, operand.shape) from None
 

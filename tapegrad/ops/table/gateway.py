@@ -94,6 +94,8 @@ def new_plan(
         raise RuntimeError(
             f"{op.name} not implemented for complex tensors; take the real part or the absolute value first"
         )
+    if op.check:
+        op.check(layouts)
     forward = op.forward_for(layouts, attrs)
     out = forward(*data, *index_arrays)
     names = tuple(f"index_array{number}" for number in range(len(index_arrays)))

@@ -110,6 +110,8 @@ class Op:
         ``plan -> Step`` that serves both operands at once, or None where there is none.
     call : callable, optional
         What operands and attributes of a sample are given to; default the function of the op's name.
+    check : callable, optional
+        Is given the layouts of operands that are new, and raises what PyTorch raises of such dtypes.
     prepare_forward : callable, optional
         From the operands' layouts and the attributes to the function that computes the forward from the operands;
         default `forward` with the attributes.
@@ -132,6 +134,7 @@ class Op:
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
     call: Callable[..., Any] | None = None
+    check: Callable[[tuple[Layout, ...]], None] | None = None
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
     plans: PlanCache = field(init=False, default_factory=PlanCache, repr=False, compare=False)
     variadic: bool = field(init=False)

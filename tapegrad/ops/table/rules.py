@@ -55,7 +55,10 @@ def rule_arguments(node: TapeNode, operand: int, differentiable: bool) -> dict[s
         elif name != "ct":
             number = op.operand_number(name)
             parent = node[FIRST_OPERAND + number] if differentiable else None
-            arguments[name] = attach(node[plan.position(name)], plan.layouts[number], parent)
+            value = attach(node[plan.position(name)], plan.layouts[number], parent)
+            if op.family == "binary" and plan.layouts[number].dtype.kind == "b" and not plan.layouts[number].weak:
+                value = xp.cast(value, plan.result.dtype)  # as in the forward: rules subtract
+            arguments[name] = value
     return arguments
 
 
