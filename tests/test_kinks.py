@@ -60,6 +60,14 @@ def test_exponent_of_zero() -> None:
     assert [own.item() for own in tg.autograd.grad(by_x, (x, y))] == [2.0, 0.0]
 
 
+def test_origin() -> None:
+    """Of the angle of the origin all derivatives are 0: none is recorded of what a mask hides."""
+    x, y = tg.tensor(0.0, requires_grad=True), tg.tensor(0.0, requires_grad=True)
+    first = tg.autograd.grad(tg.atan2(x, y), (x, y), create_graph=True)
+    second = tg.autograd.grad(first[0] + first[1], (x, y))
+    assert [own.item() for own in (*first, *second)] == [0.0] * 4
+
+
 def test_complex_exponent() -> None:
     """The logarithm of a negative base is complex where the exponent is."""
     by_z = np.conj((-2 + 0j) ** (1 + 1j) * np.log(-2 + 0j))
@@ -96,6 +104,7 @@ BETTER: dict[str, Callable[[float], bool]] = {
 }
 BETTER_PAIRS: dict[str, Callable[[float, float], bool]] = {
     "pow": lambda x, y: x == 0,  # nan, from the second order on
+    "atan2": lambda x, y: x == y == 0,  # the same; here all are 0, as the first
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +25,14 @@ def _expand_step(plan: Plan, operand: int) -> Step:
     return Step(kernel, dims, [(CT, 0)], partial=bool(dims[0]))
 
 
+def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+    if math.prod(size) == x.size:  # nothing is repeated: NumPy's view would be read-only nevertheless
+        return x.reshape(size)
+    return np.broadcast_to(x, size)
+
+
 @movement(
-    "expand", lambda x, size: np.broadcast_to(x, size), lambda ct, x_shape: xp.sum_to_size(ct, x_shape), _expand_step,
+    "expand", lambda x, size: _expanded(x, size), lambda ct, x_shape: xp.sum_to_size(ct, x_shape), _expand_step,
     attrs=("size",),
     oracle=lambda x, size: np.ones([1 if length == -1 else length for length in size], dtype=np.int8) * x,
     samples=(

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import default_dtype
 from tapegrad.forward.rowwise import extrema
-from tapegrad.ops.arithmetic import add, div, mul, sub
+from tapegrad.ops.arithmetic import add, div, mul, sub, where
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import conj, real
@@ -320,7 +320,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     if alpha != 1:
         product = mul(product, alpha)
     if beta == 0:
-        return product
+        return where(np.False_, expanded, product)  # which gives it a gradient of 0
     return add(expanded if beta == 1 else mul(expanded, beta), product)
 
 

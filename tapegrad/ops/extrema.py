@@ -12,6 +12,7 @@ from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.structural import extremum_step
 from tapegrad.ops.arithmetic import maximum, minimum
 from tapegrad.ops.broadcasting import squeeze
+from tapegrad.ops.casts import cast
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import attributes, count_of, kept_shape
@@ -291,7 +292,7 @@ def _extremum(
             )
         return whole(x)
     dim = one_dim(call, x.ndim, dim)
-    indices = position(x, dim, True)
+    indices = position(cast(x, np.uint8) if x.dtype.kind == "b" else x, dim, True)
     if not x.ndim:
         return ValuesIndices(x, indices)
     values = _along(x, indices._data, dim)

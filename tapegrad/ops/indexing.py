@@ -270,7 +270,7 @@ def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, .
                 key += [ARRAY] * array.ndim if array.ndim else ["true" if array else "false"]
             elif array.dtype.kind in "iu" and array.ndim == 0:
                 key.append(int(array))
-            elif array.dtype.kind in "iu" or array.size == 0:
+            elif array.dtype.kind in "iu" or (array.size == 0 and kind is not Tensor):  # an empty list is one of floats
                 arrays.append(array.astype(np.int64))
                 key.append(ARRAY)
             else:

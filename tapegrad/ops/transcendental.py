@@ -102,12 +102,20 @@ atan = unary(
     oracle=np.arctan,
 )  # fmt: skip
 
+
+def _ordinate_rule(ct: Any, x: Any, y: Any) -> Any:
+    size = x * x + y * y
+    return xp.where(size == 0, 0.0, ct) * (y / xp.where(size == 0, 1.0, size))
+
+
+def _abscissa_rule(ct: Any, x: Any, y: Any) -> Any:
+    size = x * x + y * y
+    return xp.where(size == 0, 0.0, -ct) * (x / xp.where(size == 0, 1.0, size))
+
+
 atan2 = binary(
     "atan2", np.arctan2,
-    (
-        lambda ct, x, y: xp.where(x * x + y * y == 0, 0.0, ct * (y / (x * x + y * y))),
-        lambda ct, x, y: xp.where(x * x + y * y == 0, 0.0, -ct * (x / (x * x + y * y))),
-    ),
+    (_ordinate_rule, _abscissa_rule),
     doc="Angle in radians of the point with ordinate `input` and abscissa `other`.",
     derivative=":math:`y/(x^2 + y^2)` and :math:`-x/(x^2 + y^2)`; 0 for both at the origin.",
     to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
