@@ -155,7 +155,7 @@ class Writer:
         sample = self.choose(st.sampled_from(op.samples))
         shape: tuple[int, ...] = ()
         operands: list[Any] = []
-        refuses_numbers = getattr(op.check, "refuses_numbers", False)
+        refuses_numbers = getattr(op.check_dtypes, "refuses_numbers", False)
         kinds_after_first = "f" if op.name == "sub" else "fb"  # of bools there are no differences
         for number in range(len(op.operands)):
             given = sample.values[number] if sample.values else None

@@ -185,7 +185,7 @@ def test_python_number(op: Op, dtype: str) -> None:
         for value in (2, 2.0, True, np.float64(2.0), np.array(2.0)):
             operands = list(arrays)
             operands[number] = value
-            if getattr(op.check, "refuses_numbers", False) and type(value) in (int, float, bool):
+            if getattr(op.check_dtypes, "refuses_numbers", False) and type(value) in (int, float, bool):
                 with pytest.raises(TypeError, match="must be Tensor, not"):
                     op.called(operands, {})
                 continue

@@ -31,7 +31,7 @@ sub = binary(
     "sub", np.subtract, (lambda ct: ct, lambda ct: -ct),
     doc="Subtract `other` from `input`.", derivative=":math:`1` and :math:`-1`.",
     scalar=operator.sub, oracle=np.subtract,
-    check=no_bools(
+    check_dtypes=no_bools(
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
         "the `~` or `logical_not()` operator instead.",
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` operator instead.",
@@ -78,7 +78,7 @@ pow = binary(
 neg = unary(
     "neg", np.negative, lambda ct: -ct,
     doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative,
-    check=no_bools(
+    check_dtypes=no_bools(
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
         "`~` or `logical_not()` operator instead."
     ),
@@ -88,7 +88,7 @@ abs = unary(
     "abs", np.absolute, lambda ct, x: ct * xp.sgn(x),
     doc="Absolute value.",
     derivative=":math:`\\operatorname{sign}(x)`, 0 at 0; :math:`x/|x|` for complex numbers.",
-    to_float=False, special={0.0: 0.0}, oracle=np.absolute, check=no_bools("abs not implemented for 'Bool'"),
+    to_float=False, special={0.0: 0.0}, oracle=np.absolute, check_dtypes=no_bools("abs not implemented for 'Bool'"),
 )  # fmt: skip
 
 sign = unary(
@@ -122,7 +122,7 @@ maximum = binary(
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(x < y, 0.0, ct)),
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(y < x, 0.0, ct)),
     ),
-    real_only=True, check=no_numbers("maximum", "input", "other"),
+    real_only=True, check_dtypes=no_numbers("maximum", "input", "other"),
     doc="The larger of the two; nan if one is.", derivative="1 for the larger, 0 for the other, half each for ties.",
     special={(1.0, 1.0): (0.5, 0.5)},
 )  # fmt: skip
@@ -133,7 +133,7 @@ minimum = binary(
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(x > y, 0.0, ct)),
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(y > x, 0.0, ct)),
     ),
-    real_only=True, check=no_numbers("minimum", "input", "other"),
+    real_only=True, check_dtypes=no_numbers("minimum", "input", "other"),
     doc="The smaller of the two; nan if one is.", derivative="1 for the smaller, 0 for the other, half each for ties.",
     special={(1.0, 1.0): (0.5, 0.5)},
 )  # fmt: skip
@@ -142,7 +142,7 @@ relu = unary(
     "relu", lambda x: np.maximum(x, 0), lambda ct, out: xp.where(out <= 0, 0.0, ct),
     doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
     to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
-    check=no_bools("Boolean inputs not supported for relu"),
+    check_dtypes=no_bools("Boolean inputs not supported for relu"),
 )  # fmt: skip
 
 _where = elementwise(
@@ -290,10 +290,10 @@ le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.", rea
 gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.", real_only=True)
 ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.", real_only=True)
 logical_and = _comparison(
-    "logical_and", np.logical_and, "Whether both are nonzero.", check=no_numbers("logical_and", "input", "other")
+    "logical_and", np.logical_and, "Whether both are nonzero.", check_dtypes=no_numbers("logical_and", "input", "other")
 )
 logical_or = _comparison(
-    "logical_or", np.logical_or, "Whether one is nonzero.", check=no_numbers("logical_or", "input", "other")
+    "logical_or", np.logical_or, "Whether one is nonzero.", check_dtypes=no_numbers("logical_or", "input", "other")
 )
 logical_not = unary(
     "logical_not", np.logical_not, NOT_DIFFERENTIABLE, doc="Whether an element is zero.", to_float=False

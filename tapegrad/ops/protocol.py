@@ -72,7 +72,7 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if method == "__call__" and not kwargs and callable(function):
         # NumPy hands over what it was given; lists are not operands of ours.
         operands = [np.asarray(value) if isinstance(value, (list, tuple)) else value for value in inputs]
-        if getattr(getattr(getattr(function, "op", None), "check", None), "refuses_numbers", False):
+        if getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False):
             operands = _without_numbers(operands)
         result = function(*operands)
         return result if dtype is None else result.to(dtype)

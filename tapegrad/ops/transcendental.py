@@ -119,7 +119,7 @@ atan2 = binary(
     doc="Angle in radians of the point with ordinate `input` and abscissa `other`.",
     derivative=":math:`y/(x^2 + y^2)` and :math:`-x/(x^2 + y^2)`; 0 for both at the origin.",
     to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
-    check=no_numbers("atan2", "input", "other"),
+    check_dtypes=no_numbers("atan2", "input", "other"),
     special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (-1.0, -1.0): (-0.5, 0.5), (2.0, -1.0): (-0.2, -0.4)},
     oracle=np.arctan2,
 )  # fmt: skip
@@ -182,7 +182,7 @@ logaddexp = binary(
     "logaddexp", _logaddexp,
     (lambda ct, x, y: ct / xp.conj(1 + xp.exp(y - x)), lambda ct, x, y: ct / xp.conj(1 + xp.exp(x - y))),
     doc="Logarithm of the sum of exponentials.", derivative=":math:`\\sigma(x - y)` and :math:`\\sigma(y - x)`.",
-    to_float=True, check=no_numbers("logaddexp", "input", "other"),
+    to_float=True, check_dtypes=no_numbers("logaddexp", "input", "other"),
     oracle=lambda x, y: np.log(np.exp(x) + np.exp(y)) if np.result_type(x, y).kind == "c" else np.logaddexp(x, y),
     special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1.0, 0.0)},
 )  # fmt: skip
@@ -191,7 +191,7 @@ hypot = binary(
     "hypot", np.hypot, (lambda ct, x, out: ct * (x / out), lambda ct, y, out: ct * (y / out)),
     doc="Length :math:`\\sqrt{x^2 + y^2}`.", derivative=":math:`x/` and :math:`y/\\sqrt{x^2 + y^2}`.",
     to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
-    check=no_numbers("hypot", "input", "other"),
+    check_dtypes=no_numbers("hypot", "input", "other"),
     special={(3.0, 4.0): (0.6, 0.8), (-3.0, 4.0): (-0.6, 0.8), (3.0, -4.0): (0.6, -0.8)},
 )  # fmt: skip
 

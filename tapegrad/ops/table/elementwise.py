@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import errors, modes
+from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, joint_step
-from tapegrad.ops.table.gateway import as_operand, constant, new_plan
-from tapegrad.ops.table.op import ErrorSample, Op, Sample, Vjp, xp
+from tapegrad.ops.table.gateway import as_operand, connect, constant
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
 from tapegrad.ops.table.promotion import forward_for
 from tapegrad.printing import format_tensor
 from tapegrad.tape.layout import FLOAT, Layout, broadcast_shape
-from tapegrad.tape.plan_cache import PlanCache, compiled
 from tapegrad.tensor import Tensor, from_array
 
 UNARY_SAMPLES = (Sample(((),)), Sample(((3,),)), Sample(((2, 3),)), Sample(((0, 3),)))
@@ -77,7 +76,7 @@ def unary(
     oracle: Callable[..., Any] | None = None,
     errors: Sequence[ErrorSample] = (),
     call: Callable[..., Any] | None = None,
-    check: Callable[[tuple[Layout, ...]], None] | None = None,
+    check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
 
@@ -89,7 +88,7 @@ def unary(
         Rule; may ask for ``ct``, ``x``, ``out``.
     doc, derivative : str
         A sentence on what it computes, and the derivative as a formula.
-    domain, special, node, real_only, oracle, errors, call, check
+    domain, special, node, real_only, oracle, errors, call, check_dtypes
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -109,10 +108,12 @@ def unary(
         samples=UNARY_SAMPLES,
         errors=errors,
         call=call,
-        check=check,
+        check_dtypes=check_dtypes,
         prepare_forward=forward_for(forward, None, to_float),
+        bind=bind_operands(name, ("x",)),
     )
-    plans = _connected(op)
+    connect(op)
+    plans = op.plans
 
     def function(input: Any) -> Tensor:
         return plans.call(input)
@@ -137,7 +138,7 @@ def binary(
     oracle: Callable[..., Any] | None = None,
     samples: Sequence[Sample] = BINARY_SAMPLES,
     extra_errors: Sequence[ErrorSample] = (),
-    check: Callable[[tuple[Layout, ...]], None] | None = None,
+    check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[[Any, Any], Tensor]:
     """Make the op of an elementwise function of two operands ``x`` and ``y``, and return the function.
 
@@ -153,7 +154,7 @@ def binary(
         The operator that computes the same on scalars, and faster.
     bilinear : bool
         Whether it is linear in each operand; a promise that tests hold.
-    domain, special, node, real_only, oracle, samples, extra_errors, check
+    domain, special, node, real_only, oracle, samples, extra_errors, check_dtypes
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -173,7 +174,7 @@ def binary(
         special=special or {},
         samples=samples,
         bilinear=bilinear,
-        check=check,
+        check_dtypes=check_dtypes,
         errors=(
             ErrorSample(
                 lambda: call(from_array(np.ones(3)), from_array(np.ones(2))),
@@ -183,8 +184,11 @@ def binary(
             *extra_errors,
         ),
         prepare_forward=forward_for(forward, scalar, to_float),
+        bind=bind_operands(name, ("x", "y")),
+        check=lambda bound: check_broadcast(name, bound.operands),
     )
-    plans = _connected(op)
+    connect(op)
+    plans = op.plans
 
     def call(input: Any, other: Any) -> Tensor:
         return plans.call(input, other)
@@ -208,7 +212,7 @@ def elementwise(
     samples: Sequence[Sample],
     extra_errors: Sequence[ErrorSample] = (),
     call: Callable[..., Any] | None = None,
-    check: Callable[[tuple[Layout, ...]], None] | None = None,
+    check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[..., Tensor]:
     """Make the op of an elementwise function of several operands, and return what records it.
 
@@ -233,11 +237,14 @@ def elementwise(
         samples=samples,
         errors=extra_errors,
         call=call,
-        check=check,
+        check_dtypes=check_dtypes,
         prepare_forward=forward_for(forward, None, to_float, promoted),
+        bind=bind_operands(name, operands, promoted or ()),
+        check=lambda bound: check_broadcast(name, bound.operands),
     )
 
-    plans = _connected(op, promoted)
+    connect(op)
+    plans = op.plans
 
     def function(*values: Any) -> Tensor:
         return plans.call(*values)
@@ -245,46 +252,35 @@ def elementwise(
     return _publish(function, op, "")
 
 
-_KNOWN = (Tensor, float, int, np.ndarray, np.float64)  # classes that compiled code knows
 _PUBLIC_NAMES = {"x": "input", "y": "other"}
 
 
-def _connected(op: Op, promoted: tuple[int, ...] | None = None) -> PlanCache:
-    """Return the plans of an op, connected to compiled code that records it; here is what that does not know."""
-    plans = op.plans
-    names = [_PUBLIC_NAMES.get(name, name) for name in op.operands]
-    promoted = promoted or tuple(range(len(names)))
+def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = ()) -> Callable[..., Bound]:
+    """Return what makes tensors of operands; numbers beside floating operands are floats.
 
-    def record_new(*values: Any) -> Tensor:
+    Parameters
+    ----------
+    name : str
+        Of the op, for messages.
+    operands : sequence of str
+    promoted : sequence of int, optional
+        Numbers of the operands that are converted to a common dtype; default all.
+    """
+    names = [_PUBLIC_NAMES.get(operand, operand) for operand in operands]
+    chosen = tuple(promoted) or tuple(range(len(names)))
+
+    def bind(*values: Any) -> Bound:
         tensors = [
-            as_operand(value, op.name, name, place)
-            for place, (name, value) in enumerate(zip(names, values, strict=True), 1)
+            as_operand(value, name, own, place) for place, (own, value) in enumerate(zip(names, values, strict=True), 1)
         ]
-        if modes.is_grad_enabled():
-            seen = [tensor._layout for tensor in tensors]
-        else:
-            seen = [tensor._layout.plain for tensor in tensors]
-        layouts = list(seen)
-        if any(layout.floating for layout in layouts):
-            for number in promoted:
-                if layouts[number].weak and not layouts[number].floating:  # residuals cannot be read from an integer
+        if any(tensor._layout.floating for tensor in tensors):
+            for number in chosen:
+                own = tensors[number]._layout
+                if own.weak and not own.floating:  # residuals cannot be read from an integer
                     tensors[number] = constant(float(tensors[number]._data), FLOAT)
-                    layouts[number] = FLOAT
-        key = tuple(layouts)
-        data = [tensor._data for tensor in tensors]
-        plan = plans.get(key)
-        if plan is None:
-            check_broadcast(op.name, tensors)
-            plan, out = new_plan(op, key, data, {})
-            plans.remember(key, plan)
-        else:
-            out = plan.forward(*data)
-        if all(value.__class__ in _KNOWN for value in values):
-            plans.insert(tuple(seen), plan)
-        return compiled.finish(plan, out, *tensors)
+        return Bound(tensors)
 
-    plans.connect(op.name, len(names), record_new)
-    return plans
+    return bind
 
 
 def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
