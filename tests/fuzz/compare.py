@@ -63,15 +63,19 @@ def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[Any]]) 
     if close(own, other):
         return None
     with np.errstate(all="ignore"):
-        distance = np.nanmax(np.abs(own.astype(complex) - other.astype(complex)), initial=0.0)
+        distance = _farthest(own, other)
         scale = max(1.0, float(np.abs(other[np.isfinite(other)]).max(initial=0.0)))
         if own.dtype.kind in "fc" and distance < ROUNDED * scale and (np.isfinite(own) == np.isfinite(other)).all():
             for moved in nearby():
-                if moved is not None and moved.shape == theirs.shape:
-                    change = np.nanmax(np.abs(array(moved).astype(complex) - other.astype(complex)), initial=0.0)
-                    if distance <= 100 * change:
-                        return None
+                fits = moved is not None and moved.shape == theirs.shape
+                if fits and distance <= 100 * _farthest(array(moved), other):
+                    return None
     return Mismatch("value" if "gradient" not in what else "gradient", f"{what}: {ours} instead of {theirs}")
+
+
+def _farthest(own: np.ndarray, other: np.ndarray) -> float:
+    """Return the largest difference of two elements that are numbers."""
+    return float(np.nan_to_num(np.abs(own.astype(complex) - other.astype(complex))).max(initial=0.0))
 
 
 def close(own: np.ndarray, other: np.ndarray) -> bool:

