@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -56,6 +58,15 @@ def set_default_dtype(dtype: DTypeLike) -> None:
     _default_dtype = dtype
     for tell in on_change:
         tell()
+
+
+def check_range(number: Any, dtype: np.dtype) -> None:
+    """Raise RuntimeError if an integer dtype does not hold a number; unsigned ones wrap negative numbers around."""
+    if dtype.kind not in "iu" or not isinstance(number, builtins.int):
+        return
+    limits = np.iinfo(dtype)
+    if not (-limits.max if dtype.kind == "u" else limits.min) <= number <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {dtype} without overflow; it is {number}")
 
 
 def check_dtype(dtype: np.dtype) -> None:

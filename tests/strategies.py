@@ -18,7 +18,10 @@ SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 
 NUMBERS = (2, -1, 0.5, -1.5, 3.0)
 LARGEST = 30.0  # values beyond are squashed before they go on, so that rounding errors stay small
 # Conversions stand where dtypes must agree; drawn freely they would only make rounding errors.
-NOT_DRAWN = {"cast", "index_scatter_add", "strided_part", "strided_put", "any", "all", "argmax", "argmin", "conj"}
+NOT_DRAWN = {
+    "cast", "index_scatter_add", "strided_part", "strided_put", "any", "all", "argmax", "argmin", "conj", "imag",
+    "take_along", "put_along", "class_loss",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -155,13 +158,15 @@ class Writer:
         sample = self.choose(st.sampled_from(op.samples))
         shape: tuple[int, ...] = ()
         operands: list[Any] = []
+        refuses_numbers = getattr(op.check_dtypes, "refuses_numbers", False)
+        kinds_after_first = "f" if op.name == "sub" else "fb"  # of bools there are no differences
         for number in range(len(op.operands)):
             given = sample.values[number] if sample.values else None
             first = not any(isinstance(own, Ref) for own in operands)
             way = "value" if first else self.choose(st.sampled_from(("value", "value", "value", "number", "array")))
             mask = isinstance(given, np.ndarray) and given.dtype == bool
             ref = self.any_of(
-                lambda own, shape=shape, kinds="b" if mask else "f" if first else "fb": (
+                lambda own, shape=shape, kinds="b" if mask else "f" if first else kinds_after_first: (
                     own.dtype.kind in kinds and fits(own.shape, shape) is not None
                 )
             )
@@ -170,10 +175,10 @@ class Writer:
                 operands.append(np.array(self.rng.random(like) < 0.5))
             elif isinstance(given, float):
                 operands.append(given)
-            elif way == "number" or ref is None:
+            elif (way == "number" or ref is None) and not refuses_numbers:
                 low, high = op.domain
                 operands.append(self.choose(st.sampled_from([own for own in NUMBERS if low <= own <= high])))
-            elif way == "array":
+            elif way in ("array", "number") or ref is None:
                 operands.append(draw(self.choose(st.sampled_from([(), (1,), shape])), op.domain, float, self.rng))
             else:
                 operands.append(self.within(ref, op.domain) if self.value(ref).dtype.kind == "f" else ref)

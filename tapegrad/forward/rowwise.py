@@ -13,7 +13,7 @@ from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
 from tapegrad.kernels.structural import rows_extremum
 from tapegrad.runtime import state
-from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides
 from tapegrad.tape.plan import ARRAY
 
 # Elements of arrays for which a kernel is not worth its compilation; of rows whose extrema NumPy finds as fast.
@@ -29,7 +29,7 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
     x, y = layouts
     if x.shape == y.shape and x.contiguous and y.contiguous:
         return function
-    dtype, shape = x.dtype, np.broadcast_shapes(x.shape, y.shape)
+    dtype, shape = x.dtype, broadcast_shape(x.shape, y.shape)
     if dtype.kind != "f" or math.prod(shape) < _SMALL:
         return function
     in_order = contiguous_strides(shape, dtype.itemsize)

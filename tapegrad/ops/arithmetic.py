@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import check_range
 from tapegrad.forward.powers import Power
 from tapegrad.ops.table.elementwise import binary, elementwise, unary
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.ops.table.promotion import no_bools, no_numbers, promote
+from tapegrad.tensor import Tensor
 
 __all__ = [
     "add", "sub", "mul", "div", "pow", "neg", "abs", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp",
@@ -28,6 +31,11 @@ sub = binary(
     "sub", np.subtract, (lambda ct: ct, lambda ct: -ct),
     doc="Subtract `other` from `input`.", derivative=":math:`1` and :math:`-1`.",
     scalar=operator.sub, oracle=np.subtract,
+    check_dtypes=no_bools(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead.",
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` operator instead.",
+    ),
 )  # fmt: skip
 
 mul = binary(
@@ -46,13 +54,18 @@ div = binary(
 )  # fmt: skip
 
 
+def _base_rule(ct: Any, x: Any, y: Any) -> Any:
+    # Two masks: the cotangent may be infinite, and x**-1, of which a mask would hide the value, but not the slopes.
+    return xp.where(y == 0, 0.0, ct) * xp.conj(y * xp.pow(x, xp.where(y == 0, 1.0, y) - 1))
+
+
+def _exponent_rule(ct: Any, x: Any, y: Any, out: Any) -> Any:
+    flat = (x == 0) & (xp.real(y) >= 0)
+    return xp.where(flat, 0.0, ct) * xp.conj(out * xp.log(xp.where(flat, 1.0, xp.alike(x, out))))
+
+
 pow = binary(
-    "pow", Power(),
-    (
-        # The product is masked, not the factor: x**0 has slope 0 also where x**-1 is infinite.
-        lambda ct, x, y: xp.where(y == 0, 0.0, ct * xp.conj(y * xp.pow(x, y - 1))),
-        lambda ct, x, y, out: xp.where((x == 0) & (xp.real(y) >= 0), 0.0, ct * xp.conj(out * xp.log(x))),
-    ),
+    "pow", Power(), (_base_rule, _exponent_rule),
     doc="Raise `input` to the power `other`.",
     derivative=":math:`y x^{y-1}` and :math:`x^y \\log x`; 0 for both at :math:`0^0`, as in PyTorch.",
     scalar=operator.pow, oracle=np.power, domain=(0.1, 3.0),
@@ -65,18 +78,23 @@ pow = binary(
 neg = unary(
     "neg", np.negative, lambda ct: -ct,
     doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative,
+    check_dtypes=no_bools(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead."
+    ),
 )  # fmt: skip
 
 abs = unary(
     "abs", np.absolute, lambda ct, x: ct * xp.sgn(x),
     doc="Absolute value.",
     derivative=":math:`\\operatorname{sign}(x)`, 0 at 0; :math:`x/|x|` for complex numbers.",
-    to_float=False, special={0.0: 0.0}, oracle=np.absolute,
+    to_float=False, special={0.0: 0.0}, oracle=np.absolute, check_dtypes=no_bools("abs not implemented for 'Bool'"),
 )  # fmt: skip
 
 sign = unary(
     "sign", np.sign, lambda ct: xp.where(ct == ct, 0.0, 0.0),  # not 0 * ct, which is nan where ct is infinite
     doc="Sign of a real number; 0 at 0.", derivative="0.", to_float=False, special={0.0: 0.0}, real_only=True,
+    oracle=lambda x: np.where(x > 0, 1, np.where(x < 0, -1, x)).astype(np.result_type(x)),
 )  # fmt: skip
 
 
@@ -104,7 +122,7 @@ maximum = binary(
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(x < y, 0.0, ct)),
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(y < x, 0.0, ct)),
     ),
-    real_only=True,
+    real_only=True, check_dtypes=no_numbers("maximum", "input", "other"),
     doc="The larger of the two; nan if one is.", derivative="1 for the larger, 0 for the other, half each for ties.",
     special={(1.0, 1.0): (0.5, 0.5)},
 )  # fmt: skip
@@ -115,7 +133,7 @@ minimum = binary(
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(x > y, 0.0, ct)),
         lambda ct, x, y: xp.where(x == y, ct / 2, xp.where(y > x, 0.0, ct)),
     ),
-    real_only=True,
+    real_only=True, check_dtypes=no_numbers("minimum", "input", "other"),
     doc="The smaller of the two; nan if one is.", derivative="1 for the smaller, 0 for the other, half each for ties.",
     special={(1.0, 1.0): (0.5, 0.5)},
 )  # fmt: skip
@@ -124,6 +142,7 @@ relu = unary(
     "relu", lambda x: np.maximum(x, 0), lambda ct, out: xp.where(out <= 0, 0.0, ct),
     doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
     to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
+    check_dtypes=no_bools("Boolean inputs not supported for relu"),
 )  # fmt: skip
 
 _where = elementwise(
@@ -175,7 +194,16 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
     return _where(condition, input, other)
 
 
-xp.where, xp.sgn = where, sgn
+def _where_in_rules(condition: Any, input: Any, other: Any) -> Any:
+    """Choose; of a number's condition, at once, so that nothing is recorded that the choice would only mask."""
+    if isinstance(condition, (bool, np.bool_)):
+        chosen, masked = (input, other) if condition else (other, input)
+        if isinstance(chosen, Tensor) or not isinstance(masked, Tensor):
+            return chosen
+    return where(condition, input, other)
+
+
+xp.where, xp.sgn = _where_in_rules, sgn
 
 _clamp = elementwise(
     "clamp", ("x", "low", "high"), lambda x, low, high: np.minimum(np.maximum(x, low), high),
@@ -191,7 +219,7 @@ _clamp = elementwise(
         Sample(((2, 3), (3,), (2, 1)), values=(None, np.array([-1.0, -0.5, -2.0]), np.array([[1.0], [0.5]]))),
     ),
     special={(1.0, -1.0, 1.0): (1.0, 0.0, 0.0), (2.0, -1.0, 1.0): (0.0, 0.0, 1.0)},
-    oracle=np.clip,
+    oracle=np.clip, call=lambda input, low, high: clip_to(input, low, high),
 )  # fmt: skip
 
 
@@ -225,18 +253,34 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None".removeprefix("torch."))
-    dtype = np.asarray(getattr(input, "_data", input)).dtype
-    if dtype.kind in "biu":  # infinite bounds would make it floating
-        low = np.iinfo(dtype).min if min is None else min
-        high = np.iinfo(dtype).max if max is None else max
-        bounds = [np.asarray(getattr(bound, "_data", bound)) for bound in (low, high)]
-        return from_array(np.asarray(np.clip(getattr(input, "_data", input), *bounds)))
-    return _clamp(input, -np.inf if min is None else min, np.inf if max is None else max)
+    numbers = [isinstance(bound, (bool, int, float)) for bound in (min, max) if bound is not None]
+    if len(numbers) == 2 and numbers[0] != numbers[1] and np.ndim(getattr(max if numbers[0] else min, "_data", 0)):
+        raise TypeError(
+            "clamp() received an invalid combination of arguments: a number and a tensor as bounds; make the number a "
+            "tensor with tapegrad.tensor(...)"
+        )
+    return clip_to(input, min, max)
 
 
-def _comparison(name: str, forward: np.ufunc, doc: str, real_only: bool = False) -> Callable[[Any, Any], Tensor]:
+def clip_to(input: Any, low: Any, high: Any) -> Tensor:
+    """Limit elements as `clamp` does; one bound may be a number and the other a tensor, as NumPy allows."""
+    bounds = [bound for bound in (low, high) if bound is not None]
+    layouts = [as_operand(value, "clamp", "input", 1)._layout for value in (input, *bounds)]
+    dtype = promote(layouts)
+    if dtype.kind == "b":
+        raise RuntimeError("clamp not implemented for 'Bool'; use logical operations")
+    if dtype.kind in "iu":  # infinite bounds would make it floating
+        limits = np.iinfo(dtype)
+        for bound in bounds:
+            if isinstance(bound, int):
+                check_range(bound, dtype)
+        return _clamp(input, int(limits.min) if low is None else low, int(limits.max) if high is None else high)
+    return _clamp(input, -np.inf if low is None else low, np.inf if high is None else high)
+
+
+def _comparison(name: str, forward: np.ufunc, doc: str, **kwargs: Any) -> Callable[[Any, Any], Tensor]:
     rules = (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE)
-    return binary(name, forward, rules, doc=doc, oracle=forward, real_only=real_only)
+    return binary(name, forward, rules, doc=doc, oracle=forward, **kwargs)
 
 
 eq = _comparison("eq", np.equal, "Whether the two are equal, element by element.")
@@ -245,8 +289,12 @@ lt = _comparison("lt", np.less, "Whether `input` is less than `other`.", real_on
 le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.", real_only=True)
 gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.", real_only=True)
 ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.", real_only=True)
-logical_and = _comparison("logical_and", np.logical_and, "Whether both are nonzero.")
-logical_or = _comparison("logical_or", np.logical_or, "Whether one of the two is nonzero.")
+logical_and = _comparison(
+    "logical_and", np.logical_and, "Whether both are nonzero.", check_dtypes=no_numbers("logical_and", "input", "other")
+)
+logical_or = _comparison(
+    "logical_or", np.logical_or, "Whether one is nonzero.", check_dtypes=no_numbers("logical_or", "input", "other")
+)
 logical_not = unary(
     "logical_not", np.logical_not, NOT_DIFFERENTIABLE, doc="Whether an element is zero.", to_float=False
 )

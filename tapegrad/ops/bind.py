@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from tapegrad import ops
 from tapegrad.ops import casts, inplace, logic, protocol
 from tapegrad.ops import fill as filled
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
+from tapegrad.ops.complex import adjoint
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.tape.plan_cache import PlanCache
@@ -49,6 +51,8 @@ def _comparison(function: Binary) -> Binary:
     return call
 
 
+# Properties ----------------------------------------------------------------------------------------------------------
+
 _IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]
 
 
@@ -57,20 +61,36 @@ def _transposed(self: Tensor) -> Tensor:
     return ops.permute(self, _IN_REVERSE[self._layout.ndim])
 
 
-def _matrix_transposed(self: Tensor) -> Tensor:
-    """Return the tensor with its last two dimensions swapped, as a view.
+def _of_matrices(name: str, function: Callable[[Tensor], Tensor], most: int, doc: str) -> property:
+    """Return the property that is a function of matrices, and of a tensor without dimensions the identity."""
 
-    Raises
-    ------
-    RuntimeError
-        If it has fewer than two dimensions.
-    """
-    if self.ndim < 2:
-        raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor; use unsqueeze()"
-        )
-    return ops.transpose(self, -2, -1)
+    def getter(self: Tensor) -> Tensor:
+        if self.ndim == 0:
+            warnings.warn(
+                f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return self
+        if not 2 <= self.ndim <= most:
+            which = "matrices (2-D tensors)" if most == 2 else "matrices or batches of matrices"
+            raise RuntimeError(
+                f"tensor.{name} is only supported on {which}. Got {self.ndim}-D tensor; "
+                f"use {'unsqueeze()' if self.ndim < 2 else 'mH'}"
+            )
+        return function(self)
 
+    return property(getter, doc=doc)
+
+
+PROPERTIES = {
+    "T": property(_transposed),
+    "mT": _of_matrices("mT", lambda x: ops.transpose(x, -2, -1), 64, "The matrices, transposed, as a view."),
+    "H": _of_matrices("H", adjoint, 2, "The conjugate of the matrix, transposed."),
+    "mH": _of_matrices("mH", adjoint, 64, "The conjugates of the matrices, transposed."),
+    "real": property(ops.real, doc="The real part; of real numbers, the tensor itself."),
+    "imag": property(ops.imag, doc="The imaginary part; real numbers have none."),
+}
 
 OPERATORS: dict[str, Any] = {
     "__add__": add, "__radd__": add, "__iadd__": inplace.iadd,
@@ -100,12 +120,12 @@ def install() -> None:
             plans.operators[name] = hasattr(function, "is_reversed")
     for name, op in op_table.items():
         if op.family in ("unary", "binary"):
-            setattr(Tensor, name, getattr(xp, name))
+            setattr(Tensor, name, getattr(ops, name, None) or getattr(xp, name))
     for name in METHODS:
         function = getattr(ops, name, None) or getattr(casts, name, None) or getattr(filled, name)
         setattr(Tensor, name, function)
     Tensor.where = lambda self, condition, other: ops.where(condition, self, other)  # type: ignore[attr-defined]
     for name, method in {**casts.CONVERSIONS, **inplace.METHODS}.items():
         setattr(Tensor, name, method)
-    for name, getter in {"T": _transposed, "mT": _matrix_transposed}.items():
-        setattr(Tensor, name, property(getter))
+    for name, attribute in PROPERTIES.items():  # last: the ops real and imag are no methods
+        setattr(Tensor, name, attribute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +25,14 @@ def _expand_step(plan: Plan, operand: int) -> Step:
     return Step(kernel, dims, [(CT, 0)], partial=bool(dims[0]))
 
 
+def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+    if math.prod(size) == x.size:  # nothing is repeated: NumPy's view would be read-only nevertheless
+        return x.reshape(size)
+    return np.broadcast_to(x, size)
+
+
 @movement(
-    "expand", lambda x, size: np.broadcast_to(x, size), lambda ct, x_shape: xp.sum_to_size(ct, x_shape), _expand_step,
+    "expand", lambda x, size: _expanded(x, size), lambda ct, x_shape: xp.sum_to_size(ct, x_shape), _expand_step,
     attrs=("size",),
     oracle=lambda x, size: np.ones([1 if length == -1 else length for length in size], dtype=np.int8) * x,
     samples=(
@@ -40,6 +47,14 @@ def _expand_step(plan: Plan, operand: int) -> Step:
         ErrorSample(
             lambda: xp.expand(np.ones(3), (2,)), RuntimeError,
             "The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 0",
+        ),
+        ErrorSample(
+            lambda: xp.expand(np.ones((2, 3)), (3,)), RuntimeError,
+            "expand(float64[2, 3], size=[3]): the number of sizes provided (1) must be greater or equal to the number "
+            "of dimensions in the tensor (2)",
+        ),
+        ErrorSample(
+            lambda: xp.expand(np.ones(3), (-1, 3)), RuntimeError, "isn't allowed in a leading, non-existing dimension 0"
         ),
     ),
 )  # fmt: skip
@@ -279,14 +294,17 @@ def contiguous(input: Any) -> Tensor:
 
 @movement(
     "flip", lambda x, dims: np.flip(x, dims).copy(), lambda ct, dims: xp.flip(ct, dims),
-    lambda plan, operand: view_step(plan, lambda x: np.flip(x, plan.attrs["dims"])),
+    # Of no dimensions NumPy would make a scalar.
+    lambda plan, operand: view_step(plan, lambda x: np.flip(x, plan.attrs["dims"]) if plan.attrs["dims"] else x),
     attrs=("dims",),
-    oracle=lambda x, dims: np.flip(x, dims),
+    oracle=lambda x, dims: np.flip(x, dims if np.ndim(x) else ()),
     samples=(
         Sample(((3,),), {"dims": (0,)}),
         Sample(((2, 3),), {"dims": (-1,)}),
         Sample(((2, 3, 2),), {"dims": (0, 2)}),
         Sample(((0, 2),), {"dims": (0,)}),
+        Sample(((),), {"dims": (0,)}),
+        Sample(((2,),), {"dims": ()}),
     ),
 )  # fmt: skip
 def flip(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:

@@ -6,29 +6,144 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.casts import cast
 from tapegrad.ops.table.elementwise import unary
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
 
-__all__ = ["conj", "real"]
+__all__ = ["conj", "imag", "real"]
 
-conj = unary(
+conj_of_complex = unary(
     "conj", np.conjugate, lambda ct: xp.conj(ct),
     doc="Complex conjugate.", derivative="conjugates the cotangent.", to_float=False, oracle=np.conjugate,
 )  # fmt: skip
 
-
-def _conj(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return conj(value) if value._layout.dtype.kind == "c" else value
-    return np.conj(value)
-
-
-real = unary(
+real_of_complex = unary(
     "real", np.real, lambda ct: ct,
     doc="Real part.", derivative="the cotangent becomes the real part.", to_float=False, oracle=np.real,
     flags=MAKES_VIEWS,
 )  # fmt: skip
 
-xp.conj = _conj  # free for real numbers: nothing is recorded
+
+def conj(input: Any) -> Tensor:
+    """Complex conjugate; of real numbers the tensor itself.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+
+    Returns
+    -------
+    Tensor
+
+    Notes
+    -----
+    Derivative: conjugates the cotangent.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.conj(tg.tensor([1 + 2j, 3 - 4j]))
+    tensor([1.-2.j, 3.+4.j])
+    """
+    x = as_operand(input, "conj", "input", 1)
+    return conj_of_complex(x) if x.dtype.kind == "c" else x
+
+
+def real(input: Any) -> Tensor:
+    """Real part; of real numbers the tensor itself.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+
+    Returns
+    -------
+    Tensor
+
+    Notes
+    -----
+    Derivative: the cotangent becomes the real part.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.real(tg.tensor([1 + 2j, 3 - 4j]))
+    tensor([1., 3.])
+    """
+    x = as_operand(input, "real", "input", 1)
+    if x.dtype.kind != "c":
+        return x
+    x._array()  # for a view to share its memory
+    return real_of_complex(x)
+
+
+imag_or_zero = unary(
+    "imag", lambda x: np.imag(x) if np.iscomplexobj(x) else np.zeros_like(x), lambda ct: ct * 1j,
+    doc="Imaginary part; 0 of real numbers.", derivative="the cotangent becomes the imaginary part.", to_float=False,
+    oracle=np.imag, call=lambda x: xp.imag(x),
+)  # fmt: skip
+
+
+def imag(input: Any) -> Tensor:
+    """Imaginary part.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+        Of a complex dtype.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is not complex. ``np.imag(input)`` gives zeros then.
+
+    Notes
+    -----
+    Derivative: the cotangent becomes the imaginary part.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.imag(tg.tensor([1 + 2j, 3 - 4j]))
+    tensor([ 2., -4.])
+    """
+    x = as_operand(input, "imag", "input", 1)
+    if x.dtype.kind != "c":
+        raise RuntimeError(
+            f"imag is not implemented for tensors with non-complex dtypes; it got {x.dtype}. np.imag(x) gives zeros"
+        )
+    return imag_or_zero(x)
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """Return the conjugates of matrices, with rows and columns swapped."""
+    return conj(xp.transpose(input, -2, -1))
+
+
+def _is_complex(value: Any) -> bool:
+    return value._layout.dtype.kind == "c" if isinstance(value, Tensor) else np.iscomplexobj(value)
+
+
+def _conj(value: Any) -> Any:
+    return conj_of_complex(value) if _is_complex(value) else value
+
+
+def _real(value: Any) -> Any:
+    return real_of_complex(value) if _is_complex(value) else value
+
+
+def _alike(x: Any, other: Any) -> Any:
+    """Return a real number as a complex one if the other is complex."""
+    if not _is_complex(other) or _is_complex(x):
+        return x
+    return cast(x, np.result_type(x.dtype, np.complex64)) if isinstance(x, Tensor) else complex(x)
+
+
+xp.conj, xp.real, xp.alike = _conj, _real, _alike  # free for real numbers: nothing is recorded

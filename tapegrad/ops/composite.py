@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.ops.arithmetic import add, div, mul
+import numpy as np
+
+from tapegrad.ops.arithmetic import add, div, mul, where
+from tapegrad.ops.broadcasting import expand
+from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
 from tapegrad.ops.table.gateway import as_operand
@@ -33,6 +37,8 @@ def square(input: Any) -> Tensor:
     tensor([4., 9.])
     """
     x = as_operand(input, "square", "input", 1)
+    if x.dtype.kind == "b":
+        x = cast(x, np.int64)  # as a power is
     return mul(x, x)
 
 
@@ -149,8 +155,9 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
             [1., 2.]])
     """
     product = matmul(mat1, mat2)
+    expanded = expand(input, product._layout.shape)  # a result is not larger than the product
     if alpha != 1:
         product = mul(product, alpha)
     if beta == 0:
-        return product
-    return add(input if beta == 1 else mul(input, beta), product)
+        return where(np.False_, expanded, product)  # which gives it a gradient of 0
+    return add(expanded if beta == 1 else mul(expanded, beta), product)

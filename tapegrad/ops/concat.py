@@ -12,6 +12,7 @@ from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
@@ -85,7 +86,9 @@ def _check_cat(bound: Bound) -> None:
 _cat = Op(
     name="cat",
     operands=("*tensors",),
-    forward=lambda *tensors, dim: np.concatenate(tensors, axis=dim),
+    forward=lambda *tensors, dim: np.concatenate(
+        tensors, axis=dim, dtype=common_dtype(tensor.dtype for tensor in tensors)
+    ),
     vjp=(lambda ct, dim, number, shapes: xp.index_gather(ct, (), _part(dim, number, shapes)),),
     family="joining",
     prepare_forward=lambda layouts, attrs: _forward(np.concatenate, layouts, attrs["dim"], _cat_shape),
@@ -168,7 +171,9 @@ def _check_stack(bound: Bound) -> None:
 _stack = Op(
     name="stack",
     operands=("*tensors",),
-    forward=lambda *tensors, dim: np.stack(tensors, axis=dim),
+    forward=lambda *tensors, dim: np.stack(
+        tensors, axis=dim, dtype=common_dtype(tensor.dtype for tensor in map(np.asarray, tensors))
+    ),
     vjp=(lambda ct, dim, number: xp.index_gather(ct, (), (*((None, None, None),) * dim, number)),),
     family="joining",
     prepare_forward=lambda layouts, attrs: _forward(np.stack, layouts, attrs["dim"], _stack_shape),

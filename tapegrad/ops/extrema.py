@@ -124,6 +124,8 @@ def amin(
 
 
 def _position(call: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None) -> dict[str, Any]:
+    if x.dtype.kind == "b":
+        raise RuntimeError(f"{call}(): does not support bool input; convert it first, e.g. with .byte()")
     chosen = dim if axis is None else axis
     place = None if chosen is None else one_dim(call, x.ndim, chosen)
     if (x._layout.size if place is None else (*x.shape, 1)[place]) == 0:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import check_range
 from tapegrad.ops.creation import array_of, dtype_or_default, made, shape_of, tensor
 from tapegrad.tensor import Tensor
 
@@ -102,6 +103,8 @@ def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires
     >>> tg.full((2,), 0.5)
     tensor([0.5000, 0.5000])
     """
+    if dtype is not None:
+        check_range(fill_value, np.dtype(dtype))
     value = array_of("full", fill_value, dtype, True)
     return made(np.full(shape_of("full", (size,)), value), requires_grad)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
+import warnings
 from typing import Any, Final
 
 import numpy as np
@@ -251,18 +253,22 @@ def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, .
     arrays: list[np.ndarray] = []
     for item in items:
         kind = item.__class__
-        if kind is int or item is None or item is Ellipsis:
+        if kind is int:
+            key.append(_in_range(item))
+        elif item is None or item is Ellipsis:
             key.append(item)
         elif kind is slice:
             key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
         else:
             array = np.asarray(item._data if kind is Tensor else item)
+            if kind is Tensor and array.dtype.name in ("uint8", "int8", "int16") and array.ndim:
+                array = _mask_of_bytes(array)
             if array.dtype == np.bool_:
                 arrays += _check_mask(x, key, array).nonzero() if array.ndim else ()
                 key += [ARRAY] * array.ndim if array.ndim else ["true" if array else "false"]
             elif array.dtype.kind in "iu" and array.ndim == 0:
                 key.append(int(array))
-            elif array.dtype.kind in "iu" or array.size == 0:
+            elif array.dtype.kind in "iu" or (array.size == 0 and kind is not Tensor):  # an empty list is one of floats
                 arrays.append(array.astype(np.int64))
                 key.append(ARRAY)
             else:
@@ -288,8 +294,32 @@ def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, .
     return tuple(key), tuple(arrays)
 
 
+def _mask_of_bytes(array: np.ndarray) -> np.ndarray:
+    if array.dtype != np.uint8:
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors; this is of {array.dtype}")
+    warnings.warn(
+        "indexing with dtype uint8 is deprecated: such a tensor is a mask; convert it with .bool(), or with .long() if "
+        "it holds indices",
+        UserWarning,
+        stacklevel=4,
+    )
+    return array.astype(np.bool_)
+
+
 def _bound(value: Any) -> int | None:
-    return None if value is None else value.__index__()
+    if value is None:
+        return None
+    try:
+        return _in_range(operator.index(value))
+    except TypeError:
+        raise TypeError(
+            f"slice indices must be integers or None or have an __index__ method, not {type(value).__name__}"
+        ) from None
+
+
+def _in_range(index: int) -> int:
+    """Return an index; one of more than 64 bits, which no array has, as the farthest one."""
+    return min(max(index, -sys.maxsize - 1), sys.maxsize)
 
 
 def _check_mask(x: Tensor, key: list[Any], mask: np.ndarray) -> np.ndarray:

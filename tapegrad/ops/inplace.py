@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors, modes
+from tapegrad.dtypes import check_range
 from tapegrad.ops import arithmetic, transcendental
 from tapegrad.ops.casts import cast
 from tapegrad.ops.composite import reciprocal, square
@@ -206,6 +207,9 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     """Set all elements to a number, in place; recorded where a gradient is wanted."""
     if np.ndim(getattr(value, "_data", value)):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got shape {list(np.shape(value))}")
+    if self._layout.dtype.kind in "iu" and isinstance(value, int):
+        check_range(value, self._layout.dtype)
+        value = np.array(value).astype(self._layout.dtype)  # wraps around; NumPy would raise
     return copy_(self, value)
 
 

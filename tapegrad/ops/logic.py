@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.promotion import promote
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -17,7 +18,8 @@ def _bitwise(name: str, function: np.ufunc, what: str, shown: str) -> Callable[[
         for operand in (x, y):
             if operand.dtype.kind not in "biu":
                 raise RuntimeError(f"{name} is not implemented for dtype {operand.dtype}; it takes integers and bools")
-        return from_array(np.asarray(function(x._data, y._data)))
+        dtype = promote([x._layout, y._layout])
+        return from_array(np.asarray(function(*(np.asarray(own._data).astype(dtype) for own in (x, y)))))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""Combine integers bit by bit, or truth values: {what}.

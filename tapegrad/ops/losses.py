@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -78,7 +79,7 @@ def _class_last(call: str, input: Any) -> Tensor:
         raise RuntimeError(f"{call}(): input should have at least 1 dimension, that of the classes")
     if x.ndim == 1:
         return reshape(x, (1, -1))
-    return x if x.ndim == 2 else reshape(movedim(x, 1, -1), (-1, x.shape[1]))
+    return x if x.ndim == 2 else reshape(movedim(x, 1, -1), (x.shape[0] * math.prod(x.shape[2:]), x.shape[1]))
 
 
 def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) -> tuple[np.ndarray, np.ndarray | None]:

@@ -11,7 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import ops
+from tapegrad.dtypes import default_dtype
+from tapegrad.ops.arithmetic import clip_to
+from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.promotion import promote
 from tapegrad.tensor import Tensor, from_array
 
 # Ufuncs whose names differ from ours. SciPy's ufuncs are found by name too.
@@ -68,11 +72,20 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if method == "__call__" and not kwargs and callable(function):
         # NumPy hands over what it was given; lists are not operands of ours.
         operands = [np.asarray(value) if isinstance(value, (list, tuple)) else value for value in inputs]
+        if getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False):
+            operands = _without_numbers(operands)
         result = function(*operands)
         return result if dtype is None else result.to(dtype)
     what = shown if method == "__call__" else f"{shown}.{method}"
     why = f"with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and callable(function) else ""
     raise _unsupported(what, why)
+
+
+def _without_numbers(operands: list[Any]) -> list[Any]:
+    """Return operands with arrays in place of Python numbers, which NumPy's functions take everywhere."""
+    layouts = [as_operand(value, "ufunc", "x", place)._layout for place, value in enumerate(operands, 1)]
+    dtype = promote(layouts)
+    return [np.asarray(value, dtype) if layout.weak else value for value, layout in zip(operands, layouts, strict=True)]
 
 
 def _reduce(function: Callable[..., Any], x: Any, axis: Any = 0, dtype: Any = None, **kwargs: Any) -> Any:
@@ -145,7 +158,9 @@ def _moment(name: str) -> Callable[..., Any]:
     ) -> Any:
         _refuse(name, out=out, dtype=dtype, **kwargs)
         correction = kwargs.get("correction", ddof)
-        return _ours(name)(a, axis, correction=correction, keepdim=bool(keepdims))
+        x = as_operand(a, name, "input", 1)
+        x = x if x._layout.floating else x.to(default_dtype())
+        return _ours(name)(x, axis, correction=correction, keepdim=bool(keepdims))
 
     return call
 
@@ -200,13 +215,14 @@ def _where(condition: Any, *values: Any) -> Any:
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kwargs: Any) -> Any:
     _refuse("clip", out=out)
-    return ops.clamp(a, kwargs.get("min", a_min), kwargs.get("max", a_max))
+    return clip_to(a, kwargs.get("min", a_min), kwargs.get("max", a_max))
 
 
 def _arg(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         _refuse(name, out=out)
-        return getattr(ops, name)(a, axis, keepdims is True)
+        x = as_operand(a, name, "input", 1)
+        return getattr(ops, name)(x.to("uint8") if x.dtype.kind == "b" else x, axis, keepdims is True)
 
     return call
 
@@ -284,7 +300,7 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),
     np.zeros_like: _like("zeros"), np.ones_like: _like("ones"), np.empty_like: _like("empty"),
     np.full_like: _full_like,
-    np.real: _same("real"), np.imag: _same("imag"),
+    np.real: _same("real"), np.imag: imag_or_zero,
     **{
         function: _by_values(function)
         for function in (

@@ -218,8 +218,14 @@ def _no_step(plan: Plan, operand: int) -> None:
     """Return nothing: the row is not differentiable."""
 
 
+def _truth(found: Any, x: Any) -> Any:
+    """Return truth values as PyTorch does: those of uint8 are of that dtype, as masks once were."""
+    return found.astype(np.uint8) if np.result_type(x) == np.uint8 else found
+
+
 @reduction(
-    "any", lambda x, dim, keepdim: np.logical_or.reduce(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
+    "any", lambda x, dim, keepdim: _truth(np.logical_or.reduce(x, axis=dim, keepdims=keepdim), x),
+    NOT_DIFFERENTIABLE, _no_step,
     oracle=lambda x, dim=None, keepdim=False: np.any(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
 def any(
@@ -232,7 +238,7 @@ def any(
 ) -> dict[str, Any]:
     """Whether an element is nonzero, over all dimensions or over some; False if there is no element.
 
-    Arguments and errors are those of `sum`; the result is bool and has no gradient.
+    Arguments and errors are those of `sum`; the result is bool, of uint8 uint8, and has no gradient.
 
     Examples
     --------
@@ -244,7 +250,8 @@ def any(
 
 
 @reduction(
-    "all", lambda x, dim, keepdim: np.logical_and.reduce(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
+    "all", lambda x, dim, keepdim: _truth(np.logical_and.reduce(x, axis=dim, keepdims=keepdim), x),
+    NOT_DIFFERENTIABLE, _no_step,
     oracle=lambda x, dim=None, keepdim=False: np.all(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
 def all(
@@ -257,7 +264,7 @@ def all(
 ) -> dict[str, Any]:
     """Whether all elements are nonzero, over all dimensions or over some; True if there is none.
 
-    Arguments and errors are those of `sum`; the result is bool and has no gradient.
+    Arguments and errors are those of `sum`; the result is bool, of uint8 uint8, and has no gradient.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import xp
+from tapegrad.ops.table.promotion import no_numbers
 
 __all__ = [
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
@@ -101,15 +102,24 @@ atan = unary(
     oracle=np.arctan,
 )  # fmt: skip
 
+
+def _ordinate_rule(ct: Any, x: Any, y: Any) -> Any:
+    size = x * x + y * y
+    return xp.where(size == 0, 0.0, ct) * (y / xp.where(size == 0, 1.0, size))
+
+
+def _abscissa_rule(ct: Any, x: Any, y: Any) -> Any:
+    size = x * x + y * y
+    return xp.where(size == 0, 0.0, -ct) * (x / xp.where(size == 0, 1.0, size))
+
+
 atan2 = binary(
     "atan2", np.arctan2,
-    (
-        lambda ct, x, y: xp.where(x * x + y * y == 0, 0.0, ct * (y / (x * x + y * y))),
-        lambda ct, x, y: xp.where(x * x + y * y == 0, 0.0, -ct * (x / (x * x + y * y))),
-    ),
+    (_ordinate_rule, _abscissa_rule),
     doc="Angle in radians of the point with ordinate `input` and abscissa `other`.",
     derivative=":math:`y/(x^2 + y^2)` and :math:`-x/(x^2 + y^2)`; 0 for both at the origin.",
     to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
+    check_dtypes=no_numbers("atan2", "input", "other"),
     special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (-1.0, -1.0): (-0.5, 0.5), (2.0, -1.0): (-0.2, -0.4)},
     oracle=np.arctan2,
 )  # fmt: skip
@@ -136,7 +146,7 @@ asinh = unary(
 )  # fmt: skip
 
 acosh = unary(
-    "acosh", np.arccosh, lambda ct, x: ct / xp.conj(xp.sqrt(x - 1) * xp.sqrt(x + 1)),
+    "acosh", np.arccosh, lambda ct, x: ct / xp.conj(xp.sqrt(x - 1)) / xp.conj(xp.sqrt(x + 1)),
     doc="Inverse hyperbolic cosine.", derivative=":math:`1/\\sqrt{x^2 - 1}`.", domain=(1.1, 3.0),
     special={1.0: np.inf}, oracle=np.arccosh,
 )  # fmt: skip
@@ -159,17 +169,29 @@ softplus = unary(  # of `tapegrad.nn.functional.softplus`
     special={0.0: 0.5, -np.inf: 0.0, np.inf: 1.0}, oracle=lambda x: np.logaddexp(x, np.zeros_like(x)),
 )  # fmt: skip
 
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    if np.result_type(x, y).kind != "c":
+        return np.logaddexp(x, y)
+    largest = np.maximum(np.real(x), np.real(y))
+    shift = np.where(np.isfinite(largest), largest, 0).astype(largest.dtype)
+    return np.log(np.exp(x - shift) + np.exp(y - shift)) + shift
+
+
 logaddexp = binary(
-    "logaddexp", np.logaddexp,
-    (lambda ct, x, y: ct / (1 + xp.exp(y - x)), lambda ct, x, y: ct / (1 + xp.exp(x - y))),
+    "logaddexp", _logaddexp,
+    (lambda ct, x, y: ct / xp.conj(1 + xp.exp(y - x)), lambda ct, x, y: ct / xp.conj(1 + xp.exp(x - y))),
     doc="Logarithm of the sum of exponentials.", derivative=":math:`\\sigma(x - y)` and :math:`\\sigma(y - x)`.",
-    to_float=True, real_only=True, special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1.0, 0.0)},
+    to_float=True, check_dtypes=no_numbers("logaddexp", "input", "other"),
+    oracle=lambda x, y: np.log(np.exp(x) + np.exp(y)) if np.result_type(x, y).kind == "c" else np.logaddexp(x, y),
+    special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1.0, 0.0)},
 )  # fmt: skip
 
 hypot = binary(
     "hypot", np.hypot, (lambda ct, x, out: ct * (x / out), lambda ct, y, out: ct * (y / out)),
     doc="Length :math:`\\sqrt{x^2 + y^2}`.", derivative=":math:`x/` and :math:`y/\\sqrt{x^2 + y^2}`.",
     to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
+    check_dtypes=no_numbers("hypot", "input", "other"),
     special={(3.0, 4.0): (0.6, 0.8), (-3.0, 4.0): (-0.6, 0.8), (3.0, -4.0): (0.6, -0.8)},
 )  # fmt: skip
 

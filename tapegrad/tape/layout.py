@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import weakref
 from collections import deque
@@ -138,6 +139,26 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
         strides.append(step)
         step *= max(length, 1)
     return tuple(reversed(strides))
+
+
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to; of up to 64 dimensions, where `numpy.broadcast_shapes` takes 32.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+
+    >>> broadcast_shape((2, 1), (3,))
+    (2, 3)
+    """
+    lengths = []
+    for own in itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
+        length = next((length for length in own if length != 1), 1)
+        if any(other not in (1, length) for other in own):
+            raise ValueError(f"shapes {shapes} do not broadcast")
+        lengths.append(length)
+    return tuple(reversed(lengths))
 
 
 def intern(

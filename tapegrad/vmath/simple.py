@@ -56,5 +56,12 @@ def pow(x: Scalar, y: Scalar) -> Scalar:
     return power(x, y)
 
 
+def alike(x: Scalar, other: Scalar) -> Scalar:
+    """Return a real number as a complex one if the other is complex."""
+    if isinstance(other, (complex, np.complex64)) and not isinstance(x, (complex, np.complex64)):
+        return complex(x, 0.0)
+    return x
+
+
 def where(condition: bool, x: Scalar, y: Scalar) -> Scalar:
     return x if condition else y

@@ -17,7 +17,7 @@ from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
 from tapegrad.ops.table.promotion import forward_for
 from tapegrad.printing import format_tensor
-from tapegrad.tape.layout import FLOAT
+from tapegrad.tape.layout import FLOAT, Layout, broadcast_shape
 from tapegrad.tensor import Tensor, from_array
 
 UNARY_SAMPLES = (Sample(((),)), Sample(((3,),)), Sample(((2, 3),)), Sample(((0, 3),)))
@@ -76,6 +76,8 @@ def unary(
     oracle: Callable[..., Any] | None = None,
     errors: Sequence[ErrorSample] = (),
     flags: int = 0,
+    call: Callable[..., Any] | None = None,
+    check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
 
@@ -87,7 +89,7 @@ def unary(
         Rule; may ask for ``ct``, ``x``, ``out``.
     doc, derivative : str
         A sentence on what it computes, and the derivative as a formula.
-    domain, special, node, real_only, oracle, errors
+    domain, special, node, real_only, oracle, errors, call, check_dtypes
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -108,16 +110,18 @@ def unary(
         special=special or {},
         samples=UNARY_SAMPLES,
         errors=errors,
+        call=call,
+        check_dtypes=check_dtypes,
         prepare_forward=forward_for(forward, None, to_float),
         bind=bind_operands(name, ("x",)),
     )
     connect(op, 0, flags)
     plans = op.plans
 
-    def call(input: Any) -> Tensor:
+    def function(input: Any) -> Tensor:
         return plans.call(input)
 
-    return _publish(call, op, _doc(op, doc, derivative))
+    return _publish(function, op, _doc(op, doc, derivative))
 
 
 def binary(
@@ -137,6 +141,7 @@ def binary(
     oracle: Callable[..., Any] | None = None,
     samples: Sequence[Sample] = BINARY_SAMPLES,
     extra_errors: Sequence[ErrorSample] = (),
+    check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[[Any, Any], Tensor]:
     """Make the op of an elementwise function of two operands ``x`` and ``y``, and return the function.
 
@@ -152,7 +157,7 @@ def binary(
         The operator that computes the same on scalars, and faster.
     bilinear : bool
         Whether it is linear in each operand; a promise that tests hold.
-    domain, special, node, real_only, oracle, samples, extra_errors
+    domain, special, node, real_only, oracle, samples, extra_errors, check_dtypes
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -172,6 +177,7 @@ def binary(
         special=special or {},
         samples=samples,
         bilinear=bilinear,
+        check_dtypes=check_dtypes,
         errors=(
             ErrorSample(
                 lambda: call(from_array(np.ones(3)), from_array(np.ones(2))),
@@ -208,6 +214,8 @@ def elementwise(
     oracle: Callable[..., Any] | None = None,
     samples: Sequence[Sample],
     extra_errors: Sequence[ErrorSample] = (),
+    call: Callable[..., Any] | None = None,
+    check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[..., Tensor]:
     """Make the op of an elementwise function of several operands, and return what records it.
 
@@ -231,6 +239,8 @@ def elementwise(
         special=special or {},
         samples=samples,
         errors=extra_errors,
+        call=call,
+        check_dtypes=check_dtypes,
         prepare_forward=forward_for(forward, None, to_float, promoted),
         bind=bind_operands(name, operands, promoted or ()),
         check=lambda bound: check_broadcast(name, bound.operands),
@@ -239,10 +249,10 @@ def elementwise(
     connect(op)
     plans = op.plans
 
-    def call(*values: Any) -> Tensor:
+    def function(*values: Any) -> Tensor:
         return plans.call(*values)
 
-    return _publish(call, op, "")
+    return _publish(function, op, "")
 
 
 _PUBLIC_NAMES = {"x": "input", "y": "other"}
@@ -281,7 +291,7 @@ def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
     shape: tuple[int, ...] = ()
     for operand in operands:
         try:
-            shape = np.broadcast_shapes(shape, operand.shape)
+            shape = broadcast_shape(shape, operand.shape)
         except ValueError:
             raise errors.broadcast_mismatch(call, shape, operand.shape) from None
 

@@ -140,6 +140,8 @@ def new_plan(
         raise RuntimeError(
             f"{op.name} not implemented for complex tensors; take the real part or the absolute value first"
         )
+    if op.check_dtypes:
+        op.check_dtypes(layouts)
     forward = op.forward_for(layouts, attrs)
     out = forward(*data, *index_arrays)
     if len(op.results) > 1:

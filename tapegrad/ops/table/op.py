@@ -134,6 +134,8 @@ class Op:
         ``plan -> Step`` that serves both operands at once, or None where there is none.
     call : callable, optional
         What operands and attributes of a sample are given to; default the function of the op's name.
+    check_dtypes : callable, optional
+        Is given the layouts of operands that are new, and raises what PyTorch raises of such dtypes.
     prepare_forward : callable, optional
         From the operands' layouts and the attributes to the function that computes the forward from the operands;
         default `forward` with the attributes.
@@ -156,6 +158,7 @@ class Op:
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
     call: Callable[..., Any] | None = None
+    check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
     bind: Callable[..., Bound] | None = None
     check: Callable[[Bound], None] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,7 @@ def _promote(ranks: tuple[tuple[int, np.dtype], ...], default: np.dtype) -> np.d
         dtypes = [dtype for rank, dtype in ranks if rank == priority]
         if not dtypes:
             continue
-        # NumPy makes float64 of int64 and float32; PyTorch does not look at the integers.
-        dtype = np.result_type(*([own for own in dtypes if own.kind in "fc"] or dtypes))
+        dtype = common_dtype(dtypes)
         if priority == 0 and dtype.kind in "fc":
             dtype = np.result_type(default, np.complex64) if dtype.kind == "c" else default
         if result is None:
@@ -44,8 +43,44 @@ def _promote(ranks: tuple[tuple[int, np.dtype], ...], default: np.dtype) -> np.d
     return result
 
 
+def common_dtype(dtypes: Iterable[np.dtype]) -> np.dtype:
+    """Return the dtype that holds elements of all dtypes, as PyTorch joins them: integers do not widen reals."""
+    given = list(dtypes)
+    return np.result_type(*([dtype for dtype in given if dtype.kind in "fc"] or given))
+
+
 def _kind(dtype: np.dtype) -> int:
     return "biufc".replace("iu", "i").index("i" if dtype.kind == "u" else dtype.kind)
+
+
+def no_bools(message: str, two: str = "") -> Callable[[tuple[Layout, ...]], None]:
+    """Return the check of an op that takes no bools; `two` is the message where all operands are."""
+
+    def check(layouts: tuple[Layout, ...]) -> None:
+        bools = [layout for layout in layouts if layout.dtype.kind == "b"]
+        if bools:
+            raise RuntimeError(two if two and len(bools) == len(layouts) else message)
+
+    return check
+
+
+def no_numbers(call: str, *names: str) -> Callable[[tuple[Layout, ...]], None]:
+    """Return the check of an op whose operands are tensors and arrays, not Python numbers."""
+
+    def check(layouts: tuple[Layout, ...]) -> None:
+        for place, (name, layout) in enumerate(zip(names, layouts, strict=True), 1):
+            if layout.weak:
+                kind = {"b": "bool", "i": "int", "f": "float", "c": "complex"}[layout.dtype.kind]
+                raise TypeError(
+                    f"{call}(): argument '{name}' (position {place}) must be Tensor, not {kind}; "
+                    f"make it one with tapegrad.tensor(...)"
+                )
+
+    check.refuses_numbers = True  # type: ignore[attr-defined]
+    return check
+
+
+_OF_BOOLS: dict[Any, Callable[..., Any]] = {np.sign: np.array}  # what NumPy lacks
 
 
 def forward_for(
@@ -73,10 +108,16 @@ def forward_for(
         common = promote([layouts[number] for number in chosen])
         if to_float and common.kind in "biu":
             common = default_dtype()
+        numbers = all(layout.weak for layout in layouts)  # beside no tensor, which they would take the dtype of
+        # A number that a tensor's integers cannot hold wraps around, as it does in PyTorch; NumPy would raise.
+        narrow = common.kind in "iu" and common.itemsize < 8
         cast = [
-            number in chosen and layout.dtype != common and not layout.weak for number, layout in enumerate(layouts)
+            number in chosen and layout.dtype != common and (numbers or narrow or not layout.weak)
+            for number, layout in enumerate(layouts)
         ]
         chosen_function = function.of(common) if isinstance(function, Function) else function
+        if common.kind == "b":
+            chosen_function = _OF_BOOLS.get(function, chosen_function)
         if any(cast):
 
             def with_casts(*values: Any) -> Any:

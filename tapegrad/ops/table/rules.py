@@ -21,8 +21,10 @@ from tapegrad.tensor import Tensor, from_array
 Getter = Callable[[TapeNode, bool], Any]
 
 
-def attach(data: Any, layout: Layout, node: TapeNode | Leaf | None) -> Tensor:
-    """Return a value that was saved as a tensor again, in its old place in the graph."""
+def attach(data: Any, layout: Layout, node: TapeNode | Leaf | None) -> Any:
+    """Return a value that was saved as a tensor again, in its old place in the graph; a Python number as it is."""
+    if layout.weak:
+        return data
     result = constant(data, layout.plain)
     if node is not None:
         result._layout, result._node = layout.tracked, node
@@ -115,6 +117,8 @@ def _residual(plan: Plan, name: str) -> Getter:
     if name in op.operands:
         number = op.operand_number(name)
         layout, parent = plan.layouts[number], FIRST_OPERAND + number
+        if op.family == "binary" and layout.dtype.kind == "b" and not layout.weak:  # rules subtract, as the forward
+            return lambda node, differentiable: xp.cast(attach(node[place], layout, None), plan.result.dtype)
         return lambda node, differentiable: attach(node[place], layout, node[parent] if differentiable else None)
     number = op.results.index(name)
     part = parts_of(plan).get(number)

@@ -1,0 +1,678 @@
+"""How each public function and method is called: a generator of arguments for each kind of them.
+
+A generator takes what was computed so far and returns the text of a call, in which ``m`` is the module, ``F`` its
+``nn.functional`` and ``v0``, ``v1``, ... are values; or None if there is no value to call it with.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tapegrad as tg
+
+MOST = 100_000  # elements of a result
+NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is known of a value: it may be the operand of a call."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def kind(self) -> str:
+        """Return "b", "i" (of unsigned numbers, too), "f" or "c"."""
+        return {"bool": "b", "float": "f", "complex": "c"}.get(self.dtype.rstrip("0123456789"), "i")
+
+
+class Draw:
+    """Random choices among the values of a program."""
+
+    def __init__(self, rng: random.Random, values: Mapping[str, Value]) -> None:
+        self.rng, self.values = rng, values
+
+    def one(self, fits: Callable[[Value], bool] = lambda value: True) -> Value | None:
+        """Return a value that fits, a late one rather than an early one; sometimes one that does not fit."""
+        known = list(self.values.values())
+        chosen = [value for value in known if fits(value)]
+        if self.rng.random() < 0.03 and all(math.prod(value.shape) < 1000 for value in known):
+            chosen = known
+        if not chosen:
+            return None
+        return chosen[max(self.rng.randrange(len(chosen)) for _ in range(2))]
+
+    def dim(self, value: Value, extra: int = 0) -> int:
+        """Return a dimension of a value, rarely one that it does not have."""
+        ndim = len(value.shape) + extra
+        if self.rng.random() < 0.02:
+            return self.rng.choice([ndim, -ndim - 1, 7])
+        return self.rng.randrange(-ndim, ndim) if ndim else self.rng.choice([0, -1])
+
+    def call(self, name: str, first: Value, *rest: str) -> str:
+        """Return the text of a call, as a function or as a method."""
+        is_method = hasattr(tg.Tensor, name)
+        if is_method and (self.rng.random() < 0.4 or not hasattr(tg, name) or name in METHODS_ONLY):
+            return f"{first.name}.{name}({', '.join(rest)})"
+        return f"m.{name}({', '.join((first.name, *rest))})"
+
+
+METHODS_ONLY = ("expand", "expand_as", "view", "view_as", "reshape_as", "contiguous", "sum_to_size")
+
+
+def real(value: Value) -> bool:
+    return value.kind == "f"
+
+
+def floating(value: Value) -> bool:
+    return value.kind in "fc"
+
+
+def with_dims(value: Value) -> bool:
+    return len(value.shape) > 0
+
+
+def shape_fits(first: Value) -> Callable[[Value], bool]:
+    """Return whether a value broadcasts with another, to a size that is not too large."""
+
+    def fits(other: Value) -> bool:
+        pairs = list(itertools.zip_longest(reversed(first.shape), reversed(other.shape), fillvalue=1))
+        return all(a == b or 1 in (a, b) for a, b in pairs) and math.prod(max(pair) for pair in pairs) <= MOST
+
+    return fits
+
+
+# Generators ----------------------------------------------------------------------------------------------------------
+
+
+def unary(draw: Draw, name: str) -> str | None:
+    x = draw.one(floating if draw.rng.random() < 0.85 else lambda value: True)
+    if x is None:
+        return None
+    # PyTorch's conjugates are views that conjugate when they are read, and are written to as views.
+    return draw.call(name, x) + (".clone()" if name == "conj" else "")
+
+
+def binary(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    if x is None:
+        return None
+    y = draw.one(shape_fits(x))
+    if y is None or draw.rng.random() < 0.25:
+        return draw.call(name, x, repr(draw.rng.choice(NUMBERS)))
+    return draw.call(name, x, y.name)
+
+
+def operator(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    if x is None:
+        return None
+    y = draw.one(shape_fits(x))
+    other = y.name if y is not None and draw.rng.random() < 0.6 else repr(draw.rng.choice(NUMBERS))
+    return f"{x.name} {name} {other}" if draw.rng.random() < 0.6 else f"{other} {name} {x.name}"
+
+
+def bits(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: value.kind in "bi")
+    if x is None:
+        return None
+    y = draw.one(lambda value: value.kind in "bi" and shape_fits(x)(value))
+    return draw.call(name, x, y.name if y is not None else "1")
+
+
+def bits_not(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: value.kind in "bi")
+    return None if x is None else draw.call(name, x)
+
+
+def where(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    if x is None:
+        return None
+    y = draw.one(shape_fits(x))
+    condition = draw.one(lambda value: value.kind == "b" and shape_fits(x)(value))
+    if y is None or condition is None:
+        return f"m.where({x.name} == {x.name}, {x.name}, {draw.rng.choice(NUMBERS)!r})"
+    return f"m.where({condition.name}, {x.name}, {y.name})"
+
+
+def clamp(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: value.kind != "c")
+    if x is None:
+        return None
+    if draw.rng.random() < 0.3:
+        low, high = draw.one(shape_fits(x)), draw.one(shape_fits(x))
+        if low is not None and high is not None:
+            return draw.call(name, x, low.name, high.name if draw.rng.random() < 0.7 else "None")
+    bounds = [repr(draw.rng.choice((*NUMBERS, None))) for _ in range(2)]
+    return draw.call(name, x, *bounds)
+
+
+def reduction(draw: Draw, name: str) -> str | None:
+    x = draw.one(floating if draw.rng.random() < 0.8 else lambda value: True)
+    if x is None:
+        return None
+    way = draw.rng.random()
+    if way < 0.3 and name not in ("logsumexp",):
+        return draw.call(name, x)
+    keep = draw.rng.choice(["", "keepdim=True", "keepdim=False"])
+    if way < 0.5 and name not in ("argmax", "argmin", "max", "min") and len(x.shape) > 1:
+        dims = tuple(draw.rng.sample(range(-len(x.shape), 0), 2))
+        return draw.call(name, x, f"dim={dims}", *filter(None, [keep]))
+    return draw.call(name, x, f"dim={draw.dim(x)}", *filter(None, [keep]))
+
+
+def variance(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: floating(value) and math.prod(value.shape) > 1)
+    if x is None:
+        return None
+    correction = draw.rng.choice(["", "correction=0", "correction=1"])
+    if draw.rng.random() < 0.4:
+        return draw.call(name, x, *filter(None, [correction]))
+    return draw.call(name, x, f"dim={draw.dim(x)}", *filter(None, [correction]))
+
+
+def extremum(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: value.kind in "fi")
+    if x is None:
+        return None
+    if draw.rng.random() < 0.25:
+        y = draw.one(shape_fits(x))
+        return None if y is None else draw.call(name, x, y.name)
+    if draw.rng.random() < 0.3:
+        return draw.call(name, x)
+    return draw.call(name, x, f"dim={draw.dim(x)}") + draw.rng.choice([".values", "[0]", ".indices"])
+
+
+def along(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    return None if x is None else draw.call(name, x, f"dim={draw.dim(x)}")
+
+
+def reshape(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    if x is None:
+        return None
+    size = math.prod(x.shape)
+    shapes = [(-1,), (size,), (1, size), (size, 1), tuple(reversed(x.shape)), (2, -1), (-1, 3), x.shape]
+    shapes += [(divisor, size // divisor) for divisor in (2, 3, 4) if size % divisor == 0]
+    return draw.call(name, x, repr(draw.rng.choice(shapes)))
+
+
+def shaped_as(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    if x is None:
+        return None
+    if name in ("expand_as",):
+        y = draw.one(lambda value: shape_fits(x)(value) and len(value.shape) >= len(x.shape))
+    else:
+        y = draw.one(lambda value: math.prod(value.shape) == math.prod(x.shape))
+    return None if y is None else draw.call(name, x, y.name)
+
+
+def flatten(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    if x is None:
+        return None
+    return draw.call(name, x) if draw.rng.random() < 0.5 else draw.call(name, x, str(draw.dim(x)))
+
+
+def plain(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    return None if x is None else draw.call(name, x)
+
+
+def matrix_t(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: len(value.shape) <= 2)
+    return None if x is None else draw.call(name, x)
+
+
+def two_dims(draw: Draw, name: str) -> str | None:
+    x = draw.one(with_dims)
+    return None if x is None else draw.call(name, x, str(draw.dim(x)), str(draw.dim(x)))
+
+
+def permute(draw: Draw, name: str) -> str | None:
+    x = draw.one(with_dims)
+    if x is None:
+        return None
+    dims = list(range(len(x.shape)))
+    draw.rng.shuffle(dims)
+    return draw.call(name, x, repr(tuple(dims)))
+
+
+def one_dim(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: len(value.shape) < 5)
+    return None if x is None else draw.call(name, x, str(draw.dim(x, name == "unsqueeze")))
+
+
+def squeeze(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: 1 in value.shape)
+    if x is None:
+        return None
+    return draw.call(name, x) if draw.rng.random() < 0.5 else draw.call(name, x, str(draw.dim(x)))
+
+
+def expand(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: math.prod(value.shape) < 1000 and len(value.shape) < 4)
+    if x is None:
+        return None
+    size = [length if length != 1 else draw.rng.choice([1, 2, 3]) for length in x.shape]
+    if draw.rng.random() < 0.3:
+        size.insert(0, 2)
+    return draw.call(name, x, repr(tuple(size)))
+
+
+def sum_to_size(draw: Draw, name: str) -> str | None:
+    x = draw.one(floating)
+    if x is None:
+        return None
+    size = [draw.rng.choice([1, length]) for length in x.shape]
+    start = draw.rng.randrange(len(size) + 1)
+    return None if start == len(size) else draw.call(name, x, repr(tuple(size[start:])))
+
+
+def flip(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    return None if x is None else draw.call(name, x, repr((draw.dim(x),) if draw.rng.random() < 0.9 else ()))
+
+
+def diagonal(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: len(value.shape) >= 2)
+    return None if x is None else draw.call(name, x, str(draw.rng.choice([0, 0, 1, -1, 5])))
+
+
+def join(draw: Draw, name: str) -> str | None:
+    x = draw.one(with_dims if name != "stack" else lambda value: True)
+    if x is None:
+        return None
+    if name == "stack":
+        others = [draw.one(lambda value: value.shape == x.shape) for _ in range(2)]
+        dim = draw.dim(x, 1)
+    else:
+        dim = draw.dim(x)
+        others = [draw.one(lambda value: len(value.shape) == len(x.shape) and value.shape[1:] == x.shape[1:])]
+        dim = 0 if draw.rng.random() < 0.7 else dim
+    names = [x.name, *(other.name for other in others if other is not None)]
+    draw.rng.shuffle(names)
+    return f"m.{name}([{', '.join(names)}], {dim})"
+
+
+def subscript(draw: Draw, x: Value) -> str:
+    """Return the text of an index."""
+    items, kinds = [], 0
+    for length in x.shape:
+        way = draw.rng.random()
+        if way < 0.25:
+            items.append(str(draw.rng.randrange(-length, length) if length else 0))
+        elif way < 0.6:
+            start, stop = (draw.rng.choice([None, *range(-length - 1, length + 2)]) for _ in range(2))
+            step = draw.rng.choice(["", "", ":2", ":1", ":3"])
+            items.append(f"{'' if start is None else start}:{'' if stop is None else stop}{step}")
+        elif way < 0.75 and length and kinds < 2:
+            kinds += 1
+            items.append(repr([draw.rng.randrange(-length, length) for _ in range(2)]))
+        elif way < 0.8:
+            items.append("...")
+            break
+        else:
+            items.append(":")
+    items = items[: draw.rng.randrange(len(items) + 1)] or ["..."]
+    if draw.rng.random() < 0.15:
+        items.insert(draw.rng.randrange(len(items) + 1), "None")
+    if draw.rng.random() < 0.02:
+        items.append("9")
+    lists = [place for place, item in enumerate(items) if item.startswith("[")]
+    if lists and draw.rng.random() < 0.5:  # a lone list is an index in both; of several, tensors too
+        items[lists[0]] = f"m.tensor({items[lists[0]]})"
+    return ", ".join(items) if len(items) > 1 or not items[0].startswith("[") else f"{items[0]},"
+
+
+def getitem(draw: Draw, name: str) -> str | None:
+    x = draw.one(with_dims)
+    if x is None:
+        return None
+    mask = draw.one(lambda value: value.kind == "b" and value.shape == x.shape[: len(value.shape)])
+    if mask is not None and draw.rng.random() < 0.2:
+        return f"{x.name}[{mask.name}]"
+    return f"{x.name}[{subscript(draw, x)}]"
+
+
+def matmul(draw: Draw, name: str) -> str | None:
+    ndim = {"mm": 2, "bmm": 3, "dot": 1, "mv": 2}.get(name)
+    x = draw.one(lambda value: floating(value) and (len(value.shape) == ndim if ndim else with_dims(value)))
+    if x is None or not x.shape:
+        return None
+    other = {"mv": 1}.get(name, ndim)
+
+    def fits(value: Value) -> bool:
+        if value.dtype != x.dtype or not value.shape or (other and len(value.shape) != other):
+            return False
+        inner = value.shape[-2] if len(value.shape) > 1 else value.shape[0]
+        return inner == x.shape[-1]
+
+    y = draw.one(fits)
+    if y is None or not y.shape or math.prod(x.shape) * y.shape[-1] > 10 * MOST:
+        square = len(x.shape) > 1 and name == "matmul" and math.prod(x.shape) * x.shape[-2] <= MOST
+        return f"m.matmul({x.name}, {x.name}.mT)" if square else None
+    return draw.call(name, x, y.name)
+
+
+def outer(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: len(value.shape) == 1 and value.shape[0] < 100)
+    y = draw.one(lambda value: len(value.shape) == 1 and value.shape[0] < 100)
+    return None if x is None or y is None else draw.call(name, x, y.name)
+
+
+def addmm(draw: Draw, name: str) -> str | None:
+    a = draw.one(lambda value: floating(value) and len(value.shape) == 2)
+    if a is None or len(a.shape) != 2 or math.prod(a.shape) * a.shape[0] > MOST:
+        return None
+    c = draw.one(lambda value: value.dtype == a.dtype and value.shape in ((), (a.shape[0],), (a.shape[0], 1)))
+    first = c.name if c is not None else f"{a.name}[0, 0]"
+    options = draw.rng.choice(["", ", beta=2", ", alpha=0.5", ", beta=0"])
+    if a.kind != "f":
+        options = ""
+    return f"m.addmm({first}, {a.name}, {a.name}.mT{options})"
+
+
+def einsum(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: floating(value) and 1 <= len(value.shape) <= 3)
+    if x is None or not 1 <= len(x.shape) <= 3 or math.prod(x.shape) > 1000:
+        return None
+    letters = "ijk"[: len(x.shape)]
+    y = draw.one(lambda value: value.dtype == x.dtype and value.shape[:1] == x.shape[-1:] and len(value.shape) <= 2)
+    if y is None or not y.shape or math.prod(y.shape) > 1000 or draw.rng.random() < 0.3:
+        result = "".join(draw.rng.sample(letters, draw.rng.randrange(len(letters) + 1)))
+        return f"m.einsum('{letters}->{result}', {x.name})"
+    others = letters[-1] + "l"[: len(y.shape) - 1]
+    every = "".join(dict.fromkeys(letters + others))
+    result = "".join(draw.rng.sample(every, draw.rng.randrange(len(every) + 1)))
+    return f"m.einsum('{letters},{others}->{result}', {x.name}, {y.name})"
+
+
+def like(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    if x is None:
+        return None
+    rest = [repr(draw.rng.choice(NUMBERS))] if name == "full_like" else []
+    return f"m.{name}({', '.join([x.name, *rest])})"
+
+
+def created(draw: Draw, name: str) -> str | None:
+    pick = draw.rng.choice
+    sizes = pick([(), (3,), (2, 3), (0, 2)])
+    texts = {
+        "zeros": f"m.zeros({sizes})", "ones": f"m.ones({sizes})", "full": f"m.full({sizes}, {pick(NUMBERS)!r})",
+        "eye": f"m.eye({pick([0, 1, 3])}, {pick([1, 2])})",
+        "arange": f"m.arange({pick([0, 3, 5])}, {pick([6, 7.5])}, {pick([1, 2, 0.5])})",
+        "linspace": f"m.linspace({pick([0, -1.0])}, {pick([1, 2.5])}, {pick([0, 1, 5])})",
+        "logspace": f"m.logspace(0, 1, {pick([1, 4])})",
+        "tensor": f"m.tensor({pick([1, 2.5, [1, 2], [[1.0, 2.0]], True, 1j, []])!r})",
+        "as_tensor": f"m.as_tensor({pick([1, 2.5, [1, 2]])!r})",
+    }  # fmt: skip
+    return texts[name]
+
+
+def created_as(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    rest = {"new_full": "(2, 2), 3", "new_tensor": "[1.0, 2.0]"}.get(name, "(2, 3)")
+    return None if x is None else f"{x.name}.{name}({rest})"
+
+
+def cast(draw: Draw, name: str) -> str | None:
+    whole = name in ("long", "int", "short", "char", "byte")
+    x = draw.one(
+        lambda value: value.kind in "bi" or (not whole and (value.kind == "f" or name[0] == "c" or name == "bool"))
+    )
+    if x is None or (whole and x.kind in "fc"):  # undefined for what is not finite or too large
+        return None
+    if name == "to":
+        return f"{x.name}.to(m.{draw.rng.choice(['float32', 'float64', 'complex64', 'complex128'])})"
+    if name == "type_as":
+        y = draw.one(floating)
+        return None if y is None else f"{x.name}.type_as({y.name})"
+    return f"{x.name}.{name}()"
+
+
+def attribute(draw: Draw, name: str) -> str | None:
+    fits = {"imag": lambda value: value.kind == "c", "H": lambda value: len(value.shape) == 2}.get(name, with_dims)
+    x = draw.one(fits)
+    return None if x is None else f"{x.name}.{name}{'.clone()' if 'H' in name else ''}"
+
+
+def pair(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    if x is None:
+        return None
+    y = draw.one(lambda value: value.shape == x.shape and value.dtype == x.dtype)
+    return None if y is None else f"m.{name}({x.name}, {y.name})"
+
+
+def written(draw: Draw, name: str) -> str | None:
+    x = draw.one(floating if draw.rng.random() < 0.8 else lambda value: True)
+    if x is None:
+        return None
+    one = draw.one(shape_fits(x))
+    y = one.name if one is not None and draw.rng.random() < 0.5 else repr(draw.rng.choice(NUMBERS))
+    if name in ("add_", "sub_", "mul_", "div_", "pow_"):
+        return f"{x.name}.{name}({y})"
+    if name == "clamp_":
+        return f"{x.name}.clamp_({draw.rng.choice(NUMBERS)!r})"
+    if name == "copy_":
+        return None if one is None else f"{x.name}.copy_({one.name})"
+    if name == "fill_":
+        return f"{x.name}.fill_({draw.rng.choice(NUMBERS)!r})"
+    if name == "setitem":
+        return None if not x.shape else f"{x.name}.__setitem__(({subscript(draw, x)},), {y})".replace(",,", ",")
+    return f"{x.name}.{name}()"
+
+
+def augmented(draw: Draw, name: str) -> str | None:
+    x = draw.one(floating)
+    if x is None:
+        return None
+    one = draw.one(shape_fits(x))
+    y = one.name if one is not None and draw.rng.random() < 0.5 else repr(draw.rng.choice(NUMBERS))
+    return f"{x.name}.__i{name}__({y})"
+
+
+def loss(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and len(value.shape) == 2 and value.shape[0] < 50)
+    if x is None or len(x.shape) != 2:
+        return None
+    how = draw.rng.choice(["mean", "sum", "none"])
+    if name == "mse_loss":
+        return f"F.mse_loss({x.name}, {x.name} * 0.5 + 1, reduction='{how}')"
+    items, classes = x.shape
+    target = [draw.rng.randrange(max(classes, 1)) for _ in range(items)]
+    more = draw.rng.choice(["", ", label_smoothing=0.1"]) if name == "cross_entropy" else ""
+    return f"F.{name}({x.name}, m.tensor({target}, dtype=m.int64), reduction='{how}'{more})"
+
+
+def softplus(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    if x is None:
+        return None
+    options = draw.rng.choice(["", ", beta=0.5", ", beta=2", ", beta=2, threshold=3", ", threshold=0.7"])
+    return f"F.softplus({x.name}{options})"
+
+
+def linear(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: floating(value) and with_dims(value) and value.shape[-1] < 50)
+    if x is None or not x.shape:
+        return None
+    weight = draw.one(lambda value: value.dtype == x.dtype and len(value.shape) == 2 and value.shape[1] == x.shape[-1])
+    return None if weight is None else f"F.linear({x.name}, {weight.name})"
+
+
+def functional(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    return None if x is None else f"F.{name}({x.name}{', -1' if 'softmax' in name else ''})"
+
+
+Generator = Callable[[Draw, str], str | None]
+
+#: Each kind with the names that it serves.
+KINDS: dict[Generator, str] = {
+    unary: "abs absolute acos acosh asin asinh atan atanh conj cos cosh erf exp exp2 expm1 log log10 log1p log2 neg "
+    "negative positive real reciprocal relu rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh imag logical_not",
+    binary: "add sub subtract mul multiply div divide true_divide pow maximum minimum atan2 hypot logaddexp eq ne lt "
+    "le gt ge not_equal less less_equal greater greater_equal logical_and logical_or",
+    operator: "+ - * / ** == != < <= > >=",
+    bits: "bitwise_and bitwise_or bitwise_xor",
+    bits_not: "bitwise_not",
+    where: "where",
+    clamp: "clamp clip",
+    reduction: "sum mean amax amin any all argmax argmin logsumexp",
+    variance: "var",
+    extremum: "max min",
+    along: "softmax log_softmax",
+    reshape: "reshape view",
+    shaped_as: "reshape_as view_as expand_as",
+    flatten: "flatten",
+    plain: "ravel clone contiguous detach",
+    matrix_t: "t",
+    two_dims: "transpose swapaxes swapdims movedim moveaxis",
+    permute: "permute",
+    one_dim: "unsqueeze",
+    squeeze: "squeeze",
+    expand: "expand broadcast_to",
+    sum_to_size: "sum_to_size",
+    flip: "flip",
+    diagonal: "diagonal",
+    join: "cat concat concatenate stack",
+    getitem: "getitem",
+    matmul: "matmul mm bmm mv dot",
+    outer: "outer",
+    addmm: "addmm",
+    einsum: "einsum",
+    like: "zeros_like ones_like full_like",
+    created: "zeros ones full eye arange linspace logspace tensor as_tensor",
+    created_as: "new_zeros new_ones new_full new_tensor",
+    cast: "to type_as float double cfloat cdouble long int short char byte bool",
+    attribute: "T mT H mH real imag",
+    pair: "equal allclose",
+    written: "add_ sub_ mul_ div_ pow_ neg_ abs_ clamp_ relu_ square_ reciprocal_ exp_ log_ sqrt_ sin_ cos_ tanh_ "
+    "sigmoid_ copy_ fill_ zero_ setitem",
+    augmented: "add sub mul truediv pow",
+    loss: "mse_loss nll_loss cross_entropy",
+    softplus: "softplus",
+    linear: "linear",
+    functional: "relu sigmoid tanh softmax log_softmax",
+}
+
+#: Public names that PyTorch has too and that no program calls, with the reason.
+NOT_CALLED: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "rand",
+            "randn",
+            "randint",
+            "randperm",
+            "rand_like",
+            "randn_like",
+            "normal",
+            "bernoulli",
+            "Generator",
+            "manual_seed",
+            "uniform_",
+            "normal_",
+        ],
+        "other numbers for the same seed",
+    ),
+    **dict.fromkeys(["empty", "empty_like", "new_empty"], "no values to compare"),
+    **dict.fromkeys(
+        [
+            "DoubleTensor",
+            "FloatTensor",
+            "Tensor",
+            "from_numpy",
+            "numpy",
+            "data",
+            "tolist",
+            "item",
+            "dim",
+            "ndim",
+            "numel",
+            "size",
+            "shape",
+            "stride",
+            "dtype",
+            "is_complex",
+            "is_floating_point",
+            "is_leaf",
+            "requires_grad",
+            "requires_grad_",
+            "grad",
+            "grad_fn",
+            "retain_grad",
+            "retains_grad",
+            "register_hook",
+            "register_post_accumulate_grad_hook",
+            "backward",
+            "detach_",
+        ],
+        "used by what runs programs, or tested where it stands",
+    ),
+    **dict.fromkeys(
+        [
+            "autograd",
+            "nn",
+            "optim",
+            "enable_grad",
+            "no_grad",
+            "set_grad_enabled",
+            "is_grad_enabled",
+            "get_default_dtype",
+            "set_default_dtype",
+            "get_num_threads",
+            "set_num_threads",
+            "set_printoptions",
+        ],
+        "a module, a mode or a setting",
+    ),
+    **dict.fromkeys(
+        [
+            "complex128",
+            "complex64",
+            "float32",
+            "float64",
+            "int16",
+            "int32",
+            "int64",
+            "int8",
+            "uint8",
+            "cdouble",
+            "cfloat",
+            "double",
+            "long",
+            "e",
+            "inf",
+            "nan",
+            "pi",
+        ],
+        "a dtype or a constant",
+    ),
+}
+
+
+def calls() -> list[tuple[Generator, str]]:
+    """Return each kind with each of its names."""
+    return [(kind, name) for kind, names in KINDS.items() for name in names.split()]
+
+
+def public(torch: Any) -> set[str]:
+    """Return the public names that are in PyTorch too: of the module, of `nn.functional` and of tensors."""
+    functional_names = {name for name in dir(tg.nn.functional) if callable(getattr(tg.nn.functional, name))}
+    found = {name for name in tg.__all__ if hasattr(torch, name)}
+    found |= {name for name in functional_names if hasattr(torch.nn.functional, name) and name.islower()}
+    found |= {name for name in dir(tg.Tensor) if hasattr(torch.Tensor, name)}
+    return {name for name in found if not name.startswith("_") and name != "annotations"}

@@ -1,0 +1,42 @@
+"""Complex numbers: the parts and transposes of a tensor are properties, as in NumPy and PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+
+def test_parts_are_properties() -> None:
+    x = tg.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    (x.real * 2 + x.imag * 3).sum().backward()
+    assert x.grad.tolist() == [2 + 3j, 2 + 3j]
+    assert np.imag(x).tolist() == [2.0, -1.0]
+
+
+def test_real_numbers_are_their_real_part() -> None:
+    for x in (tg.ones(2, requires_grad=True), tg.tensor([True]), tg.tensor([1])):
+        assert tg.real(x) is x.real is tg.conj(x) is x
+    with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex dtypes"):
+        _ = tg.ones(2).imag
+    assert np.imag(tg.ones(2)).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["T", "mT", "H", "mH"])
+def test_transposes(name: str) -> None:
+    array = np.arange(6).reshape(2, 3) * (1 + 2j)
+    expected = array.T if "T" in name else array.T.conj()
+    assert getattr(tg.tensor(array), name).tolist() == expected.tolist()
+    if name != "T":
+        with pytest.raises(RuntimeError, match=rf"tensor.{name} is only supported on matrices.* Got 1-D tensor"):
+            getattr(tg.ones(3), name)
+        with pytest.warns(UserWarning, match=rf"Tensor.{name} is deprecated on 0-D tensors"):
+            assert getattr(tg.tensor(3.0), name).item() == 3.0
+
+
+def test_batches_of_matrices() -> None:
+    x = tg.zeros(5, 2, 3, dtype="complex64")
+    assert x.mT.shape == x.mH.shape == (5, 3, 2)
+    with pytest.raises(RuntimeError, match=r"tensor.H is only supported on matrices .* Got 3-D tensor; use mH"):
+        _ = x.H

@@ -1,0 +1,58 @@
+"""Random programs over everything public, here and on PyTorch: one minute; `python -m tests.fuzz` runs for longer."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import tapegrad as tg
+from tests.torch_programs import torch
+
+pytestmark = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+SECONDS = 15.0  # of each part; a cold cache compiles kernels meanwhile, and gets less far
+
+
+@pytest.fixture(autouse=True)
+def _as_torch() -> Iterator[None]:
+    tg.set_default_dtype("float32")
+    yield
+    tg.set_default_dtype("float64")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_programs(part: int) -> None:
+    from tests.fuzz.programs import draw, minimised
+
+    counts: Counter[str] = Counter()
+    end, seed = time.monotonic() + SECONDS, 1_000_000 * (part + 1)
+    while time.monotonic() < end:
+        program, mismatch = draw(torch, seed, counts)
+        if mismatch is not None:
+            program, mismatch = minimised(torch, program, mismatch)
+            pytest.fail(f"seed {seed}: {mismatch.text}\n\n{program.text()}")
+        seed += 1
+    assert seed > 1_000_000 * (part + 1) + 5
+
+
+def test_everything_public_is_called() -> None:
+    from tests.fuzz import calls
+
+    called = {name for _, name in calls.calls()} | set(calls.NOT_CALLED)
+    assert calls.public(torch) - called == set(), "say in tests/fuzz/calls.py how it is called, or why not"
+
+
+def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tester is tested: a wrong function is found, and the program minimised to two lines."""
+    from tests.fuzz.programs import Program, check, minimised
+
+    lines = ["v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)", "v1 = m.cos(v0)", "v2 = m.sin(v0)"]
+    assert check(torch, lines) is None
+    monkeypatch.setattr(tg, "sin", lambda x: tg.cos(x))
+    mismatch = check(torch, lines)
+    assert mismatch is not None
+    program, mismatch = minimised(torch, Program(lines), mismatch)
+    assert program.lines == [lines[0], lines[2]]
+    assert mismatch.kind == "value"
