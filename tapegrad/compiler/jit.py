@@ -140,8 +140,11 @@ def compile_function(
         machine = target_machine()
         try:
             return assemble(words.lower(function, signature, bind or {}, symbol, machine), symbol, machine, walks=True)
-        except words.NotOfWordsError:
-            pass
+        except words.NotOfWordsError as error:
+            if words.uses_structs(function, bind or {}):
+                raise JitError(
+                    f"{function.__name__}: a function over structs is made from its source text, not by numba. {error}"
+                ) from error
         collects = gc.isenabled()
         gc.disable()  # numba makes hundreds of thousands of objects that live to the end: 10 % of the time
         try:

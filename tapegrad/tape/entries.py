@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tapegrad.tape.layout import OBJECT_HEADER, Layout
+from tapegrad.tape.layout import Layout
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
@@ -304,27 +303,3 @@ def slot_of(node: TapeNode | Leaf | None) -> int:
     if node is None:
         return 0
     return node.slot if isinstance(node, Leaf) else node[SLOT]
-
-
-def _check_object_layout() -> None:
-    # Compiled code finds residuals through three fields of CPython and NumPy objects.  They have stood where they
-    # stand for as long as there was a stable ABI to NumPy, but it costs microseconds to make sure.
-    array, box = np.array([1.5, 2.5]), np.float64(2.5)
-    items = [array, box]
-    word = ctypes.c_int64.from_address
-    first_item = word(id(items) + OBJECT_HEADER + 8).value
-    right = (
-        word(id(array) + OBJECT_HEADER).value == array.ctypes.data
-        and ctypes.c_double.from_address(id(box) + OBJECT_HEADER).value == 2.5
-        and ctypes.c_double.from_address(id(3.25) + OBJECT_HEADER).value == 3.25
-        and word(first_item).value == id(array)
-        and word(first_item + 8).value == id(box)
-    )
-    if not right:
-        raise ImportError(
-            f"tapegrad reads residuals where CPython with a GIL and NumPy keep them; {sys.implementation.name} "
-            f"{sys.version.split()[0]} keeps them elsewhere. Use CPython 3.11 or later, not the free-threaded build."
-        )
-
-
-_check_object_layout()

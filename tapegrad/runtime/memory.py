@@ -1,0 +1,168 @@
+"""Memory that Python reads and writes by address, as compiled code does, with every access checked.
+
+What may be touched is what `watch` was told of (pages, workspaces, the arena, plans: they are arrays, and no longer
+watched when they die), the stack of the function at hand, and Python objects of the types that compiled code knows,
+each as far as its own size.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import os
+import struct
+import weakref
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+__all__ = ["INTERPRETS", "MEMORY", "OutOfBoundsError", "check", "object_at", "peek", "read", "watch", "write"]
+
+#: Whether compiled functions are run in Python instead (`tapegrad.compiler.interpreter`), for debugging.
+INTERPRETS: Final = os.environ.get("TAPEGRAD_INTERPRET", "0") not in ("", "0")
+
+#: All of this process's memory as one buffer: an address is an offset in it.
+MEMORY: Final = (ctypes.c_char * (1 << 62)).from_address(0)
+
+_words: Final = struct.Struct("q")
+_halves: Final = struct.Struct("i")
+_header: Final = struct.Struct("=qqq")  # of an object: references, type, and of many the number of items
+
+
+class OutOfBoundsError(RuntimeError):
+    """Interpreted code touched memory that is none of its own."""
+
+
+# ---- what may be touched
+
+_starts: list[int] = []
+_regions: dict[int, tuple[int, str, Any]] = {}  # from the start to the end, a name, and a reference to the owner
+Owner = TypeVar("Owner", bound=np.ndarray)
+
+
+def watch(array: Owner, name: str) -> Owner:
+    """Let interpreted code touch an array's elements while it lives; return it. Does nothing otherwise."""
+    if INTERPRETS and array.nbytes:
+        start = array.ctypes.data
+
+        def forget(reference: object, start: int = start) -> None:
+            if _regions.get(start, (0, "", None))[2] is reference:
+                del _regions[start]
+                _starts.remove(start)
+
+        if start not in _regions:
+            bisect.insort(_starts, start)
+        _regions[start] = start + array.nbytes, name, weakref.ref(array, forget)
+    return array
+
+
+# ---- objects
+
+# See `tapegrad.runtime.objects`. Of some objects, compiled code keeps the address of what is inside.
+_LIST_ITEMS, _ARRAY_DATA = 24, 16
+_INSIDE: Final = ((0, object), (16, (slice, float, complex, np.generic)), (24, tuple), (32, bytes))
+_sizes: dict[int, tuple[type, int, int]] = {}  # of a type that was met: itself, and the bytes of its objects
+_lent: dict[int, int] = {}  # from memory outside of an object, of a list or of an array, to its owner
+_MOST_LENT: Final = 4096
+
+
+def object_at(identity: int) -> Any:
+    """Return the object with this `id`, which the caller knows to be alive."""
+    return ctypes.cast(identity, ctypes.py_object).value
+
+
+@cache
+def _opened(process: int) -> int:
+    """Return this process's memory as a file: to read where no memory is, is then an error that can be caught."""
+    try:
+        return os.open("/proc/self/mem", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return -1
+
+
+def peek(address: int, size: int = 8) -> bytes:
+    """Return bytes at an address; zeros where no memory is."""
+    file = _opened(os.getpid())
+    try:
+        raw = os.pread(file, size, address) if file >= 0 else ctypes.string_at(address, size)
+    except (OSError, OverflowError):
+        raw = b""
+    return raw.ljust(size, b"\0")
+
+
+def _type_at(address: int) -> int:
+    return int(_words.unpack(peek(address + 8))[0])
+
+
+def _kind_at(address: int) -> tuple[type | None, int]:
+    """Return the type and the bytes of the object at an address, if what lies there looks like one."""
+    references, type_at, count = _header.unpack(peek(address, _header.size))
+    if references & 0xFFFFFFFF == 0:
+        return None, 0
+    if type_at not in _sizes:
+        meta = _type_at(type_at)
+        if meta != id(type) and not (_type_at(meta) == id(type) and issubclass(object_at(meta), type)):
+            return None, 0
+        kind: type = object_at(type_at)
+        _sizes[type_at] = kind, kind.__basicsize__, kind.__itemsize__
+    kind, size, item = _sizes[type_at]
+    return kind, size + abs(count) * item
+
+
+def _room(address: int) -> int:
+    """Return how many bytes may be touched from an address on that `watch` was not told of."""
+    owner = _lent.get(address, 0)
+    kind = _kind_at(owner)[0] if owner else None
+    if kind is list and _words.unpack_from(MEMORY, owner + _LIST_ITEMS)[0] == address:
+        return 8 * int(_words.unpack_from(MEMORY, owner + _LIST_ITEMS + 8)[0])
+    if kind and issubclass(kind, np.ndarray) and _words.unpack_from(MEMORY, owner + _ARRAY_DATA)[0] == address:
+        return int(object_at(owner).nbytes)
+    # A sequence (`tapegrad.runtime.structs`) is no object.
+    for begin, kinds in _INSIDE[1 if hasattr(address, "element") else 0 :]:
+        found, size = _kind_at(address - begin)
+        if found is not None and issubclass(found, kinds):
+            return size - begin
+    raise OutOfBoundsError(f"no object is at {address:#x}")
+
+
+# ---- access
+
+
+def check(base: int, offset: int, size: int) -> None:
+    """Check that `size` bytes at `offset` from an address may be touched.
+
+    Raises
+    ------
+    OutOfBoundsError
+    """
+    place = bisect.bisect_right(_starts, base) - 1
+    if place >= 0:
+        start = _starts[place]
+        end, name, _ = _regions[start]
+        if base < end:
+            if start <= base + offset and base + offset + size <= end:
+                return
+            raise OutOfBoundsError(
+                f"bytes {base + offset - start} to {base + offset + size - start} of {name}, which has {end - start}"
+            )
+    if not 0 <= offset <= _room(base) - size:
+        raise OutOfBoundsError(f"{size} bytes at {offset} from {base:#x}, where {_room(base)} are")
+
+
+def read(base: int, offset: int, size: int) -> int:
+    """Return the signed word, or half of one, at `offset` from an address."""
+    check(base, offset, size)
+    value: int = (_words if size == 8 else _halves).unpack_from(MEMORY, base + offset)[0]
+    if offset in (_LIST_ITEMS, _ARRAY_DATA) and value:
+        if len(_lent) > _MOST_LENT:
+            _lent.clear()
+        _lent[value] = int(base)
+    return value
+
+
+def write(base: int, offset: int, size: int, value: int) -> None:
+    """Write a word, or half of one; what is too large wraps around."""
+    check(base, offset, size)
+    half = 1 << (8 * size - 1)
+    (_words if size == 8 else _halves).pack_into(MEMORY, base + offset, (value + half) % (2 * half) - half)
