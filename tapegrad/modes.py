@@ -1,4 +1,4 @@
-"""Grad mode: the one thread-local switch that says whether operations are recorded."""
+"""Modes of a thread: whether operations are recorded, and who is shown them before they are computed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import inspect
 import threading
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# How many modes are in force anywhere that turn recording off.  While it is 0, the recording path need not look at
-# the thread-local value, which costs 35 ns.
-disabled = 0
-disabled_anywhere = ctypes.c_int64(0)  # the same for compiled code
+# What compiled code reads once a call. The lower half counts the modes in force in any thread that turn recording off:
+# while it is 0, nobody looks at the thread-local value, which costs 35 ns. The upper half counts interceptors in any
+# thread: while there is one, every call goes to Python, which serves it or goes on as usual.
+INTERCEPTED: Final = 1 << 32
+mode = ctypes.c_int64(0)
+
+Interceptor = Callable[..., Any]
 
 _local = threading.local()
 _lock = threading.Lock()
@@ -31,16 +34,59 @@ def is_grad_enabled() -> bool:
     ...     tg.is_grad_enabled()
     False
     """
-    return not disabled or getattr(_local, "enabled", True)
+    return not mode.value & (INTERCEPTED - 1) or getattr(_local, "enabled", True)
 
 
-def _switch(mode: bool) -> None:
-    global disabled
+def _switch(enabled: bool) -> None:
     before = getattr(_local, "enabled", True)
-    _local.enabled = mode
+    _local.enabled = enabled
     with _lock:
-        disabled += int(before) - int(mode)
-        disabled_anywhere.value = disabled
+        mode.value += int(before) - int(enabled)
+
+
+def interceptor() -> Interceptor | None:
+    """Return what this thread's operations are shown to before they are computed."""
+    return getattr(_local, "interceptor", None) if mode.value >= INTERCEPTED else None
+
+
+class intercept:
+    """Show every operation of this thread to a function, in a ``with`` block; tracing and checks stand on it.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(op, bound)`` (see `tapegrad.ops.table.op.Bound`) in place of the operation. What it returns
+        is the result; inside it, operations are computed as usual.
+    """
+
+    def __init__(self, function: Interceptor) -> None:
+        self.function = function
+        self.before: list[Interceptor | None] = []
+
+    def __enter__(self) -> None:
+        self.before.append(getattr(_local, "interceptor", None))
+        _set_interceptor(self.function)
+
+    def __exit__(self, *_: object) -> None:
+        _set_interceptor(self.before.pop())
+
+
+def _set_interceptor(function: Interceptor | None) -> None:
+    before = getattr(_local, "interceptor", None)
+    _local.interceptor = function
+    with _lock:
+        mode.value += INTERCEPTED * (int(function is not None) - int(before is not None))
+
+
+class uninterrupted:
+    """Compute operations as usual in a ``with`` block, whatever looks at them outside."""
+
+    def __enter__(self) -> None:
+        self.before = getattr(_local, "interceptor", None)
+        _set_interceptor(None)
+
+    def __exit__(self, *_: object) -> None:
+        _set_interceptor(self.before)
 
 
 class _Mode:

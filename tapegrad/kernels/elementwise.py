@@ -285,6 +285,14 @@ def identity_step(
     return loop_step("identity", _identity, shape, [source], (target.dtype.name, strides), **kwargs)
 
 
+def identity_part_step(plan: Plan, offset: int) -> Step:
+    """Return the step of one result of several: its cotangent is added to the whole from this byte on."""
+    own = plan.result
+    strides = contiguous_strides(own.shape, own.dtype.itemsize)
+    operands = [((CT, 0), own.dtype.name, strides)]
+    return loop_step("identity", _identity, own.shape, operands, (own.dtype.name, strides), partial=True, offset=offset)
+
+
 def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
     """Return the step of a row whose result is a view of its operand: the cotangent is added through the same view.
 

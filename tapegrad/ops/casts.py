@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from tapegrad.dtypes import check_dtype
 from tapegrad.kernels.elementwise import loop_step
 from tapegrad.ops.table.gateway import apply, as_operand
-from tapegrad.ops.table.op import Op, Sample, xp
+from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.tape.layout import contiguous_strides
 from tapegrad.tape.plan import CT, Plan, Step
 from tapegrad.tensor import Tensor
@@ -88,7 +88,8 @@ def cast(input: Any, dtype: DTypeLike) -> Tensor:
     if x._layout.dtype is dtype and not x._layout.weak:
         return x
     check_dtype(dtype)
-    return apply(cast_row, (x,), {"source": x._layout.dtype, "dtype": dtype})
+    result: Tensor = apply(cast_row, Bound((x,), {"source": x._layout.dtype, "dtype": dtype}))
+    return result
 
 
 xp.cast = cast

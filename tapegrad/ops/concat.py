@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import modes
 from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.table.elementwise import _publish
-from tapegrad.ops.table.gateway import apply, as_operand
-from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tape.plan import Plan, Step
-from tapegrad.tape.plan_cache import compiled
 from tapegrad.tensor import Tensor
 
 Shapes = Sequence[tuple[int, ...]]
@@ -36,12 +34,46 @@ def _cat_step(plan: Plan, operand: int) -> Step:
     return gather_step(plan, lambda whole: whole[index], operand)
 
 
+def _bind_cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
+    given = _operands("cat", tensors)
+    if any(not tensor._layout.shape for tensor in given):
+        number = [tensor.ndim for tensor in given].index(0)
+        raise RuntimeError(
+            f"zero-dimensional tensor (at position {number}) cannot be concatenated; use stack(), or unsqueeze(0)"
+        )
+    # Tensors of shape (0,) are left out, but among vectors, where they are operands as others are.
+    kept = given
+    if any(tensor._layout.shape == (0,) for tensor in given):
+        kept = [tensor for tensor in given if tensor.shape != (0,)] or given[:1]
+        kept = given if kept[0].ndim == 1 else kept
+    return Bound(kept, {"dim": one_dim("cat", kept[0]._layout.ndim, dim if axis is None else axis)})
+
+
+def _check_cat(bound: Bound) -> None:
+    place, shapes = bound.attrs["dim"], [tensor.shape for tensor in bound.operands]
+    first = next((shape for shape in shapes if shape != (0,)), (0,))
+    for number, shape in enumerate(shapes):
+        if len(shape) != len(first):
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)} in cat()"
+            )
+        for other, (expected, length) in enumerate(zip(first, shape, strict=True)):
+            if other != place and expected != length:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {place}. Expected size {expected} but got size "
+                    f"{length} for tensor number {number} in the list. The shapes are "
+                    f"{', '.join(str(list(own)) for own in shapes)}."
+                )
+
+
 _cat = Op(
     name="cat",
     operands=("*tensors",),
     forward=lambda *tensors, dim: np.concatenate(tensors, axis=dim),
     vjp=(lambda ct, dim, number, shapes: xp.index_gather(ct, (), _part(dim, number, shapes)),),
     family="joining",
+    bind=_bind_cat,
+    check=_check_cat,
     step=_cat_step,
     attrs=("dim",),
     oracle=lambda tensors, dim=0: np.concatenate(tensors, axis=dim),
@@ -92,41 +124,28 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Ten
     >>> tg.cat([tg.tensor([1.0, 2.0]), tg.tensor([3.0])]).tolist()
     [1.0, 2.0, 3.0]
     """
-    given = _operands("cat", tensors)
-    chosen = dim if axis is None else axis
-    known = _join_again(_cat, given, chosen, given[0].ndim)
-    if known is not None:
-        return known
-    for number, tensor in enumerate(given):
-        if not tensor.ndim:
-            raise RuntimeError(
-                f"zero-dimensional tensor (at position {number}) cannot be concatenated; use stack(), or unsqueeze(0)"
-            )
-    kept = [tensor for tensor in given if tensor.shape != (0,)] or given[:1]
-    first = kept[0].shape
-    if len(first) == 1:  # then they are operands as others are, with dtype and gradient
-        kept = given
-    place = one_dim("cat", len(first), chosen)
-    for number, tensor in enumerate(given):
-        if tensor.shape == (0,):
-            continue
-        if tensor.ndim != len(first):
-            raise RuntimeError(
-                f"Tensors must have same number of dimensions: got {len(first)} and {tensor.ndim} in cat()"
-            )
-        for other, (expected, length) in enumerate(zip(first, tensor.shape, strict=True)):
-            if other != place and expected != length:
-                raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {place}. Expected size {expected} but got size "
-                    f"{length} for tensor number {number} in the list. The shapes are "
-                    f"{', '.join(str(list(own.shape)) for own in given)}."
-                )
-    return apply(_cat, kept, {"dim": place})
+    result: Tensor = _cat.plans.call(tensors, dim) if axis is None else _cat.plans.call(tensors, dim, axis=axis)
+    return result
 
 
 def _stack_step(plan: Plan, operand: int) -> Step:
     index = (*(slice(None),) * plan.attrs["dim"], operand, Ellipsis)
     return gather_step(plan, lambda whole: whole[index], operand)
+
+
+def _bind_stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
+    given = _operands("stack", tensors)
+    return Bound(given, {"dim": one_dim("stack", given[0]._layout.ndim + 1, dim if axis is None else axis)})
+
+
+def _check_stack(bound: Bound) -> None:
+    given = bound.operands
+    for number, tensor in enumerate(given):
+        if tensor.shape != given[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(given[0].shape)} at entry 0 and "
+                f"{list(tensor.shape)} at entry {number}"
+            )
 
 
 _stack = Op(
@@ -135,6 +154,8 @@ _stack = Op(
     forward=lambda *tensors, dim: np.stack(tensors, axis=dim),
     vjp=(lambda ct, dim, number: xp.index_gather(ct, (), (*((None, None, None),) * dim, number)),),
     family="joining",
+    bind=_bind_stack,
+    check=_check_stack,
     step=_stack_step,
     attrs=("dim",),
     oracle=lambda tensors, dim=0: np.stack(tensors, axis=dim),
@@ -183,34 +204,18 @@ def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> T
     >>> tg.stack([tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])], dim=1).tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
-    given = _operands("stack", tensors)
-    chosen = dim if axis is None else axis
-    known = _join_again(_stack, given, chosen, given[0].ndim + 1)
-    if known is not None:
-        return known
-    for number, tensor in enumerate(given):
-        if tensor.shape != given[0].shape:
-            raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(given[0].shape)} at entry 0 and "
-                f"{list(tensor.shape)} at entry {number}"
-            )
-    return apply(_stack, given, {"dim": one_dim("stack", given[0].ndim + 1, chosen)})
-
-
-def _join_again(op: Op, given: list[Tensor], dim: int, ndim: int) -> Tensor | None:
-    """Return the result if tensors of these layouts were joined before: then there is nothing to check."""
-    key = tuple([tensor._layout for tensor in given]), (dim + ndim if dim < 0 else dim,), ()
-    plan = None if modes.disabled else op.plans.get(key)
-    return None if plan is None else compiled.finish(plan, plan.forward(*[tensor._data for tensor in given]), *given)
+    result: Tensor = _stack.plans.call(tensors, dim) if axis is None else _stack.plans.call(tensors, dim, axis=axis)
+    return result
 
 
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
-    given = [tensor if tensor.__class__ is Tensor else as_operand(tensor, call, "tensors", 1) for tensor in tensors]
+    given = [as_operand(tensor, call, "tensors", 1) for tensor in tensors]
     if not given:
         empty = "expected a non-empty list of Tensors" if call == "cat" else "stack expects a non-empty TensorList"
         raise RuntimeError(f"{call}(): {empty}")
     return given
 
 
-_publish(cat, _cat, cat.__doc__ or "")
-_publish(stack, _stack, stack.__doc__ or "")
+for _op, _function in ((_cat, cat), (_stack, stack)):
+    connect(_op, n_arguments=1)
+    _publish(_function, _op, _function.__doc__ or "")

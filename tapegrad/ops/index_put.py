@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.ops.indexing import Key, _basic_index, _encode, _index, _index_error, index_gather
 from tapegrad.ops.table.gateway import apply, as_operand
-from tapegrad.ops.table.op import Op, Sample, xp
+from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.tape.plan import Plan
 from tapegrad.tensor import Tensor
 
@@ -49,7 +49,8 @@ index_put_op = Op(
 def index_put(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return a copy with the elements that a key and its arrays choose replaced by a value, which is broadcast."""
     x, v = as_operand(input, "index_put", "input", 1), as_operand(value, "index_put", "value", 2)
-    return apply(index_put_op, (x, v), {"key": key}, index_arrays)
+    result: Tensor = apply(index_put_op, Bound((x, v), {"key": key}, index_arrays))
+    return result
 
 
 xp.index_put = index_put

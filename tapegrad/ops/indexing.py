@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import modes
 from tapegrad.kernels.elementwise import view_step
 from tapegrad.kernels.structural import gather_step, scatter_step
 from tapegrad.ops.table.elementwise import _publish
-from tapegrad.ops.table.gateway import apply, as_operand
-from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.structural import plan_for, record
+from tapegrad.ops.table.gateway import apply, as_operand, compute
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.tape.keys import MAKES_VIEWS, TAKES_ARRAYS
+from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
@@ -85,10 +85,19 @@ _getitem = Op(
     ),
 )
 
+
+def _gather_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    key = attrs["key"]
+    if key == (ARRAY,):
+        return operator.getitem  # NumPy's quickest way; an array of indices never gives a scalar
+    return lambda x, *index_arrays: x[_index(key, index_arrays)]
+
+
 _index_gather = Op(
     name="index_gather",
     operands=("x",),
     forward=lambda x, *index_arrays, key: np.asarray(x[_index(key, index_arrays)]),
+    prepare_forward=_gather_forward,
     vjp=(lambda ct, index_arrays, key, x_shape: index_scatter_add(ct, index_arrays, key, x_shape),),
     family="indexing",
     step=lambda plan, operand: scatter_step(plan),
@@ -191,55 +200,40 @@ def getitem(input: Any, key: Any) -> Tensor:
 
 
 def _getitem_new(input: Any, key: Any) -> Tensor:
-    x = input if input.__class__ is Tensor else as_operand(input, "getitem", "input", 1)
-    items = key if key.__class__ is tuple else (key,)
-    parts, index_arrays = _encode(x, items)
-    plan = _getitem.plans.get((x._layout, parts))
-    if plan is not None and not modes.disabled:
-        return record(plan, x, plan.forward(x._data))
+    x = as_operand(input, "getitem", "input", 1)
+    x._array()
+    parts, index_arrays = _encode(x, key if key.__class__ is tuple else (key,))
     try:
         if index_arrays and len(parts) > 1:
             # Slices and new dimensions first, as a view; so the arrays meet whole dimensions only.
             basic = tuple(WHOLE if item is ARRAY else item for item in parts)
             if any(item is not Ellipsis and item != WHOLE for item in basic):
-                x = index_gather(x, (), basic)
-                parts = tuple(item if item is ARRAY or item is Ellipsis else WHOLE for item in parts)
-        result = index_gather(x, index_arrays, parts)
+                view = index_gather(x, (), basic)
+                return index_gather(
+                    view, index_arrays, tuple(item if item is ARRAY or item is Ellipsis else WHOLE for item in parts)
+                )
+        result, plan = compute(_index_gather if index_arrays else _getitem, Bound((x,), {"key": parts}, index_arrays))
     except IndexError as error:
         raise _index_error(error, x) from None
-    if input.__class__ is Tensor and all(map(_is_constant, items)):
-        layout = x._layout if modes.is_grad_enabled() else x._layout.plain
-        _getitem.plans.insert((layout,), _getitem.plans[layout, parts], (key,))
-    return result
+    if plan is not None:
+        _getitem.plans.insert(plan, (input, key), {}, (x,), index_arrays)
+    return result  # type: ignore[no-any-return]
 
 
-_getitem.plans.connect("getitem", 1, _getitem_new, n_arguments=1)
-
-
-def _is_constant(item: Any) -> bool:
-    if item.__class__ is slice:
-        return _is_constant(item.start) and _is_constant(item.stop) and _is_constant(item.step)
-    return item is None or item is Ellipsis or item.__class__ is int
+_getitem.plans.connect("getitem", 1, _getitem_new, 1, TAKES_ARRAYS | MAKES_VIEWS)
 
 
 def index_gather(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return the elements that a key and its arrays choose; the primitive form of `getitem`."""
     x = as_operand(input, "index_gather", "input", 1)
     x._array()
-    if index_arrays:
-        return apply(_index_gather, (x,), {"key": key}, index_arrays)
-    plan, out = plan_for(_getitem, x, {"key": key})
-    return record(plan, x, out)
+    return apply(_index_gather if index_arrays else _getitem, Bound((x,), {"key": key}, index_arrays))
 
 
 def index_scatter_add(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key, shape: tuple[int, ...]) -> Tensor:
     """Return zeros of a shape, with elements added where a key and its arrays say: the adjoint of `index_gather`."""
-    return apply(
-        _index_scatter_add,
-        (as_operand(input, "index_scatter_add", "input", 1),),
-        {"key": key, "shape": tuple(shape)},
-        index_arrays,
-    )
+    x = as_operand(input, "index_scatter_add", "input", 1)
+    return apply(_index_scatter_add, Bound((x,), {"key": key, "shape": tuple(shape)}, index_arrays))
 
 
 _publish(getitem, _getitem, getitem.__doc__ or "")

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import errors, modes
+from tapegrad import errors
 from tapegrad.forward.products import product_forward, product_step
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.table.elementwise import _publish
-from tapegrad.ops.table.gateway import as_operand, new_plan
-from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
-from tapegrad.tape.plan_cache import compiled
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -54,6 +53,10 @@ _matmul = Op(
     family="linalg",
     step=product_step,
     prepare_forward=product_forward,
+    bind=lambda input, other: Bound(
+        (as_operand(input, "matmul", "input", 1), as_operand(other, "matmul", "other", 2))
+    ),
+    check=lambda bound: _check(*bound.operands),
     node_name="MmBackward0",
     oracle=lambda x, y: np.tensordot(x, y, 1) if np.ndim(y) < 3 else np.einsum("...ij,...jk->...ik", x, y),
     bilinear=True,
@@ -130,26 +133,11 @@ def matmul(input: Any, other: Any) -> Tensor:
     >>> a.grad.tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    return _matmul.plans.call(input, other)
+    result: Tensor = _matmul.plans.call(input, other)
+    return result
 
 
-def _record_new(input: Any, other: Any) -> Tensor:
-    x, y = as_operand(input, "matmul", "input", 1), as_operand(other, "matmul", "other", 2)
-    enabled = modes.is_grad_enabled()
-    key = (x._layout, y._layout) if enabled else (x._layout.plain, y._layout.plain)
-    plan = _matmul.plans.get(key)
-    if plan is None:
-        _check(x, y)
-        plan, out = new_plan(_matmul, key, [x._data, y._data], {})
-        _matmul.plans.remember(key, plan)
-    else:
-        out = plan.forward(x._data, y._data)
-    if input.__class__ is other.__class__ is Tensor:
-        _matmul.plans.insert(key, plan)
-    return compiled.finish(plan, out, x, y)
-
-
-_matmul.plans.connect("matmul", 2, _record_new)
+connect(_matmul)
 _publish(matmul, _matmul, matmul.__doc__ or "")
 
 

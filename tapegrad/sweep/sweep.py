@@ -16,7 +16,8 @@ import numpy as np
 
 from tapegrad import errors
 from tapegrad.modes import no_grad
-from tapegrad.ops.table.rules import cotangent_of_operand
+from tapegrad.ops.table.results import parts_of, split_cotangent
+from tapegrad.ops.table.rules import cotangents
 from tapegrad.runtime.threads import share
 from tapegrad.sweep import find, groups, loop
 from tapegrad.sweep import workspace as ws
@@ -269,12 +270,15 @@ class Sweep:
         plan = node[PLAN_OBJECT]
         first = arrays[ws.STARTS_AT][position]
         touched = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
-        for operand in plan.python_operands:
+        cts = arrays[ws.CTS_AT]
+        wanted = [o for o in plan.python_operands if touched[o] >= 0 and cts[touched[o]] != UNWANTED]
+        if not wanted:
+            return
+        given = split_cotangent(plan, ct) if parts_of(plan) else from_array(ct)
+        with no_grad(), np.errstate(all="ignore"):
+            values = cotangents(node, wanted, given, differentiable=False)
+        for operand, value in values:
             number = touched[operand]
-            if number < 0 or self.workspace.arrays[ws.CTS_AT][number] == UNWANTED:
-                continue
-            with no_grad(), np.errstate(all="ignore"):
-                value = cotangent_of_operand(node, operand, from_array(ct), differentiable=False)
             before = self._buffer(number, plan.layouts[operand])
             if before is None and self.workspace.arrays[ws.CTS_AT][number] & ~FLAG_BITS == 0:
                 array = np.array(value._data, dtype=plan.layouts[operand].dtype, order="C")

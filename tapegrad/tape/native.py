@@ -27,12 +27,13 @@ from tapegrad.tensor import Tensor
 
 # Words that all functions share: objects, ...
 TENSOR, FLOAT_TYPE, INT_TYPE, LIST_TYPE, ARRAY_TYPE, NONE, FALSE, TRUE, FLOAT_LAYOUT, INT_LAYOUT, RECORDER = range(11)
-NEXT_PAGE, IS_GRAD_ENABLED, EMPTY, DISABLED_AT = range(11, 15)
+NEXT_PAGE, IS_GRAD_ENABLED, EMPTY, MODE_AT = range(11, 15)
 # ... and the words at which objects keep what.
 DATA_OF, LAYOUT_OF, NODE_OF, GRAD_OF, PAGE_OF, FREE_OF, ADDRESS_OF_PLAN = range(15, 22)
 SLOT_OF_LEAF, TENSOR_OF_LEAF, HOOKS_OF_LEAF, POST_HOOKS_OF_LEAF = range(22, 26)
 PLAIN_OF, SHAPE_OF, DTYPE_OF, CONTIGUOUS_OF, INLINE_OF, NBYTES_OF, EMPTY_LARGE = range(26, 33)
-SLICE_TYPE, TUPLE_TYPE, VIEWED_OF, LAYOUT_OF_ARRAY, FLOAT64_TYPE, FLOAT64_LAYOUT, SHARED_WORDS = range(33, 40)
+SLICE_TYPE, TUPLE_TYPE, VIEWED_OF, LAYOUT_OF_ARRAY, FLOAT64_TYPE, FLOAT64_LAYOUT = range(33, 39)
+ARRAY_COPY, INDEX_ERROR, SHARED_WORDS = range(39, 42)
 
 # Words of any object, and of arrays, lists and bytes.
 REFERENCES, TYPE = 0, 1
@@ -41,7 +42,12 @@ LENGTH, ITEMS = DATA, DATA + 1
 BYTES: Final = 4
 TUPLE_ITEMS: Final = 3
 SLICE_ITEMS: Final = 2  # start, stop and step
-ARRAY_FLAGS: Final = 8  # the lower half of the word
+ARRAY_NDIM: Final = 3  # the lower half of the word, as of the flags
+ARRAY_DIMS: Final = 4
+ARRAY_DESCR: Final = 7
+ARRAY_FLAGS: Final = 8
+TYPE_BASE: Final = 32  # of a class: the one that it is made from
+C_CONTIGUOUS: Final = 0x0001
 ALIGNED: Final = 0x0100
 WRITEABLE: Final = 0x0400
 
@@ -56,6 +62,8 @@ integer_or_overflow: Final = external("PyLong_AsLongLongAndOverflow", 2)
 new_integer: Final = external("PyLong_FromSsize_t", 1)
 as_float: Final = external("PyNumber_Float", 1)
 vectorcall: Final = external("PyObject_Vectorcall", 4)
+error_matches: Final = external("PyErr_ExceptionMatches", 1)
+clear_error: Final = external("PyErr_Clear", 0)
 release_gil: Final = external("PyEval_SaveThread", 0)
 take_gil: Final = external("PyEval_RestoreThread", 1)
 
@@ -112,6 +120,7 @@ _objects: Final = {
     FALSE: False, TRUE: True, FLOAT_LAYOUT: FLOAT, INT_LAYOUT: INTEGER, RECORDER: recorder, NEXT_PAGE: recorder.turn,
     IS_GRAD_ENABLED: modes.is_grad_enabled, EMPTY: np.empty, EMPTY_LARGE: pool.empty, SLICE_TYPE: slice,
     TUPLE_TYPE: tuple, LAYOUT_OF_ARRAY: layout_of, FLOAT64_TYPE: np.float64, FLOAT64_LAYOUT: layout_of(np.float64(0)),
+    ARRAY_COPY: np.ndarray.copy, INDEX_ERROR: IndexError,
 }  # fmt: skip
 _slots: Final[dict[int, tuple[type, str]]] = {
     DATA_OF: (Tensor, "_data"), LAYOUT_OF: (Tensor, "_layout"), NODE_OF: (Tensor, "_node"),
@@ -137,7 +146,7 @@ def shared() -> np.ndarray:
         words[word] = id(value)
     for word, (kind, name) in _slots.items():
         words[word] = _word_of(kind, name)
-    words[DISABLED_AT] = ctypes.addressof(modes.disabled_anywhere)
+    words[MODE_AT] = ctypes.addressof(modes.mode)
     keep_forever(words)
     probe = object.__new__(Tensor)
     probe._layout = FLOAT

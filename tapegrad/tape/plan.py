@@ -9,7 +9,8 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  and one for the result   7 a bit for each operand that wants a gradient
                  8 address of the step for both operands at once, or 0
                  9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.sweep.groups`)
-                 10 of how many elements a block must be a multiple   11... address of each step
+                 10 of how many elements a block must be a multiple   11 the function that makes several results of
+                 the forward's, or 0   12... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
                  3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from tapegrad.ops.table.op import Op
 
 ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT = range(9)
-ELEMENTS, GRAIN, STEPS = range(9, 12)
+ELEMENTS, GRAIN, PACK, STEPS = range(9, 13)
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
 SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES = 7, 8, 9, 10
@@ -132,8 +133,23 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_steps", "_words", "address", "arity", "attrs", "forward", "layouts", "name",
-        "op", "python_operands", "records", "result", "save", "saved",
+        "__weakref__",
+        "_steps",
+        "_words",
+        "address",
+        "arity",
+        "attrs",
+        "forward",
+        "layouts",
+        "name",
+        "op",
+        "pack",
+        "python_operands",
+        "records",
+        "result",
+        "rule_calls",
+        "save",
+        "saved",
     )  # fmt: skip
 
     def __init__(
@@ -144,10 +160,11 @@ class Plan:
         forward: Callable[..., Any],
         result: Layout,
         extra: tuple[str, ...] = (),
+        pack: Callable[..., Any] | None = None,
     ) -> None:
         layouts = op.differentiable_in(layouts)
         self.op, self.layouts, self.attrs = op, layouts, attrs
-        self.forward = forward
+        self.forward, self.pack = forward, pack
         self.name = op.name
         self.arity = len(layouts)
         self.records = result.floating and any(layout.requires_grad for layout in layouts)
@@ -158,10 +175,11 @@ class Plan:
         wanted = sum(1 << number for number in range(min(self.arity, 62)) if self.records and self.wants(number))
         self._words[:STEPS] = (
             self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
-            0 if op.variadic else self.save, wanted or self.records, 0, 0, 0,
+            0 if op.variadic else self.save, wanted or self.records, 0, 0, 0, id(pack) if pack else 0,
         )  # fmt: skip
         self.address = self._words.ctypes.data
         self._steps: list[tuple[Step, np.ndarray]] = []
+        self.rule_calls: dict[Any, Any] = {}  # rules and how their arguments are found (tapegrad.ops.table.rules)
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
         if self.records:
             plans_by_address[self.address] = self

@@ -1,25 +1,28 @@
-"""PlanCache of an op, and the table in which compiled code looks them up."""
+"""Plans of an op, and the table in which compiled code looks them up."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.tape.keys import (
-    KEY_WORDS,
     KEYWORDS,
     LINE_LENGTH,
     LINE_WORDS,
     LINES,
     LINES_WITH_ARGUMENTS,
+    LONGEST_KEY,
+    MAX_ARRAYS,
+    OP_WORDS,
     REVERSED,
-    ROW_WORDS,
+    SEQUENCE_OF_OPERANDS,
     SHARED,
 )
-from tapegrad.tape.layout import FLOAT, INTEGER, Layout
+from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.native import as_method, keep_forever, load, shared
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.recording import record
@@ -40,16 +43,33 @@ class PlanCache(dict[Any, Plan]):
 
     def __init__(self) -> None:
         self.most = 16384
-        self._words = np.zeros((2, ROW_WORDS), dtype=np.int64)  # for operands in order, and in reverse
+        self._words = np.zeros((2, OP_WORDS), dtype=np.int64)  # for operands in order, and in reverse
         self._table = np.zeros(0, dtype=np.int64)
         self._in_table: dict[int, Any] = {}
         self._lock = threading.Lock()
-        self._fallback: Callable[..., Tensor] | None = None
+        self._fallback: Callable[..., Any] | None = None
+        self._n_operands = self._flags = 0
         self.operators: dict[str, bool] = {}
         self.call: Callable[..., Tensor]
 
-    def connect(self, name: str, n_operands: int, fallback: Callable[..., Any], n_arguments: int = 0) -> None:
-        """Define `call`; the code is loaded, or compiled, when it is first called."""
+    def connect(
+        self, name: str, n_operands: int, fallback: Callable[..., Any], n_arguments: int = 0, flags: int = 0
+    ) -> None:
+        """Define `call`; the code is loaded, or compiled, when it is first called.
+
+        Parameters
+        ----------
+        name : str
+        n_operands : int
+            How many of the arguments are operands; the first alone where it is a sequence of them.
+        fallback : callable
+            Takes the same arguments.
+        n_arguments : int
+            The most arguments besides that compiled code looks at.
+        flags : int
+            See `tapegrad.tape.keys`.
+        """
+        self._n_operands, self._flags = n_operands, flags
 
         def first_call(*operands: Any, **arguments: Any) -> Tensor:
             with self._lock:
@@ -58,7 +78,7 @@ class PlanCache(dict[Any, Plan]):
                     self._table = np.zeros(lines * LINE_WORDS, dtype=np.int64)
                     self._fallback = fallback
                     table = self._table.ctypes.data
-                    self._words[:] = shared().ctypes.data, n_operands, n_arguments, table, lines, id(fallback), 0
+                    self._words[:] = shared().ctypes.data, n_operands, n_arguments, table, lines, id(fallback), 0, flags
                     self._words[1, REVERSED] = 1
                     keep_forever(self)
             self.call, reverse = (load(record, words, name, f"tapegrad.{name} as an operator") for words in self._words)
@@ -84,26 +104,43 @@ class PlanCache(dict[Any, Plan]):
 
     def insert(
         self,
-        layouts: tuple[Layout, ...],
         plan: Plan,
-        arguments: tuple[Any, ...] = (),
-        keywords: Mapping[str, Any] | None = None,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        operands: Sequence[Tensor],
+        index_arrays: Sequence[np.ndarray] = (),
     ) -> None:
-        """Let compiled code find the plan for operands of these layouts, and for arguments that cannot change.
+        """Let compiled code find the plan for such calls, if a key can say all that they depend on.
 
-        Integers become floats where the plan says so.
+        Parameters
+        ----------
+        plan : Plan
+        args, kwargs
+            Of the call.
+        operands, index_arrays
+            What they became.
         """
-        key = [*map(id, layouts), *(word for argument in arguments for word in _words_of(argument))]
-        if keywords:
-            key.append(KEYWORDS)
-            key += [word for name, value in keywords.items() for word in (id(name), *_words_of(value))]
-        if len(key) > KEY_WORDS - 4:  # as for compiled code, which asks for room for a slice
+        key = _Key()
+        values = list(args[: self._n_operands])
+        if self._flags & SEQUENCE_OF_OPERANDS:
+            if not values or values[0].__class__ not in (list, tuple):
+                return
+            values = list(values[0])
+            key.words.append(len(values))
+        fits = len(values) == len(operands) and all(map(key.add_operand, values, operands))
+        if not fits or not all(map(key.add_argument, args[self._n_operands :])) or not key.add_keywords(kwargs):
             return
+        shapes = [array.shape for array in index_arrays]
+        if len(key.words) > LONGEST_KEY or key.array_shapes != shapes or len(shapes) > MAX_ARRAYS:
+            return
+        floats = sum(1 << place for place, value in enumerate(values)
+                     if value.__class__ is int and operands[place]._layout is FLOAT)  # fmt: skip
+        self._put([id(plan), plan.address, floats, len(key.words), *key.words], (plan, key.held))
+
+    def _put(self, line: list[int], held: Any) -> None:
         place = 0
-        for word in key:
+        for word in line[4:]:
             place = 3 * place + (word >> 4) + (word >> 10) + word
-        floats = sum(1 << i for i, own in enumerate(layouts) if own is INTEGER and plan.layouts[i] is FLOAT)
-        line = [id(plan), plan.address, floats, len(key), *key]
         with self._lock:
             lines = self._table.reshape(-1, LINE_WORDS)
             first = place & (len(lines) - 1)
@@ -117,20 +154,78 @@ class PlanCache(dict[Any, Plan]):
                 lines[second] = lines[first]
                 self._in_table[second] = self._in_table[first]
             lines[first, : len(line)] = line
-            self._in_table[first] = plan, arguments, keywords
+            self._in_table[first] = held
 
 
-def _words_of(argument: Any) -> list[int]:
-    """Return what stands for an argument in a key: see `add_argument`."""
-    kind = argument.__class__
-    if kind is tuple:
-        return [id(tuple), len(argument), *(word for item in argument for word in _words_of(item))]
-    if kind is slice:
-        parts = (argument.start, argument.stop, argument.step)
-        return [id(slice), *(word for part in parts for word in _words_of(part))]
-    if kind is int and -(1 << 62) <= argument < 1 << 62:
-        return [2 * argument + 1]
-    return [id(argument)]
+class _Key:
+    """A key as `tapegrad.tape.keys` makes it, and the objects whose addresses stand in it."""
+
+    def __init__(self) -> None:
+        self.words: list[int] = []
+        self.held: list[object] = []
+        self.array_shapes: list[tuple[int, ...]] = []
+
+    def hold(self, thing: object) -> bool:
+        """Append the address of an object that cannot change."""
+        self.words.append(id(thing))
+        self.held.append(thing)
+        return True
+
+    def add_operand(self, value: Any, operand: Tensor) -> bool:
+        """Append the layout of an operand as it was given; False if compiled code would not take it as it is."""
+        layout: Layout
+        if value is operand:
+            layout = operand._layout if modes.is_grad_enabled() else operand._layout.plain
+            return self.hold(layout)
+        kind, taken = value.__class__, operand._data
+        if kind is float or kind is int:
+            return operand._layout.weak and self.hold(FLOAT if kind is float else INTEGER)
+        if kind is np.float64 or (kind is np.ndarray and value.flags.aligned):
+            return taken is value and self.hold(layout_of(value))
+        return False
+
+    def add_argument(self, argument: Any) -> bool:
+        """Append an argument; False if it can change, or is none that compiled code knows."""
+        if argument.__class__ is not tuple:
+            return self._add_item(argument)
+        self.hold(tuple)
+        self.words.append(len(argument))
+        return all(map(self._add_item, argument))
+
+    def _add_item(self, item: Any) -> bool:
+        if item.__class__ is slice:
+            parts = (item.start, item.stop, item.step)
+            return self.hold(slice) and all(part is None or part.__class__ is int for part in parts) and all(
+                map(self._add_word, parts))  # fmt: skip
+        if isinstance(item, (Tensor, np.ndarray)):
+            return self._add_array(item._data if isinstance(item, Tensor) else item)
+        return self._add_word(item)
+
+    def _add_word(self, item: Any) -> bool:
+        kind = item.__class__
+        if kind is int and -(1 << 62) <= item < 1 << 62:
+            self.words.append(2 * item + 1)
+            return True
+        if kind is float:
+            self.words += id(float), int(np.float64(item).view(np.int64))
+            return True
+        constant = item is None or item is Ellipsis or isinstance(item, (int, str, np.dtype, type))
+        return constant and self.hold(item)
+
+    def _add_array(self, array: Any) -> bool:
+        if array.__class__ is not np.ndarray or array.dtype != np.int64 or not array.flags.c_contiguous:
+            return False
+        self.hold(np.ndarray)
+        self.hold(array.dtype)
+        self.words += array.ndim, *array.shape
+        self.array_shapes.append(array.shape)
+        return True
+
+    def add_keywords(self, keywords: Mapping[str, Any]) -> bool:
+        """Append the arguments that are given by name."""
+        if keywords:
+            self.words.append(KEYWORDS)
+        return all(self.hold(name) and self.add_argument(value) for name, value in keywords.items())
 
 
 class _Finish:
@@ -139,7 +234,7 @@ class _Finish:
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         if name != "finish":
             raise AttributeError(name)
-        words = np.zeros(ROW_WORDS, dtype=np.int64)
+        words = np.zeros(OP_WORDS, dtype=np.int64)
         words[SHARED] = shared().ctypes.data
         self.finish: Callable[..., Tensor] = load(record, words)
         return self.finish

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import get, put, stack
+from tapegrad.modes import INTERCEPTED
 from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, NODE, OPERANDS, PLAN
 from tapegrad.tape.keys import (
     FALLBACK,
@@ -17,24 +18,29 @@ from tapegrad.tape.keys import (
     LINE_FLOATS,
     LINE_PLAN,
     LINE_PLAN_WORDS,
+    MAKES_VIEWS,
     N_ARGUMENTS,
     N_OPERANDS,
+    OP_FLAGS,
     REVERSED,
+    SEQUENCE_OF_OPERANDS,
     SHARED,
     TABLE,
+    TAKES_ARRAYS,
     add_argument,
     add_keywords,
+    is_tensor,
     line_of,
 )
 from tapegrad.tape.native import (
     ADDRESS_OF_PLAN,
     ALIGNED,
+    ARRAY_COPY,
     ARRAY_FLAGS,
     ARRAY_TYPE,
     BYTES,
     DATA,
     DATA_OF,
-    DISABLED_AT,
     FALSE,
     FLOAT64_LAYOUT,
     FLOAT64_TYPE,
@@ -42,6 +48,7 @@ from tapegrad.tape.native import (
     FLOAT_TYPE,
     FREE_OF,
     GRAD_OF,
+    INDEX_ERROR,
     INT_LAYOUT,
     INT_TYPE,
     IS_GRAD_ENABLED,
@@ -50,6 +57,7 @@ from tapegrad.tape.native import (
     LAYOUT_OF_ARRAY,
     LENGTH,
     LIST_TYPE,
+    MODE_AT,
     NEXT_PAGE,
     NODE_OF,
     NONE,
@@ -59,10 +67,14 @@ from tapegrad.tape.native import (
     SLOT_OF_LEAF,
     TENSOR,
     TRUE,
+    TUPLE_ITEMS,
+    TUPLE_TYPE,
     TYPE,
     VIEWED_OF,
     as_float,
+    clear_error,
     drop,
+    error_matches,
     integer,
     new_bytes,
     new_list,
@@ -70,9 +82,10 @@ from tapegrad.tape.native import (
     take,
     vectorcall,
 )
-from tapegrad.tape.plan import ARITY, FORWARD, RESULT, SAVE, WANTED_OPERANDS
+from tapegrad.tape.plan import ARITY, FORWARD, PACK, RESULT, SAVE, WANTED_OPERANDS
 
-MAX_OPERANDS: Final = 3
+MAX_SAVED: Final = 8  # operands that may be residuals
+MAX_ITEMS: Final = 24  # operands in a list
 MASK_BITS: Final = 62  # operands beyond are wanted if they require grad
 
 
@@ -108,7 +121,7 @@ def write_entry(known: int, plan: int, words: int, out: int, args: int, data: in
     slot = integer(slot_object)
     wanted, save = get(words, WANTED_OPERANDS), get(words, SAVE)
     length = FIRST_OPERAND + arity + end - index_arrays
-    for bit in range(MAX_OPERANDS + 1):
+    for bit in range(MAX_SAVED + 1):
         length += save >> bit & 1
     side, operands = 0, slot + 8 * OPERANDS
     if arity > INLINE_OPERANDS:
@@ -129,7 +142,7 @@ def write_entry(known: int, plan: int, words: int, out: int, args: int, data: in
     for operand in range(arity):
         parent, own = get(known, NONE), 0
         value = get(args, operand)
-        if (arity > MASK_BITS or wanted >> operand & 1) and get(value, TYPE) == get(known, TENSOR):
+        if (wanted >> operand & 1) if arity <= MASK_BITS else is_tensor(known, get(value, TYPE)):
             parent = get(value, get(known, NODE_OF))
             if get(parent, TYPE) == get(known, LIST_TYPE):
                 own = integer(get(get(parent, ITEMS), 0))
@@ -137,7 +150,7 @@ def write_entry(known: int, plan: int, words: int, out: int, args: int, data: in
                 own = integer(get(parent, get(known, SLOT_OF_LEAF)))
         place = set_item(items, place, parent)
         put(operands, operand, own)
-    for operand in range(MAX_OPERANDS):
+    for operand in range(MAX_SAVED):
         if operand < arity and save >> operand & 1:
             place = set_item(items, place, get(data, operand))
     if save != 0 and save >> arity & 1:
@@ -181,9 +194,8 @@ def finish(known: int, args: int, nargs: int) -> int:
     words = integer(get(plan, get(known, ADDRESS_OF_PLAN)))
     data = stack(64)
     operands = args + 16
-    for operand in range(min(get(words, ARITY), MAX_OPERANDS)):
-        value = get(operands, operand)
-        put(data, operand, get(value, get(known, DATA_OF)))
+    for operand in range(min(get(words, ARITY), MAX_SAVED)):
+        put(data, operand, get(get(operands, operand), get(known, DATA_OF)))
     return result_of(known, plan, words, get(args, 1), operands, data, get(words, ARITY), nargs - 2)
 
 
@@ -198,6 +210,66 @@ def note_view(known: int, tensor: int) -> None:
             drop(before)
 
 
+def operand_layout(known: int, value: int, at: int, plain: int, data: int) -> int:
+    """Return the layout of an operand, whose data are written to `data`; 0 if Python has to look, -1 if it raised.
+
+    `at` is where the operand stands.
+    """
+    kind = get(value, TYPE)
+    if kind == get(known, TENSOR):
+        layout = get(value, get(known, LAYOUT_OF))
+        put(data, 0, get(value, get(known, DATA_OF)))
+        return get(layout, get(known, PLAIN_OF)) if plain else layout
+    put(data, 0, value)
+    if kind == get(known, FLOAT_TYPE):
+        return get(known, FLOAT_LAYOUT)
+    if kind == get(known, INT_TYPE):
+        return get(known, INT_LAYOUT)
+    if kind == get(known, FLOAT64_TYPE):
+        return get(known, FLOAT64_LAYOUT)
+    if kind == get(known, ARRAY_TYPE):
+        if get(value, ARRAY_FLAGS) & ALIGNED == 0:
+            return 0
+        layout = vectorcall(get(known, LAYOUT_OF_ARRAY), at, 1, 0)
+        if layout == 0:
+            return -1
+        drop(layout)  # layouts never die
+        return layout
+    if is_tensor(known, kind):
+        layout = get(value, get(known, LAYOUT_OF))
+        put(data, 0, get(value, get(known, DATA_OF)))
+        return get(layout, get(known, PLAIN_OF)) if plain else layout
+    return 0
+
+
+def hold(known: int, data: int, values: int, count: int, arrays: int, floats: int, copies: int) -> int:
+    """Take a reference to all that the forward is given; return how many, or, if Python raised, -1 less how many.
+
+    Integers become floats where the plan says so. Index arrays stand behind the operands, as copies if an entry is to
+    keep them: the user may change them.
+    """
+    for operand in range(count):
+        if floats >> operand & 1:
+            number = as_float(get(data, operand))
+            if number == 0:
+                return -1 - operand
+            put(data, operand, number)
+        else:
+            take(get(data, operand))
+    n_arrays = get(arrays, 0)
+    for number in range(n_arrays):
+        array = get(arrays, number + 1)
+        if copies:
+            array = vectorcall(get(known, ARRAY_COPY), arrays + 8 * (number + 1), 1, 0)
+            if array == 0:
+                return -1 - count - number
+        else:
+            take(array)
+        put(data, count + number, array)
+        put(values, count + number, array)
+    return count + n_arrays
+
+
 def record(self: int, args: int, nargs: int, names: int) -> int:
     """Compute an op on operands, record it, and return the result; 0 if Python raised."""
     op = get(self, DATA)
@@ -210,78 +282,87 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
         put(pair, 0, get(args, 1))
         put(pair, 1, get(args, 0))
         args = pair
-    most = get(op, N_ARGUMENTS)
+    most, flags = get(op, N_ARGUMENTS), get(op, OP_FLAGS)
     if nargs < operands or nargs > operands + most or get(op, TABLE) == 0 or (names != 0 and most == 0):
         return vectorcall(get(op, FALLBACK), args, nargs, names)
     plain = 0
-    if get(get(known, DISABLED_AT), 0) != 0:  # by some thread
+    mode = get(get(known, MODE_AT), 0)
+    if mode != 0:  # in some thread
+        if mode >= INTERCEPTED:
+            return vectorcall(get(op, FALLBACK), args, nargs, names)
         enabled = vectorcall(get(known, IS_GRAD_ENABLED), 0, 0, 0)
         if enabled == 0:
             return 0
         plain = enabled == get(known, FALSE)
         drop(enabled)
-    key, data = stack(256), stack(64)
-    length = operands
-    for operand in range(operands):
-        value = get(args, operand)
-        kind = get(value, TYPE)
-        if kind == get(known, TENSOR):
-            layout = get(value, get(known, LAYOUT_OF))
-            if plain:
-                layout = get(layout, get(known, PLAIN_OF))
-            put(data, operand, get(value, get(known, DATA_OF)))
-        elif most != 0:
+    key, data, values, arrays = stack(256), stack(256), stack(256), stack(64)
+    put(arrays, 0, 0)
+    source, count, length = args, operands, 0
+    if flags & SEQUENCE_OF_OPERANDS:
+        sequence = get(args, 0)
+        source = get(sequence, ITEMS) if get(sequence, TYPE) == get(known, LIST_TYPE) else sequence + 8 * TUPLE_ITEMS
+        is_sequence = get(sequence, TYPE) == get(known, LIST_TYPE) or get(sequence, TYPE) == get(known, TUPLE_TYPE)
+        count = get(sequence, LENGTH) if is_sequence else 0
+        if count == 0 or count > MAX_ITEMS:
             return vectorcall(get(op, FALLBACK), args, nargs, names)
-        elif kind == get(known, FLOAT_TYPE):
-            layout = get(known, FLOAT_LAYOUT)
-            put(data, operand, value)
-        elif kind == get(known, INT_TYPE):
-            layout = get(known, INT_LAYOUT)
-            put(data, operand, value)
-        elif kind == get(known, FLOAT64_TYPE):
-            layout = get(known, FLOAT64_LAYOUT)
-            put(data, operand, value)
-        elif kind == get(known, ARRAY_TYPE) and get(value, ARRAY_FLAGS) & ALIGNED:
-            layout = vectorcall(get(known, LAYOUT_OF_ARRAY), args + 8 * operand, 1, 0)
-            if layout == 0:
-                return 0
-            drop(layout)  # layouts never die
-            put(data, operand, value)
-        else:
-            return vectorcall(get(op, FALLBACK), args, nargs, 0)
-        put(key, operand, layout)
+        put(key, 0, count)
+        length = 1
+    for operand in range(count):
+        value = get(source, operand)
+        layout = operand_layout(known, value, source + 8 * operand, plain, data + 8 * operand)
+        if layout == -1:
+            return 0
+        if layout == 0:
+            return vectorcall(get(op, FALLBACK), args, nargs, names)
+        put(values, operand, value)
+        put(key, length, layout)
+        length += 1
     for argument in range(operands, nargs):
-        if length <= KEY_WORDS:
-            length = add_argument(known, key, length, get(args, argument))
+        length = add_argument(known, key, length, get(args, argument), arrays if flags & TAKES_ARRAYS else 0)
     if names != 0:
-        length = add_keywords(known, key, length, names, args + 8 * nargs)
+        length = add_keywords(known, key, length, names, args + 8 * nargs, arrays if flags & TAKES_ARRAYS else 0)
     line = line_of(op, key, length) if length <= KEY_WORDS else 0
     if line == 0:
         return vectorcall(get(op, FALLBACK), args, nargs, names)
-    plan, words, floats = get(line, LINE_PLAN), get(line, LINE_PLAN_WORDS), get(line, LINE_FLOATS)
+    plan, words = get(line, LINE_PLAN), get(line, LINE_PLAN_WORDS)
     # Whatever may die while Python computes the forward is held.
-    held = 0
-    out = 1
-    for operand in range(operands):
-        if floats >> operand & 1:
-            number = as_float(get(data, operand))
-            if number == 0:
-                out = 0
-                break
-            put(data, operand, number)
-        else:
-            take(get(data, operand))
-        held = operand + 1
+    if flags & SEQUENCE_OF_OPERANDS:
+        for operand in range(count):
+            take(get(values, operand))
     take(plan)
-    result = 0
-    if out != 0:
-        out = vectorcall(get(words, FORWARD), data, operands, 0)
+    held = hold(known, data, values, count, arrays, get(line, LINE_FLOATS), get(words, WANTED_OPERANDS) != 0)
+    result, again = 0, 0
+    if held >= 0:
+        out = vectorcall(get(words, FORWARD), data, held, 0)
+        if out == 0:
+            again = error_matches(get(known, INDEX_ERROR)) & 0xFFFFFFFF
+        elif get(words, PACK) != 0:
+            result = packed(words, plan, out, values, count)
+        else:
+            result = result_of(known, plan, words, out, values, data, count, held)
         if out != 0:
-            result = result_of(known, plan, words, out, args, data, operands, operands)
             drop(out)
-            if most != 0:
-                note_view(known, get(args, 0))
+        if flags & MAKES_VIEWS:
+            note_view(known, get(values, 0))
+    else:
+        held = -1 - held
     drop(plan)
-    for operand in range(held):
-        drop(get(data, operand))
+    for number in range(held):
+        drop(get(data, number))
+    if flags & SEQUENCE_OF_OPERANDS:
+        for operand in range(count):
+            drop(get(values, operand))
+    if again != 0:  # Python says it in its own words
+        clear_error()
+        return vectorcall(get(op, FALLBACK), args, nargs, names)
     return result
+
+
+def packed(words: int, plan: int, out: int, values: int, count: int) -> int:
+    """Return what Python makes of several results; 0 if it raised."""
+    given = stack(256)
+    put(given, 0, plan)
+    put(given, 1, out)
+    for operand in range(count):
+        put(given, 2 + operand, get(values, operand))
+    return vectorcall(get(words, PACK), given, 2 + count, 0)

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import errors, modes
+from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, joint_step
-from tapegrad.ops.table.gateway import as_operand, constant, new_plan
-from tapegrad.ops.table.op import ErrorSample, Op, Sample, Vjp, xp
+from tapegrad.ops.table.gateway import as_operand, connect, constant
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
 from tapegrad.ops.table.promotion import forward_for
 from tapegrad.printing import format_tensor
 from tapegrad.tape.layout import FLOAT
-from tapegrad.tape.plan_cache import PlanCache, compiled
 from tapegrad.tensor import Tensor, from_array
 
 UNARY_SAMPLES = (Sample(((),)), Sample(((3,),)), Sample(((2, 3),)), Sample(((0, 3),)))
@@ -107,8 +106,10 @@ def unary(
         samples=UNARY_SAMPLES,
         errors=errors,
         prepare_forward=forward_for(forward, None, to_float),
+        bind=bind_operands(name, ("x",)),
     )
-    plans = _connected(op)
+    connect(op)
+    plans = op.plans
 
     def call(input: Any) -> Tensor:
         return plans.call(input)
@@ -177,8 +178,11 @@ def binary(
             *extra_errors,
         ),
         prepare_forward=forward_for(forward, scalar, to_float),
+        bind=bind_operands(name, ("x", "y")),
+        check=lambda bound: check_broadcast(name, bound.operands),
     )
-    plans = _connected(op)
+    connect(op)
+    plans = op.plans
 
     def call(input: Any, other: Any) -> Tensor:
         return plans.call(input, other)
@@ -225,9 +229,12 @@ def elementwise(
         samples=samples,
         errors=extra_errors,
         prepare_forward=forward_for(forward, None, to_float, promoted),
+        bind=bind_operands(name, operands, promoted or ()),
+        check=lambda bound: check_broadcast(name, bound.operands),
     )
 
-    plans = _connected(op, promoted)
+    connect(op)
+    plans = op.plans
 
     def call(*values: Any) -> Tensor:
         return plans.call(*values)
@@ -235,46 +242,35 @@ def elementwise(
     return _publish(call, op, "")
 
 
-_KNOWN = (Tensor, float, int, np.ndarray, np.float64)  # classes that compiled code knows
 _PUBLIC_NAMES = {"x": "input", "y": "other"}
 
 
-def _connected(op: Op, promoted: tuple[int, ...] | None = None) -> PlanCache:
-    """Return the plans of an op, connected to compiled code that records it; here is what that does not know."""
-    plans = op.plans
-    names = [_PUBLIC_NAMES.get(name, name) for name in op.operands]
-    promoted = promoted or tuple(range(len(names)))
+def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = ()) -> Callable[..., Bound]:
+    """Return what makes tensors of operands; numbers beside floating operands are floats.
 
-    def record_new(*values: Any) -> Tensor:
+    Parameters
+    ----------
+    name : str
+        Of the op, for messages.
+    operands : sequence of str
+    promoted : sequence of int, optional
+        Numbers of the operands that are converted to a common dtype; default all.
+    """
+    names = [_PUBLIC_NAMES.get(operand, operand) for operand in operands]
+    chosen = tuple(promoted) or tuple(range(len(names)))
+
+    def bind(*values: Any) -> Bound:
         tensors = [
-            as_operand(value, op.name, name, place)
-            for place, (name, value) in enumerate(zip(names, values, strict=True), 1)
+            as_operand(value, name, own, place) for place, (own, value) in enumerate(zip(names, values, strict=True), 1)
         ]
-        if modes.is_grad_enabled():
-            seen = [tensor._layout for tensor in tensors]
-        else:
-            seen = [tensor._layout.plain for tensor in tensors]
-        layouts = list(seen)
-        if any(layout.floating for layout in layouts):
-            for number in promoted:
-                if layouts[number].weak and not layouts[number].floating:  # residuals cannot be read from an integer
+        if any(tensor._layout.floating for tensor in tensors):
+            for number in chosen:
+                own = tensors[number]._layout
+                if own.weak and not own.floating:  # residuals cannot be read from an integer
                     tensors[number] = constant(float(tensors[number]._data), FLOAT)
-                    layouts[number] = FLOAT
-        key = tuple(layouts)
-        data = [tensor._data for tensor in tensors]
-        plan = plans.get(key)
-        if plan is None:
-            check_broadcast(op.name, tensors)
-            plan, out = new_plan(op, key, data, {})
-            plans.remember(key, plan)
-        else:
-            out = plan.forward(*data)
-        if all(value.__class__ in _KNOWN for value in values):
-            plans.insert(tuple(seen), plan)
-        return compiled.finish(plan, out, *tensors)
+        return Bound(tensors)
 
-    plans.connect(op.name, len(names), record_new)
-    return plans
+    return bind
 
 
 def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:

@@ -1,8 +1,8 @@
-"""Recording: from operands to a result and its entry, for every kind of op."""
+"""The gateway: from a call to its result and its entry, for every kind of op."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
 from tapegrad.forward.prepared import prepared
-from tapegrad.ops.table.op import NotYet, Op
+from tapegrad.ops.table.op import Bound, NotYet, Op
+from tapegrad.ops.table.results import several_results
+from tapegrad.tape.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.plan_cache import compiled
@@ -49,33 +51,64 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
     raise errors.not_a_tensor(call, name, position, value)
 
 
-def apply(
-    op: Op, operands: Sequence[Tensor], attrs: dict[str, Any], index_arrays: tuple[np.ndarray, ...] = ()
-) -> Tensor:
-    """Compute an op's forward and record it.
+def connect(op: Op, n_arguments: int = 0, flags: int = 0) -> Callable[..., Any]:
+    """Give an op its way in, and return it: compiled code for what it has a plan for, and this file for the rest.
 
     Parameters
     ----------
     op : Op
-    operands : sequence of Tensor
-    attrs : dict
-        Values of the op's attributes, hashable: they are a part of the plan.
-    index_arrays : tuple of numpy.ndarray
-        Integer or bool arrays that the rule needs beside its operands.
+        With `Op.bind`.
+    n_arguments : int
+        The most arguments besides operands that compiled code looks at.
+    flags : int
+        See `tapegrad.tape.keys`.
     """
-    key = (
-        tuple(t._layout if modes.is_grad_enabled() else t._layout.plain for t in operands),
-        tuple(attrs.values()),
-        tuple((extra.shape, extra.strides, extra.dtype) for extra in index_arrays),
-    )
+    bind, plans = op.bind, op.plans
+    assert bind is not None, f"op {op.name} binds no arguments"
+
+    def call_new(*args: Any, **kwargs: Any) -> Any:
+        bound = bind(*args, **kwargs)
+        result, plan = compute(op, bound)
+        if plan is not None:
+            plans.insert(plan, args, kwargs, bound.operands, bound.index_arrays)
+        return result
+
+    n_operands = 1 if op.variadic else len(op.operands)
+    plans.connect(op.name, n_operands, call_new, n_arguments, flags | (SEQUENCE_OF_OPERANDS if op.variadic else 0))
+    return lambda *args, **kwargs: plans.call(*args, **kwargs)
+
+
+def apply(op: Op, bound: Bound) -> Tensor:
+    """Compute an op and record it: for ops that have no way in of their own."""
+    result: Tensor = compute(op, bound)[0]
+    return result
+
+
+def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
+    """Compute an op and record it; return the result, and the plan unless an interceptor was asked instead."""
+    operands, attrs, index_arrays = bound
+    shown_to = modes.interceptor()
+    if shown_to is not None:
+        with modes.uninterrupted():
+            return shown_to(op, bound), None
+    enabled = modes.is_grad_enabled()
+    layouts = tuple([tensor._layout if enabled else tensor._layout.plain for tensor in operands])
+    arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays])
+    key = (layouts, tuple(attrs.values()), arrays)
+    data = [tensor._data for tensor in operands]
     plan = op.plans.get(key)
-    data = [t._data for t in operands]
     if plan is None:
-        plan, out = new_plan(op, key[0], data, attrs, index_arrays)
+        if op.check is not None:
+            op.check(bound)
+        plan, out = new_plan(op, layouts, data, attrs, index_arrays)
         op.plans.remember(key, plan)
     else:
         out = plan.forward(*data, *index_arrays)
-    return compiled.finish(plan, out, *operands, *index_arrays)
+    if op.family == "movement":
+        operands[0]._viewed = True
+    if plan.pack is not None:
+        return plan.pack(plan, out, *operands), plan
+    return compiled.finish(plan, out, *operands, *index_arrays), plan
 
 
 def new_plan(
@@ -96,6 +129,8 @@ def new_plan(
         )
     forward = op.forward_for(layouts, attrs)
     out = forward(*data, *index_arrays)
+    if len(op.results) > 1:
+        return several_results(op, layouts, attrs, forward, out), out
     names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
     result = layout_of(out)
     return Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names), out

@@ -7,11 +7,14 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from tapegrad.dtypes import on_change
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan_cache import PlanCache
+from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan, Step
@@ -35,7 +38,7 @@ NOT_DIFFERENTIABLE: Final = _NotDifferentiable()
 Vjp = Rule | NotYet | _NotDifferentiable
 
 # What a rule may ask for besides its operands and attributes.
-SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number")
+SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted")
 
 op_table: Final[dict[str, Op]] = {}
 
@@ -60,6 +63,18 @@ class Sample:
     shapes: tuple[tuple[int, ...], ...]
     attrs: Mapping[str, Any] = field(default_factory=dict)
     values: tuple[Any, ...] | None = None
+
+
+class Bound(NamedTuple):
+    """A call of an op, bound: its operands as tensors, the values of its attributes, and arrays of indices.
+
+    Attributes are hashable: they are a part of the plan. Index arrays are integers that the rules need beside the
+    operands.
+    """
+
+    operands: Sequence[Tensor]
+    attrs: dict[str, Any] = {}  # noqa: RUF012  # nobody writes to it
+    index_arrays: tuple[np.ndarray, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,8 +102,17 @@ class Op:
         Names of the operands; one name that begins with ``*`` stands for any number.
     forward : callable
         On NumPy arrays and scalars, in the order operands, index_arrays, attributes (by name).
-    vjp : tuple
-        For each operand a rule, `NOT_DIFFERENTIABLE`, or `NotYet`.
+    vjp : tuple or callable
+        For each operand a rule, `NOT_DIFFERENTIABLE`, or `NotYet`; or one rule that returns the cotangents of all
+        operands as a tuple, and may ask which are ``wanted``.
+    bind : callable, optional
+        From the arguments of a public call to a `Bound` call; see `tapegrad.ops.table.gateway`.
+    check : callable, optional
+        Raises if a bound call cannot be computed; called once for operands of the same layouts.
+    results : tuple of str
+        Names of the results.
+    result_type : callable, optional
+        Makes what is returned of several results, a named tuple.
     family : str
     attrs : tuple of str
     node : str
@@ -118,7 +142,7 @@ class Op:
     name: str
     operands: tuple[str, ...]
     forward: Callable[..., Any]
-    vjp: tuple[Vjp, ...]
+    vjp: tuple[Vjp, ...] | Rule
     family: str
     step: Callable[[Plan, int], Step | None]
     attrs: tuple[str, ...] = ()
@@ -133,6 +157,10 @@ class Op:
     joint: Callable[[Plan], Step | None] | None = None
     call: Callable[..., Any] | None = None
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
+    bind: Callable[..., Bound] | None = None
+    check: Callable[[Bound], None] | None = None
+    results: tuple[str, ...] = ("out",)
+    result_type: Callable[..., Any] | None = None
     plans: PlanCache = field(init=False, default_factory=PlanCache, repr=False, compare=False)
     variadic: bool = field(init=False)
 
@@ -140,12 +168,19 @@ class Op:
         set_ = object.__setattr__  # the derived fields of a frozen op
         set_(self, "variadic", self.operands[0].startswith("*"))
         set_(self, "node_name", self.node_name or f"{self.name.title().replace('_', '')}Backward0")
-        allowed = {*SPECIAL_NAMES, *self.operands, *self.attrs, *(f"{name}_shape" for name in self.operands)}
+        allowed = {
+            *SPECIAL_NAMES,
+            *self.results,
+            *self.operands,
+            *self.attrs,
+            *(f"{name}_shape" for name in self.operands),
+        }
         if not self.name.isidentifier() or self.name in op_table:
             raise ValueError(f"op {self.name!r}: the name is not an identifier or is taken")
-        if len(self.vjp) != (1 if self.variadic else len(self.operands)):
-            raise ValueError(f"op {self.name}: {len(self.vjp)} rules for operands {self.operands}")
-        for rule in self.vjp:
+        rules = (self.vjp,) if callable(self.vjp) else self.vjp
+        if not callable(self.vjp) and len(rules) != (1 if self.variadic else len(self.operands)):
+            raise ValueError(f"op {self.name}: {len(rules)} rules for operands {self.operands}")
+        for rule in rules:
             unknown = set(rule_parameters(rule)) - allowed
             if unknown or (callable(rule) and "ct" not in rule_parameters(rule)):
                 raise ValueError(f"op {self.name}: a rule takes ct and of {sorted(allowed)}, not {sorted(unknown)}")
@@ -166,6 +201,8 @@ class Op:
 
     def rule(self, operand: int) -> Vjp:
         """Return the rule for the operand with this number."""
+        if callable(self.vjp):
+            return self.vjp
         return self.vjp[0 if self.variadic else operand]
 
     def differentiable_in(self, layouts: tuple[Layout, ...]) -> tuple[Layout, ...]:
@@ -192,6 +229,7 @@ class Op:
         return sum(1 << number for number, name in enumerate((*self.operands, "out")) if name in saved)
 
 
+@functools.cache
 def rule_parameters(rule: Vjp) -> tuple[str, ...]:
     """Return the names that a rule asks for.
 

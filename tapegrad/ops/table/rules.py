@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import rule_parameters, xp
+from tapegrad.ops.table.results import part_plan, parts_of
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode
-from tapegrad.tape.layout import Layout
-from tapegrad.tensor import Tensor
+from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.plan_cache import compiled
+from tapegrad.tensor import Tensor, from_array
 
-_new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
+# From an entry's node, and whether residuals are attached to the graph, to one argument of a rule.
+Getter = Callable[[TapeNode, bool], Any]
 
 
 def attach(data: Any, layout: Layout, node: TapeNode | Leaf | None) -> Tensor:
@@ -23,65 +28,109 @@ def attach(data: Any, layout: Layout, node: TapeNode | Leaf | None) -> Tensor:
     return result
 
 
-def rule_arguments(node: TapeNode, operand: int, differentiable: bool) -> dict[str, Any]:
-    """Return what the rule for an operand asks for, by name, but for the cotangent.
+def cotangent_of_operand(node: TapeNode, operand: int, ct: Any, differentiable: bool) -> Tensor:
+    """Return the cotangent of an operand by its rule.
 
     Parameters
     ----------
     node : list
         Of the entry.
     operand : int
-    differentiable : bool
-        Whether residuals are to be attached to the graph.
-    """
-    plan = node[PLAN_OBJECT]
-    op = plan.op
-    arguments: dict[str, Any] = {}
-    for name in rule_parameters(op.rule(operand)):
-        if name in plan.attrs:
-            arguments[name] = plan.attrs[name]
-        elif name == "number":
-            arguments[name] = operand
-        elif name == "shapes":
-            arguments[name] = tuple(layout.shape for layout in plan.layouts)
-        elif name == "index_arrays":
-            arguments[name] = tuple(node[plan.position(own)] for own in plan.saved if own.startswith("index_array"))
-        elif name.endswith("_shape"):
-            arguments[name] = plan.layouts[op.operand_number(name.removesuffix("_shape"))].shape
-        elif name == "out":
-            arguments[name] = attach(node[plan.position(name)], plan.result, node if differentiable else None)
-        elif name != "ct":
-            number = op.operand_number(name)
-            parent = node[FIRST_OPERAND + number] if differentiable else None
-            arguments[name] = attach(node[plan.position(name)], plan.layouts[number], parent)
-    return arguments
-
-
-def cotangent_of_operand(node: TapeNode, operand: int, ct: Tensor, differentiable: bool) -> Tensor:
-    """Return the cotangent of an operand by the rule.
-
-    Parameters
-    ----------
-    node : list
-        Of the entry.
-    operand : int
-    ct : Tensor
-        Cotangent of the result.
+    ct : Tensor, or tuple of Tensor
+        Cotangent of the result; one for each of several floating results.
     differentiable : bool
         Whether the computation is recorded.
     """
     plan = node[PLAN_OBJECT]
-    rule = plan.op.rule(operand)
-    return fit(rule(ct=ct, **rule_arguments(node, operand, differentiable)), plan.layouts[operand])
+    value = _called(plan, operand, node, ct, differentiable, ())
+    return fit(value, plan.layouts[operand])
+
+
+def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable: bool) -> list[tuple[int, Tensor]]:
+    """Return the cotangents of several operands, each with its operand's number; by one rule if the op has one for all.
+
+    Where that rule has None for an operand, its cotangent is zero: left out where the computation is recorded.
+    """
+    plan = node[PLAN_OBJECT]
+    if not callable(plan.op.vjp):
+        return [(operand, cotangent_of_operand(node, operand, ct, differentiable)) for operand in operands]
+    wanted = tuple(operand in operands for operand in range(plan.arity))
+    values = _called(plan, 0, node, ct, differentiable, wanted)
+    found = []
+    for operand in operands:
+        value, layout = values[operand], plan.layouts[operand]
+        if value is not None:
+            found.append((operand, fit(value, layout)))
+        elif not differentiable:
+            found.append((operand, from_array(np.zeros(layout.shape, layout.dtype))))
+    return found
+
+
+def _called(plan: Plan, operand: int, node: TapeNode, ct: Any, differentiable: bool, wanted: tuple[bool, ...]) -> Any:
+    rule: Any = plan.op.rule(operand)
+    getters = plan.rule_calls.get((operand, rule))
+    if getters is None:
+        getters = plan.rule_calls[operand, rule] = [_getter(plan, name, operand) for name in rule_parameters(rule)]
+    return rule(*[ct if own is None else wanted if own is _WANTED else own(node, differentiable) for own in getters])
+
+
+def _WANTED(node: TapeNode, differentiable: bool) -> Any:  # noqa: N802  # stands for an argument
+    raise TypeError("what is wanted is said by the caller")
+
+
+def _getter(plan: Plan, name: str, operand: int) -> Getter | None:
+    """Return what finds an argument of a rule; None for the cotangent."""
+    op = plan.op
+    if name == "ct":
+        return None
+    if name == "wanted":
+        return _WANTED
+    if name == "index_arrays":
+        places = [plan.position(own) for own in plan.saved if own.startswith("index_array")]
+        return lambda node, differentiable: tuple([node[place] for place in places])
+    if name in plan.saved:
+        return _residual(plan, name)
+    if name in plan.attrs:
+        value = plan.attrs[name]
+    elif name == "number":
+        value = operand
+    elif name == "shapes":
+        value = tuple(layout.shape for layout in plan.layouts)
+    else:
+        value = plan.layouts[op.operand_number(name.removesuffix("_shape"))].shape
+    return lambda node, differentiable: value
+
+
+def _residual(plan: Plan, name: str) -> Getter:
+    place, op = plan.position(name), plan.op
+    if name == "out":
+        return lambda node, differentiable: attach(node[place], plan.result, node if differentiable else None)
+    if name in op.operands:
+        number = op.operand_number(name)
+        layout, parent = plan.layouts[number], FIRST_OPERAND + number
+        return lambda node, differentiable: attach(node[place], layout, node[parent] if differentiable else None)
+    number = op.results.index(name)
+    part = parts_of(plan).get(number)
+
+    def result(node: TapeNode, differentiable: bool) -> Tensor:
+        data = node[place]
+        if part is None or not differentiable:
+            return constant(data, layout_of(data))
+        whole = attach(None, plan.result, node)
+        return compiled.finish(part_plan(plan.result, part[0], number, part[1]), data, whole)
+
+    return result
 
 
 def fit(value: Tensor, layout: Layout) -> Tensor:
     """Undo broadcasting and promotion: sum to the operand's shape, and convert to its dtype."""
-    if value.shape != layout.shape:
+    own = value._layout
+    if own.shape != layout.shape:
         value = xp.sum_to_size(value, layout.shape)
-    if value.dtype != layout.dtype:
-        if value.dtype.kind == "c" and layout.dtype.kind != "c":
+        own = value._layout
+    if own.dtype is not layout.dtype and own.dtype != layout.dtype:
+        if own.dtype.kind == "c" and layout.dtype.kind != "c":
             value = xp.real(value)
-        if value.dtype != layout.dtype:
+        if value._layout.dtype != layout.dtype:
             value = xp.cast(value, np.dtype(layout.dtype))
     return value

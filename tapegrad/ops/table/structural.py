@@ -13,13 +13,13 @@ from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from tapegrad import errors, modes
+from tapegrad import errors
 from tapegrad.ops.table.elementwise import _publish
-from tapegrad.ops.table.gateway import as_operand, new_plan
-from tapegrad.ops.table.op import ErrorSample, Op, Sample, Vjp
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
+from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
-from tapegrad.tape.plan_cache import compiled
 from tapegrad.tensor import Tensor
 
 P = ParamSpec("P")
@@ -70,6 +70,7 @@ def reduction(
             forward=forward,
             vjp=(vjp,),
             family="reduction",
+            bind=_binder(name, attributes, of_views=False),
             step=step,
             real_only=real_only,
             attrs=attrs,
@@ -85,7 +86,7 @@ def reduction(
                 ),
             ),
         )
-        return _recorder(op, attributes)
+        return _published(op, attributes)
 
     return decorate
 
@@ -120,6 +121,7 @@ def movement(
             forward=forward,
             vjp=(vjp,),
             family="movement",
+            bind=_binder(name, attributes, of_views=True),
             step=step,
             attrs=attrs,
             oracle=oracle,
@@ -127,68 +129,41 @@ def movement(
             errors=errors,
             prepare_forward=prepare_forward,
         )
-        return _recorder(op, attributes)
+        return _published(op, attributes)
 
     return decorate
 
 
 def row_call(op: Op) -> Callable[..., Tensor]:
     """Return the public function of an op."""
-    from tapegrad.ops.table.op import xp
-
     call: Callable[..., Tensor] = getattr(xp, op.name)
     return call
 
 
-def _recorder(op: Op, attributes: Attributes[P]) -> Function[P]:
-    """Return the public function: `attributes` says what it takes, the op what it does."""
-    of_views = op.family == "movement"
-    plans = op.plans
-
-    def record_new(input: Any, *args: Any, **kwargs: Any) -> Tensor:
-        x = as_operand(input, op.name, "input", 1)
+def _binder(name: str, attributes: Attributes[P], of_views: bool) -> Callable[..., Bound]:
+    def bind(input: Any, *args: Any, **kwargs: Any) -> Bound:
+        x = as_operand(input, name, "input", 1)
         if of_views or x._layout.weak:
             x._array()  # for a view to share its memory
-        attrs = attributes(x, *args, **kwargs)
-        plan, out = plan_for(op, x, attrs)
-        if input.__class__ is Tensor and all(map(_is_plain, (*args, *kwargs.values()))):
-            plans.insert((x._layout if modes.is_grad_enabled() else x._layout.plain,), plan, args, kwargs)
-        return record(plan, x, out)
+        return Bound((x,), attributes(x, *args, **kwargs))
 
-    plans.connect(op.name, 1, record_new, MOST_ARGUMENTS)
+    return bind
+
+
+def _published(op: Op, attributes: Attributes[P]) -> Function[P]:
+    """Return the public function: `attributes` says what it takes, the op what it does."""
+    connect(op, MOST_ARGUMENTS, MAKES_VIEWS if op.family == "movement" else 0)
+    plans = op.plans
 
     def call(input: Any, *args: P.args, **kwargs: P.kwargs) -> Tensor:
-        return plans.call(input, *args, **kwargs)
+        result: Tensor = plans.call(input, *args, **kwargs)
+        return result
 
     signature = inspect.signature(attributes)
     functools.update_wrapper(call, attributes)
     del call.__wrapped__  # type: ignore[attr-defined]
     call.__signature__ = signature.replace(return_annotation="Tensor")  # type: ignore[attr-defined]
     return _publish(call, op, inspect.getdoc(attributes) or "")
-
-
-def _is_plain(argument: Any) -> bool:
-    if isinstance(argument, tuple):
-        return all(map(_is_plain, argument))
-    return argument is None or argument is Ellipsis or isinstance(argument, (int, str, np.dtype, type))
-
-
-def plan_for(op: Op, x: Tensor, attrs: dict[str, Any]) -> tuple[Plan, Any]:
-    """Return the plan of an op with one operand, and the data of the result."""
-    layout = x._layout if modes.is_grad_enabled() else x._layout.plain
-    key = (layout, *attrs.values())
-    plan: Plan | None = op.plans.get(key)
-    if plan is not None:
-        return plan, plan.forward(x._data)
-    plan, out = new_plan(op, (layout,), [x._data], attrs)
-    op.plans.remember(key, plan)
-    return plan, out
-
-
-def record(plan: Plan, x: Tensor, out: Any) -> Tensor:
-    """Return the result of an op with one operand as a tensor, recorded where its plan says so."""
-    x._viewed = True  # see `note_view`
-    return compiled.finish(plan, out, x)
 
 
 # Dimensions ------------------------------------------------------------------------------------------------------

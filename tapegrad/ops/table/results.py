@@ -1,0 +1,112 @@
+"""Ops of several results: what becomes of the tuple that the forward returns, and whose cotangent is whose.
+
+If one result alone is floating, the entry is that one's, as of any op, and the others are constants. If several are,
+the entry stands for all of them: its cotangent is one buffer in which theirs lie one after the other. Each result is an
+entry of its own, `part_of_results`, whose operand is that entry and whose cotangent goes to its place in the buffer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.kernels.elementwise import identity_part_step
+from tapegrad.ops.table.op import Op, op_table
+from tapegrad.tape.layout import Layout, contiguous_strides, intern, layout_of
+from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan_cache import compiled
+from tapegrad.tensor import Tensor, from_array
+
+_WORD: Final = 8
+
+
+def several_results(
+    op: Op, layouts: tuple[Layout, ...], attrs: dict[str, Any], forward: Callable[..., Any], out: Sequence[Any]
+) -> Plan:
+    """Return the plan of an op of several results, of which `out` are a first example."""
+    results = tuple(layout_of(value) for value in out)
+    floating = [number for number, layout in enumerate(results) if layout.floating]
+    asked = set(op.residuals(layouts))
+    others = tuple(name for number, name in enumerate(op.results) if name in asked and [number] != floating)
+    if len(floating) == 1:
+        pack = functools.partial(_pack_one, floating[0], tuple(op.results.index(name) for name in others))
+        return Plan(op, layouts, attrs, forward, results[floating[0]], others, pack)
+    offsets, end = [], 0
+    for number in floating:
+        offsets.append(end)
+        end += -(-results[number].nbytes // _WORD)
+    whole = intern((end,), (_WORD,), np.dtype(np.float64))
+    parts = {number: (results[number], _WORD * offset) for number, offset in zip(floating, offsets, strict=True)}
+    pack = functools.partial(_pack_several, parts, tuple(op.results.index(name) for name in others))
+    return Plan(op, layouts, attrs, forward, whole, others, pack)
+
+
+def _pack_one(main: int, kept: Sequence[int], plan: Plan, out: Sequence[Any], *operands: Tensor) -> Any:
+    values = [from_array(np.asarray(value)) if number != main else value for number, value in enumerate(out)]
+    residuals = [out[number] for number in kept] if plan.records else []
+    values[main] = compiled.finish(plan, out[main], *operands, *residuals)
+    return plan.op.result_type(*values) if plan.op.result_type is not None else tuple(values)
+
+
+def _pack_several(
+    parts: dict[int, tuple[Layout, int]], kept: Sequence[int], plan: Plan, out: Sequence[Any], *operands: Tensor
+) -> Any:
+    values = [from_array(np.asarray(value)) for value in out]
+    if plan.records:
+        residuals = [out[number] for number in kept]
+        whole = compiled.finish(plan, _NO_DATA, *operands, *residuals)
+        for number, (layout, offset) in parts.items():
+            values[number] = compiled.finish(part_plan(plan.result, layout, number, offset), out[number], whole)
+    return plan.op.result_type(*values) if plan.op.result_type is not None else tuple(values)
+
+
+_NO_DATA: Final = np.empty(0)
+
+
+@functools.lru_cache(maxsize=1024)
+def part_plan(whole: Layout, layout: Layout, number: int, offset: int) -> Plan:
+    """Return the plan of the entry of one result of several."""
+    return Plan(part_of_results, (whole,), {"number_of_result": number, "offset": offset}, _no_forward, layout)
+
+
+def _no_forward(*_: Any) -> Any:
+    raise TypeError("part_of_results has no forward: the op of several results computes them at once")
+
+
+def _step(plan: Plan, operand: int) -> Step:
+    return identity_part_step(plan, plan.attrs["offset"])
+
+
+def _rule(ct: Any) -> Any:
+    raise TypeError("the cotangent of one result goes to its place among the others")
+
+
+part_of_results = Op(
+    name="part_of_results",
+    operands=("results",),
+    forward=_no_forward,
+    vjp=(_rule,),
+    family="results",
+    step=_step,
+    attrs=("number_of_result", "offset"),
+)
+del op_table[part_of_results.name]  # nobody calls it: it is not listed, sampled or documented
+
+
+def parts_of(plan: Plan) -> dict[int, tuple[Layout, int]]:
+    """Return the layout of each floating result of an entry of several, and where its cotangent begins; else none."""
+    pack: Any = plan.pack
+    return pack.args[0] if pack is not None and pack.func is _pack_several else {}
+
+
+def split_cotangent(plan: Plan, ct: np.ndarray) -> tuple[Tensor, ...]:
+    """Return the cotangents of several results, which lie one after the other in `ct`."""
+    return tuple(
+        from_array(
+            np.ndarray(layout.shape, layout.dtype, ct, offset, contiguous_strides(layout.shape, layout.dtype.itemsize))
+        )
+        for layout, offset in parts_of(plan).values()
+    )
