@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.runtime.memory import INTERPRETS
+
 __all__ = [
     "VECTORISABLE",
     "Intrinsic",
@@ -67,6 +69,15 @@ class Words(Intrinsic):
     def __init__(self, function: Callable[..., Any], constants: bool = False) -> None:
         super().__init__(function)
         self.constants = constants
+        self.symbol = ""  # of the C function that it calls
+
+    def __call__(self, *args: Any) -> Any:
+        """Do the same in Python, if compiled functions are interpreted."""
+        if not INTERPRETS:
+            return super().__call__()
+        from tapegrad.compiler import interpreter
+
+        return interpreter.run(self.__name__, self.symbol, args)
 
     def compiled(self) -> Any:
         """Return numba's intrinsic, made once."""
@@ -206,6 +217,7 @@ def external(name: str, count: int) -> Words:
         assert len(args) == count
         return builder.call(_declared(builder.module, name, ir.FunctionType(word, [word] * count)), args)
 
+    function.symbol = name
     return function
 
 

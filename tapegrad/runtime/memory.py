@@ -17,7 +17,18 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-__all__ = ["INTERPRETS", "MEMORY", "OutOfBoundsError", "check", "object_at", "peek", "read", "watch", "write"]
+__all__ = [
+    "INTERPRETS",
+    "MEMORY",
+    "OutOfBoundsError",
+    "check",
+    "object_at",
+    "peek",
+    "read",
+    "watch",
+    "watch_forever",
+    "write",
+]
 
 #: Whether compiled functions are run in Python instead (`tapegrad.compiler.interpreter`), for debugging.
 INTERPRETS: Final = os.environ.get("TAPEGRAD_INTERPRET", "0") not in ("", "0")
@@ -55,6 +66,13 @@ def watch(array: Owner, name: str) -> Owner:
             bisect.insort(_starts, start)
         _regions[start] = start + array.nbytes, name, weakref.ref(array, forget)
     return array
+
+
+def watch_forever(start: int, nbytes: int, name: str) -> None:
+    """Let interpreted code touch memory that is no array's and never dies."""
+    if start not in _regions:
+        bisect.insort(_starts, start)
+    _regions[start] = start + nbytes, name, None
 
 
 # ---- objects

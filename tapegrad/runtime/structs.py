@@ -138,7 +138,8 @@ class Struct(int):
     def fields(cls) -> Iterator[Field]:
         """Yield the fields, those of base classes first."""
         for base in reversed(cls.__mro__):
-            yield from (item for item in base.__dict__.values() if isinstance(item, Field))
+            items = map(base.__dict__.get, inspect.get_annotations(base) if issubclass(base, Struct) else ())
+            yield from (item for item in items if isinstance(item, Field))
 
     @classmethod
     def field(cls, name: str) -> Field | None:

@@ -28,30 +28,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tapegrad.runtime.memory import MEMORY, object_at, watch
+from tapegrad.runtime.structs import WORD, sizeof
 from tapegrad.tape.layout import Layout
+from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
 
-WORDS: Final = 8
-ENTRY_BYTES: Final = 8 * WORDS
-PAGE_BYTES: Final = 256 * ENTRY_BYTES
-PLAN, NODE, OPERANDS, FLAGS, MARK, STOP = 0, 1, 2, 5, 6, 7
+WORDS: Final = ENTRY_BYTES // WORD
+PLAN, NODE, OPERANDS, FLAGS, MARK, STOP = (field.offset // WORD for field in Entry.fields())
 INLINE_OPERANDS: Final = 3
 CONSUMED, WANTED = 1, 2
 
 # The head of a page takes the place of its first two entries: its sequence number, whether a walk has reached it, and
 # one bit an entry that a walk has reached (4 words).
-SEQUENCE, ACTIVE, REACHED = 0, 1, 2
-HEAD_ENTRIES: Final = 2
+SEQUENCE: Final = PageHead.word("sequence")
+HEAD_ENTRIES: Final = -(-sizeof(PageHead) // ENTRY_BYTES)
 
 # Positions in a node.
 SLOT, PAGE, PLAN_OBJECT, FIRST_OPERAND = 0, 1, 2, 3
 TapeNode = list[Any]
 
-# All of this process's memory as one buffer, so that a slot is also the offset at which `struct` writes to its entry.
-# Only slots handed out by a page are ever written to.
-MEMORY: Final = (ctypes.c_char * (1 << 62)).from_address(0)
 _pack_word: Final = struct.Struct("q").pack_into
 _unpack_entry: Final = struct.Struct("8q").unpack_from
 
@@ -83,7 +81,7 @@ _MAX_POOLED: Final = 4096  # pages of 16 KB
 
 
 def _grow_pool() -> None:
-    block = np.zeros((_BLOCK_PAGES + 1) * PAGE_BYTES, dtype=np.uint8)
+    block = watch(np.zeros((_BLOCK_PAGES + 1) * PAGE_BYTES, dtype=np.uint8), "pages of the tape")
     first = -(-block.ctypes.data // PAGE_BYTES) * PAGE_BYTES
     for page in reversed(range(_BLOCK_PAGES)):
         base = first + page * PAGE_BYTES
@@ -161,7 +159,7 @@ _leaf_blocks: list[np.ndarray] = []
 
 def _grow_leaf_slots() -> int:
     # Leaf records are never moved or given back: there are as many as leaves were ever alive at once.
-    block = np.zeros(256 * WORDS, dtype=np.int64)
+    block = watch(np.zeros(256 * WORDS, dtype=np.int64), "records of leaves")
     _leaf_blocks.append(block)
     first = block.ctypes.data
     _free_leaf_slots.extend(range(first + 255 * ENTRY_BYTES, first, -ENTRY_BYTES))
@@ -193,11 +191,6 @@ def order_of(slot: int) -> tuple[int, int]:
     """Return the entry's place in the order of recording: the page's sequence number, and the place in the page."""
     base = slot & -PAGE_BYTES
     return read_entry(base)[SEQUENCE], (slot - base) // ENTRY_BYTES - HEAD_ENTRIES
-
-
-def object_at(identity: int) -> Any:
-    """Return the object with this `id`, which the caller knows to be alive."""
-    return ctypes.cast(identity, ctypes.py_object).value
 
 
 def operand_nodes(node: TapeNode) -> list[TapeNode | Leaf | None]:

@@ -31,18 +31,35 @@ import numpy as np
 
 from tapegrad.runtime import blocking
 from tapegrad.runtime.locks import module_lock
+from tapegrad.runtime.memory import watch
+from tapegrad.runtime.structs import WORD
 from tapegrad.tape.entries import FIRST_OPERAND
 from tapegrad.tape.layout import Layout
+from tapegrad.tape.structs import KernelCallFields, PlanFields
 
 if TYPE_CHECKING:
     from tapegrad.ops.table.op import Op
 
-ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT = range(9)
-ELEMENTS, GRAIN, PACK, STEPS = range(9, 13)
+(
+    ARITY,
+    RESULT_CLASS,
+    RESULT_BYTES,
+    STATE,
+    FORWARD,
+    RESULT,
+    SAVE,
+    WANTED_OPERANDS,
+    JOINT,
+    ELEMENTS,
+    GRAIN,
+    PACK,
+    STEPS,
+) = (field.offset // WORD for field in PlanFields.fields())
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
-KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
-SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES = 7, 8, 9, 10
-PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES = 11, 12, 13, 14
+(
+    KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET, SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES,
+    PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES,
+) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
 # Kinds of steps, beside 0.
 IN_PARTS, PASSES = 1, 2
@@ -171,7 +188,7 @@ class Plan:
         self.result = result.tracked if self.records else result.plain
         self.saved: tuple[str, ...] = op.residuals(layouts) + extra if self.records else ()
         self.save = op.save_code(self.saved)
-        self._words = np.zeros(STEPS + self.arity, dtype=np.int64)
+        self._words = watch(np.zeros(STEPS + self.arity, dtype=np.int64), f"a plan of {self.name}")
         wanted = sum(1 << number for number in range(min(self.arity, 62)) if self.records and self.wants(number))
         self._words[:STEPS] = (
             self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
@@ -243,12 +260,14 @@ class Plan:
             words[KERNEL] = step.kernel()
 
     def _words_of(self, step: Step, layout: Layout) -> np.ndarray:
-        words = np.zeros(SOURCES + len(step.sources), dtype=np.int64)
+        words = watch(np.zeros(SOURCES + len(step.sources), dtype=np.int64), f"a step of {self.name}")
+        watch(step.dims, f"dims of {self.name}")
         words[DIMS] = step.dims.ctypes.data
         words[TARGET_CLASS], words[TARGET_BYTES] = buffer_class(layout.nbytes), layout.nbytes
         words[PARTIAL], words[OFFSET] = step.partial, step.offset
         if step.total is not None:
             kernel, dims = step.total
+            watch(dims, f"dims of a sum of {self.name}")
             words[SUM_KERNEL], words[SUM_DIMS] = kernel(), dims.ctypes.data
             words[BETWEEN_CLASS] = NOTHING if step.between == NOTHING else buffer_class(step.between)
         if words[PARTIAL:BETWEEN_CLASS].any() or step.dims[0]:

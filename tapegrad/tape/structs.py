@@ -45,6 +45,7 @@ class PlanFields(Struct):
     fused: KernelCallFields  # for both operands at once, or 0
     elements: int  # that every kernel call goes over; 0 if the plan cannot be a part of a group
     multiple: int  # of how many elements a block must be a multiple
+    pack: Object  # makes several results of the forward's, or 0
     calls: Array[KernelCallFields] = embedded()  # for each operand, 0 where no gradient is wanted
 
 
