@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import FunctionType
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from tapegrad.runtime import memory
 from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.structs import struct_hints
 
-__all__ = ["Interpreted", "run"]
+__all__ = ["Interpreted", "meaning_of"]
 
 
 class _Thread(threading.local):
@@ -89,14 +89,14 @@ class Interpreted:
             del _thread.stack[stack:]
 
 
-def run(name: str, symbol: str, args: tuple[int, ...]) -> int:
-    """Return what an intrinsic does in compiled code, or the C function of this symbol of CPython."""
+def meaning_of(name: str, symbol: str) -> Callable[..., Any]:
+    """Return what does the same as an intrinsic does in compiled code, or the C function of this symbol of CPython."""
     if symbol in _OF_PYTHON:
-        return _OF_PYTHON[symbol](*args)
+        return _OF_PYTHON[symbol]
     if symbol:
-        return _call(_symbol(symbol), *args, failed=-1 if symbol in _RETURN_INTEGERS else 0)
-    result: int | None = _INTRINSICS[name](*args)
-    return 0 if result is None else result
+        failed = -1 if symbol in _RETURN_INTEGERS else 0
+        return partial(_call, _symbol(symbol), failed=failed)
+    return _INTRINSICS[name]
 
 
 def _call(address: int, *args: int, failed: int = 0) -> int:

@@ -70,14 +70,17 @@ class Words(Intrinsic):
         super().__init__(function)
         self.constants = constants
         self.symbol = ""  # of the C function that it calls
+        self._in_python: Callable[..., int] | None = None
 
     def __call__(self, *args: Any) -> Any:
         """Do the same in Python, if compiled functions are interpreted."""
-        if not INTERPRETS:
-            return super().__call__()
-        from tapegrad.compiler import interpreter
+        if self._in_python is None:
+            if not INTERPRETS:
+                return super().__call__()
+            from tapegrad.compiler.interpreter import meaning_of
 
-        return interpreter.run(self.__name__, self.symbol, args)
+            self._in_python = meaning_of(self.__name__, self.symbol)
+        return self._in_python(*args)
 
     def compiled(self) -> Any:
         """Return numba's intrinsic, made once."""

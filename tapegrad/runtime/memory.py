@@ -12,10 +12,13 @@ import ctypes
 import os
 import struct
 import weakref
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
+
+from tapegrad.runtime.locks import in_child, module_lock
 
 __all__ = [
     "INTERPRETS",
@@ -47,8 +50,10 @@ class OutOfBoundsError(RuntimeError):
 
 # ---- what may be touched
 
-_starts: list[int] = []
-_regions: dict[int, tuple[int, str, Any]] = {}  # from the start to the end, a name, and a reference to the owner
+_starts: list[int] = []  # sorted; replaced, never changed, since other threads look into it
+_regions: dict[int, tuple[int, str, Callable[[], object]]] = {}  # from the start to the end, a name, and the owner
+_dead: list[tuple[int, object]] = []
+_changing: Final = module_lock()
 Owner = TypeVar("Owner", bound=np.ndarray)
 
 
@@ -56,23 +61,42 @@ def watch(array: Owner, name: str) -> Owner:
     """Let interpreted code touch an array's elements while it lives; return it. Does nothing otherwise."""
     if INTERPRETS and array.nbytes:
         start = array.ctypes.data
-
-        def forget(reference: object, start: int = start) -> None:
-            if _regions.get(start, (0, "", None))[2] is reference:
-                del _regions[start]
-                _starts.remove(start)
-
-        if start not in _regions:
-            bisect.insort(_starts, start)
-        _regions[start] = start + array.nbytes, name, weakref.ref(array, forget)
+        reference = weakref.ref(array, lambda reference: _dead.append((start, reference)))
+        _add(start, array.nbytes, name, reference)
     return array
 
 
 def watch_forever(start: int, nbytes: int, name: str) -> None:
     """Let interpreted code touch memory that is no array's and never dies."""
-    if start not in _regions:
-        bisect.insort(_starts, start)
-    _regions[start] = start + nbytes, name, None
+    if INTERPRETS:
+        _add(start, nbytes, name, lambda: True)
+
+
+def _add(start: int, nbytes: int, name: str, owner: Callable[[], object]) -> None:
+    global _starts
+    with _changing:
+        starts = _starts.copy()
+        while _dead:
+            gone, reference = _dead.pop()
+            if gone in _regions and _regions[gone][2] is reference:
+                del _regions[gone]
+                del starts[bisect.bisect_left(starts, gone)]
+        if start not in _regions:
+            bisect.insort(starts, start)
+        _regions[start] = start + nbytes, name, owner
+        _starts = starts
+
+
+def _region(address: int) -> tuple[int, int, str] | None:
+    """Return the start, the end and the name of what is watched at an address."""
+    starts = _starts
+    place = bisect.bisect_right(starts, address) - 1
+    while place >= 0:
+        end, name, owner = _regions.get(starts[place], (0, "", lambda: None))
+        if owner() is not None:
+            return (starts[place], end, name) if address < end else None
+        place -= 1  # it died
+    return None
 
 
 # ---- objects
@@ -82,6 +106,7 @@ _LIST_ITEMS, _ARRAY_DATA = 24, 16
 _INSIDE: Final = ((0, object), (16, (slice, float, complex, np.generic)), (24, tuple), (32, bytes))
 _sizes: dict[int, tuple[type, int, int]] = {}  # of a type that was met: itself, and the bytes of its objects
 _lent: dict[int, int] = {}  # from memory outside of an object, of a list or of an array, to its owner
+_lent_before: dict[int, int] = {}  # the same, older
 _MOST_LENT: Final = 4096
 
 
@@ -91,7 +116,7 @@ def object_at(identity: int) -> Any:
 
 
 @cache
-def _opened(process: int) -> int:
+def _opened() -> int:
     """Return this process's memory as a file: to read where no memory is, is then an error that can be caught."""
     try:
         return os.open("/proc/self/mem", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -99,9 +124,12 @@ def _opened(process: int) -> int:
         return -1
 
 
+in_child(_opened.cache_clear)  # it would read its parent's memory
+
+
 def peek(address: int, size: int = 8) -> bytes:
     """Return bytes at an address; zeros where no memory is."""
-    file = _opened(os.getpid())
+    file = _opened()
     try:
         raw = os.pread(file, size, address) if file >= 0 else ctypes.string_at(address, size)
     except (OSError, OverflowError):
@@ -130,7 +158,7 @@ def _kind_at(address: int) -> tuple[type | None, int]:
 
 def _room(address: int) -> int:
     """Return how many bytes may be touched from an address on that `watch` was not told of."""
-    owner = _lent.get(address, 0)
+    owner = _lent.get(address) or _lent_before.get(address, 0)
     kind = _kind_at(owner)[0] if owner else None
     if kind is list and _words.unpack_from(MEMORY, owner + _LIST_ITEMS)[0] == address:
         return 8 * int(_words.unpack_from(MEMORY, owner + _LIST_ITEMS + 8)[0])
@@ -154,16 +182,13 @@ def check(base: int, offset: int, size: int) -> None:
     ------
     OutOfBoundsError
     """
-    place = bisect.bisect_right(_starts, base) - 1
-    if place >= 0:
-        start = _starts[place]
-        end, name, _ = _regions[start]
-        if base < end:
-            if start <= base + offset and base + offset + size <= end:
-                return
-            raise OutOfBoundsError(
-                f"bytes {base + offset - start} to {base + offset + size - start} of {name}, which has {end - start}"
-            )
+    region = _region(base)
+    if region is not None:
+        start, end, name = region
+        first = base + offset - start
+        if 0 <= first <= end - start - size:
+            return
+        raise OutOfBoundsError(f"bytes {first} to {first + size} of {name}, which has {end - start}")
     if not 0 <= offset <= _room(base) - size:
         raise OutOfBoundsError(f"{size} bytes at {offset} from {base:#x}, where {_room(base)} are")
 
@@ -173,10 +198,15 @@ def read(base: int, offset: int, size: int) -> int:
     check(base, offset, size)
     value: int = (_words if size == 8 else _halves).unpack_from(MEMORY, base + offset)[0]
     if offset in (_LIST_ITEMS, _ARRAY_DATA) and value:
-        if len(_lent) > _MOST_LENT:
-            _lent.clear()
-        _lent[value] = int(base)
+        _lend(value, int(base))
     return value
+
+
+def _lend(address: int, owner: int) -> None:
+    global _lent, _lent_before
+    if len(_lent) > _MOST_LENT:
+        _lent, _lent_before = {}, _lent
+    _lent[address] = owner
 
 
 def write(base: int, offset: int, size: int, value: int) -> None:
