@@ -287,7 +287,7 @@ LINES_OF_THE_LOOP += [tracemalloc.Filter(False, module.__file__) for module in (
 )
 def test_a_loop_does_not_grow(work, steps):
     w = leaf(0.0)
-    for step in range(min(1000, 20_000 // SLOWER)):
+    for step in range(min(1000, 50_000 // SLOWER)):
         work(w, step)
     before = holdings()
     snapshots = []
