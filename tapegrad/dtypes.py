@@ -65,3 +65,10 @@ def check_dtype(dtype: np.dtype) -> None:
             f"can't make a tensor of dtype {dtype}; the supported types are {', '.join(map(str, _ALLOWED))}. "
             f"Convert the array first"
         )
+
+
+#: PyTorch's names of dtypes in messages.
+TORCH_NAMES = {
+    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+}  # fmt: skip

@@ -7,6 +7,7 @@ The rules are those of torch 2.13's output, against which ``tests/test_printing.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -137,17 +138,18 @@ def format_tensor(
         shown = _on_show(array, options.edgeitems) if summarise else array
         cut = tuple(small != whole for small, whole in zip(shown.shape, array.shape, strict=True))
         body = _lay_out(shown, _column(shown, options), len(_HEAD), options, cut)
-    if _needs_dtype(array, np.dtype(default_dtype)):
+    if _needs_dtype(array.dtype, array.size == 0, np.dtype(default_dtype)):
         words.append(f"dtype={array.dtype.name}")
     return _append(_HEAD + body, [*words, *suffixes], options.linewidth) + ")"
 
 
-def _needs_dtype(array: np.ndarray, default: np.dtype) -> bool:
+@functools.lru_cache(maxsize=256)  # to ask dtypes for their names takes 20 µs
+def _needs_dtype(dtype: np.dtype, is_empty: bool, default: np.dtype) -> bool:
     """Whether the values leave the dtype open. Compared by name, so that byte order plays no part."""
     told = {default.name}
-    if array.size:  # no value shows whether an empty tensor is of bool, int64 or complex
+    if not is_empty:  # no value shows whether an empty tensor is of bool, int64 or complex
         told |= {"bool", "int64", np.result_type(default, np.complex64).name}
-    return array.dtype.name not in told
+    return dtype.name not in told
 
 
 @dataclass(frozen=True)
@@ -169,13 +171,12 @@ def _column(shown: np.ndarray, options: _Options) -> _Column:
 
 def _float_column(shown: np.ndarray, options: _Options) -> _Column:
     """Whole, fixed or scientific: decided by the values that are neither 0, nor infinite, nor nan."""
-    with np.errstate(over="ignore"):  # a longdouble beyond float64 prints as inf
-        values = shown.astype(np.float64).ravel()
-    values = values[np.isfinite(values) & (values != 0)]
-    whole = bool(np.all(values == np.ceil(values)))
-    low, high = (float(np.abs(values).min()), float(np.abs(values).max())) if values.size else (1.0, 1.0)
+    # A longdouble beyond float64 prints as inf. Few numbers: lists are faster than arrays.
+    values = [value for value in map(float, shown.ravel().tolist()) if math.isfinite(value) and value]
+    whole = all(value.is_integer() for value in values)
+    low, high = (min(map(abs, values)), max(map(abs, values))) if values else (1.0, 1.0)
     scientific = high / low > 1000 or high > 1e8 or low < 1e-4
-    if options.sci_mode is not None and values.size:  # nothing but 0, inf and nan is "0." in every mode
+    if options.sci_mode is not None and values:  # nothing but 0, inf and nan is "0." in every mode
         scientific = options.sci_mode
 
     if scientific:
@@ -189,7 +190,7 @@ def _float_column(shown: np.ndarray, options: _Options) -> _Column:
         return format(value, spec) + (point if math.isfinite(value) else "")
 
     # as in torch, 0, inf and nan do not widen the column: they may overrun a line or stand unaligned
-    width = max((len(digits(value)) for value in values.tolist()), default=1)
+    width = max((len(digits(value)) for value in values), default=1)
     return _Column(width, lambda value: digits(float(value)).rjust(width))
 
 

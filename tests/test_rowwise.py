@@ -22,6 +22,8 @@ SHAPES = [
     ((5, 7, 1, 3), (7, 4, 1)),
     ((4, 1, 6, 1, 5), (3, 1, 2, 1)),
     ((20, 33), (20, 1)),
+    ((20, 333), (333,)),
+    ((70, 300), (70, 1)),
     ((1, 400), (2, 1)),
 ]
 FUNCTIONS = [tg.add, tg.sub, tg.mul, tg.div]
@@ -48,6 +50,8 @@ def test_broadcasting(
 def test_rows_are_ours() -> None:
     layouts = layout_of(np.ones((300, 3))), layout_of(np.ones((300, 1)))
     assert rowwise.elementwise(np.multiply, layouts) is not np.multiply
+    long = layout_of(np.ones((300, 2000))), layout_of(np.ones((300, 1)))
+    assert rowwise.elementwise(np.multiply, long) is not np.multiply
     assert rowwise.elementwise(np.multiply, (layouts[0], layouts[0])) is np.multiply
     assert rowwise.sums(layouts[0], (1,), (300,), np.sum) is not np.sum
     assert rowwise.sums(layout_of(np.ones((3, 300)).T), (1,), (300,), np.sum) is np.sum

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tapegrad import errors
 from tapegrad.ops.table.op import xp
+from tapegrad.runtime import state
 from tapegrad.sweep.workspace import is_aligned
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
 
-@cache
+@lru_cache(maxsize=256)
 def implicit_cotangent(layout: Layout) -> Tensor | None:
     """Return the cotangent that a root of this layout has if none is given, None if it needs one."""
     if layout.size != 1 or layout.dtype.kind == "c":
@@ -23,6 +24,9 @@ def implicit_cotangent(layout: Layout) -> Tensor | None:
     one = np.ones(layout.shape, layout.dtype)
     one.flags.writeable = False
     return from_array(one)
+
+
+state.register("autograd.roots: ones", lambda: implicit_cotangent.cache_info().currsize, implicit_cotangent.cache_clear)
 
 
 def like(root: Tensor, gradient: Any) -> Tensor | None:

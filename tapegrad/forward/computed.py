@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, memset, stack
+from tapegrad.compiler.intrinsics import call, clear_float_errors, float_errors, memset, stack
 from tapegrad.forward.results import Result, new_result, words_for
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.kernels.geometry import Geometry, iterate
@@ -25,6 +25,7 @@ class Computation(Result):
     zeroed: int  # the bytes of a result that is added to, or 0
     scalar: Object  # the type of a result that is a scalar, or 0
     otherwise: Object  # NumPy's way
+    by_status: int
     geometry: Array[int] = embedded()
 
 
@@ -36,6 +37,7 @@ def computed(
     otherwise: Callable[..., Any],
     *,
     adds: bool = False,
+    by_status: bool = False,
     keep: tuple[Any, ...] = (),
 ) -> Callable[..., Any]:
     """Return what computes a result of this shape and dtype from arrays.
@@ -49,12 +51,14 @@ def computed(
         Does the same in NumPy. It is called if an error of floating point occurred, to say so as NumPy does.
     adds : bool
         The kernel adds to its target, which must be zeros.
+    by_status : bool
+        `otherwise` is called where the kernel returns another number than 0, and whatever floating errors occurred.
     keep : tuple
         Objects whose addresses stand in the dims.
     """
     zeroed = math.prod(shape) * dtype.itemsize if adds else 0
     scalar = 0 if shape else id(dtype.type)
-    words = words_for(shape, dtype, kernel, zeroed, scalar, id(otherwise), *dims, keep=(otherwise, *keep))
+    words = words_for(shape, dtype, kernel, zeroed, scalar, id(otherwise), by_status, *dims, keep=(otherwise, *keep))
     return native.load(compute, words)
 
 
@@ -74,12 +78,16 @@ def compute(self: NDArray, args: Array[NDArray], nargs: int) -> int:
         places[nargs] = value
     zeroed = words.zeroed
     thread = release_gil()
-    if float_errors(FLOAT_ERRORS) != 0:
+    if words.by_status == 0 and float_errors(FLOAT_ERRORS) != 0:
         clear_float_errors(FLOAT_ERRORS)  # which takes longer
     if zeroed != 0:
         memset(places[nargs], zeroed)
-    iterate(words.kernel, places, nargs + 1, Geometry(words.geometry), 1 if zeroed != 0 else 0)
-    found = float_errors(FLOAT_ERRORS)
+    found = 0
+    if words.by_status != 0:
+        found = call(words.kernel, places, words.geometry, 0)
+    else:
+        iterate(words.kernel, places, nargs + 1, Geometry(words.geometry), 1 if zeroed != 0 else 0)
+        found = float_errors(FLOAT_ERRORS)
     take_gil(thread)
     if found != 0:
         if out != 0:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_errors, stack
-from tapegrad.forward.results import Result, new_result, words_for
+from tapegrad.forward.results import Result, Words, new_result, words_for
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce
 from tapegrad.runtime.objects import NDArray, Object, Scalar, Ufunc
@@ -50,16 +52,27 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
         return ufunc
     if rows > _FEW_ROWS and lengths[-1] < _LONG_ROW and ufunc not in ARITHMETIC:
         return ufunc
-    found = _loop(ufunc, [own.dtype for own in (*layouts, result)])
+    found = _loop(ufunc, tuple(own.dtype for own in (*layouts, result)))
     if found is None:
         return ufunc
     inline = sum(1 << number for number, own in enumerate(layouts) if own.inline)
     within, between = [own[-1] for own in steps], [own[0] for own in steps]
     rest = (*found, lengths[-1], rows, inline, id(ufunc), *within, *between)
-    return load(run_loop, words_for(result.shape, result.dtype, *rest, keep=(ufunc,)))
+    words = words_for(result.shape, result.dtype, *rest, keep=(ufunc,))
+    if len(lengths) == 1:
+        words.like = _of_shape
+    return load(run_loop, words)
 
 
-def _loop(ufunc: np.ufunc, dtypes: Sequence[np.dtype]) -> tuple[int, int] | None:
+def _of_shape(words: Words, shape: tuple[int, ...]) -> Callable[..., Any]:
+    """Return the same loop over the elements of a result of another shape."""
+    own = words.of_shape(shape)
+    own[Loop.word("count")] = math.prod(shape)
+    return load(run_loop, own)
+
+
+@functools.lru_cache(maxsize=1024)
+def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | None:
     """Return the addresses of the loop for these dtypes, and of its data; None if there is none."""
     inside = Ufunc(id(ufunc))
     wanted = [dtype.num for dtype in dtypes]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import get
 from tapegrad.forward.results import Words
-from tapegrad.tape.layout import FLOAT, Layout
+from tapegrad.tape.layout import FLOAT, Layout, contiguous_strides, intern
 from tapegrad.tape.native import DATA, load, vectorcall
 
 # What computes a power of which the exponent is this number.
@@ -29,23 +30,41 @@ class Power:
         if x.__class__ is float and y.dtype.kind == "f":
             return _of_number(np.exp2, np.power)(x, y)
         if y.__class__ is float and x.dtype.kind == "f":
-            return _to_number(_FASTER, np.multiply, np.power)(x, y)
+            return _raised(x, y, lambda function: function)
         return x**y
 
     def prepared(self, layouts: Sequence[Layout], result: Layout, prepare: Prepare) -> Callable[..., Any]:
         """Return the forward for a plan, of functions that `prepare` made ready for it."""
         if result.dtype.kind != "f":
             return self
-        power = prepare(np.power, layouts, result)
         if layouts[0] is FLOAT:
-            return _of_number(prepare(np.exp2, layouts[1:], result), power)
+            return _of_number(prepare(np.exp2, layouts[1:], result), prepare(np.power, layouts, result))
         if layouts[1] is not FLOAT:
-            return power
-        faster = {exponent: prepare(function, layouts[:1], result) for exponent, function in _FASTER.items()}
-        to_number = _to_number(faster, prepare(np.multiply, (layouts[0], layouts[0]), result), power)
-        words = np.array([id(faster[2.0]), id(to_number)]).view(Words)
-        words.objects = (faster, to_number)
-        return load(run_power, words)
+            return prepare(np.power, layouts, result)
+        return _prepared_to_number(layouts[0], result, prepare)
+
+
+def _prepared_to_number(x: Layout, result: Layout, prepare: Prepare) -> Callable[..., Any]:
+    """Return what raises an operand to a number: functions of squares at once, of other powers when they are needed."""
+
+    @functools.cache
+    def prepared(function: np.ufunc) -> Callable[..., Any]:
+        second = (x,) if function is np.multiply else (FLOAT,) if function is np.power else ()
+        return prepare(function, (x, *second), result)
+
+    def to_number(base: Any, exponent: float) -> Any:
+        return _raised(base, exponent, prepared)
+
+    square = prepared(np.square)
+    words = np.array([id(square), id(to_number)]).view(Words)
+    words.objects = (square, to_number)
+    if x.contiguous and result.contiguous:
+        words.like = lambda _, shape: _prepared_to_number(_of_shape(x, shape), _of_shape(result, shape), prepare)
+    return load(run_power, words)
+
+
+def _of_shape(layout: Layout, shape: tuple[int, ...]) -> Layout:
+    return intern(shape, contiguous_strides(shape, layout.dtype.itemsize), layout.dtype)
 
 
 def _of_number(exp2: Callable[..., Any], power: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,17 +72,14 @@ def _of_number(exp2: Callable[..., Any], power: Callable[..., Any]) -> Callable[
     return lambda x, y: exp2(y) if x == 2.0 else power(x, y)
 
 
-def _to_number(
-    faster: Mapping[float, Callable[..., Any]], multiply: Callable[..., Any], power: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Return what raises to a number. Of cubes, NumPy's power takes ten times as long as products."""
-
-    def raised(x: Any, y: float) -> Any:
-        if y in faster:
-            return faster[y](x)
-        return multiply(multiply(x, x), x) if y == 3.0 else power(x, y)
-
-    return raised
+def _raised(x: Any, y: float, prepared: Callable[[np.ufunc], Callable[..., Any]]) -> Any:
+    """Return an operand, raised to a number. Of cubes, NumPy's power takes ten times as long as products."""
+    if y in _FASTER:
+        return prepared(_FASTER[y])(x)
+    if y == 3.0:
+        multiply = prepared(np.multiply)
+        return multiply(multiply(x, x), x)
+    return prepared(np.power)(x, y)
 
 
 def run_power(self: int, args: int, nargs: int) -> int:

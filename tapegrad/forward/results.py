@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import NDArray, Object, numpy_function
 from tapegrad.runtime.structs import Array, Struct, embedded
 from tapegrad.tape.native import take, vectorcall
+from tapegrad.tape.plan import address_of_array
 
 
 class Result(Struct):
@@ -33,19 +35,32 @@ def _new_array() -> int:
 
 
 class Words(np.ndarray):
-    """Words, and the objects whose addresses stand in them."""
+    """Words, and the objects whose addresses stand in them: those for all shapes of a result, and those for this."""
 
+    kept: tuple[object, ...]
     objects: tuple[object, ...]
+    #: Returns the forward with these words, but for a result of another shape; None where that is not so simple.
+    like: Callable[[Words, tuple[int, ...]], Callable[..., Any]] | None = None
+
+    def of_shape(self, shape: tuple[int, ...]) -> Words:
+        """Return the words for a result of another shape, which takes the same way as this one."""
+        words: Words = watch(self.copy(), "the words of a forward")
+        lengths = np.array(shape, dtype=np.intp)
+        words[_SHAPE], words[_NDIM], words[_LENGTHS] = id(shape), len(shape), address_of_array(lengths)
+        words.kept, words.objects = self.kept, (shape, lengths)
+        return words
+
+
+_SHAPE, _NDIM, _LENGTHS = map(Result.word, ("arguments", "ndim", "lengths"))
 
 
 def words_for(shape: tuple[int, ...], dtype: np.dtype, *rest: int, keep: tuple[Any, ...] = ()) -> Words:
     """Return the words of a forward: those about its result, and the rest; `keep` are objects that these point to."""
     large = pool.empty if math.prod(shape) * dtype.itemsize >= pool.THRESHOLD else None
-    lengths = np.array(shape, dtype=np.intp)
-    first = (id(shape), id(dtype), id(large) if large else 0, _new_array(), len(shape), lengths.ctypes.data)
-    words = watch(np.array([*first, *rest]).view(Words), "the words of a forward")
-    words.objects = (shape, dtype, lengths, *keep)
-    return words
+    first = (0, id(dtype), id(large) if large else 0, _new_array(), 0, 0)
+    words = np.array([*first, *rest]).view(Words)
+    words.kept = (dtype, *keep)
+    return words.of_shape(shape)
 
 
 def new_result(words: Result) -> NDArray:

@@ -1,4 +1,4 @@
-"""Forwards of our own where NumPy is slow: on short rows, for each of which it begins a loop anew, and sums."""
+"""Forwards of our own where NumPy is slow: on rows, for each of which it begins a loop anew, and sums."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ import numpy as np
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
 from tapegrad.kernels.structural import rows_extremum
+from tapegrad.runtime import state
 from tapegrad.tape.layout import Layout, contiguous_strides
 from tapegrad.tape.plan import ARRAY
 
-# Elements of rows from which on NumPy is as fast, and of arrays for which a kernel is not worth its compilation; of
-# rows whose extrema NumPy finds as fast.
-_LONG: Final = 64
+# Elements of arrays for which a kernel is not worth its compilation; of rows whose extrema NumPy finds as fast.
 _SMALL: Final = 256
 _LONG_FOR_EXTREMA: Final = 128
 
 
 def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Callable[..., Any]:
-    """Return what computes a ufunc of two operands: the ufunc itself, unless they are broadcast along short rows."""
+    """Return what computes a ufunc of two operands: the ufunc itself, unless they are broadcast along rows."""
     rule = ARITHMETIC.get(function)
     if rule is None or any(own.inline or own.weak or own.dtype != layouts[0].dtype for own in layouts):
         return function
-    dtype, shape = layouts[0].dtype, np.broadcast_shapes(*(own.shape for own in layouts))
+    x, y = layouts
+    if x.shape == y.shape and x.contiguous and y.contiguous:
+        return function
+    dtype, shape = x.dtype, np.broadcast_shapes(x.shape, y.shape)
     if dtype.kind != "f" or math.prod(shape) < _SMALL:
         return function
     in_order = contiguous_strides(shape, dtype.itemsize)
     strides = [*(broadcast_strides(own.shape, own.strides, shape) for own in layouts), in_order]
     lengths, steps = coalesce(shape, strides)
     # Where an operand's neighbours lie elsewhere, NumPy chooses another order.
-    if len(lengths) == 1 or lengths[-1] >= _LONG or any(own[-1] not in (0, dtype.itemsize) for own in steps):
+    if len(lengths) == 1 or any(own[-1] not in (0, dtype.itemsize) for own in steps):
         return function
     operands = [((ARRAY, 0), dtype.name, own) for own in strides[:2]]
     step = loop_step(f"forward-{function.__name__}", rule, shape, operands, (dtype.name, in_order), unrolled=True)
@@ -50,7 +52,7 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
     return computed(kernel(), dims, shape, layout.dtype, otherwise, adds=bool(dims[0]))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: bool) -> Callable[..., Any]:
     """Return what finds the largest or smallest elements along dimensions; of short rows, a kernel."""
     by_numpy = functools.partial(function.reduce, axis=dim, keepdims=keepdim)
@@ -60,3 +62,6 @@ def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: b
     shape = (*layout.shape[:-1], 1) if keepdim else layout.shape[:-1]
     kernel = rows_extremum(layout.dtype.name, function is np.maximum)
     return computed(kernel, np.array([0, layout.size // length, length]), shape, layout.dtype, by_numpy)
+
+
+state.register("forward.rowwise: extrema", lambda: extrema.cache_info().currsize, extrema.cache_clear)

@@ -12,14 +12,17 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.kernels.loops import STRIDED, joint_loop, loop
+from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
+from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.sums import finish_kernel, parts_kernel, sum_kernel
-from tapegrad.ops.table.op import rule_parameters
-from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
 from tapegrad.tape.plan import CT, NOTHING, TERMS, Step
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
 
+# Of a rule's argument: where it is found, its dtype, its strides.
+Operand = tuple[tuple[int, int], str, Sequence[int]]
 BIND = {"xp": vmath}
 MAX_SOURCES = 6  # of a step in a run
 SHORT = 4  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
@@ -40,6 +43,12 @@ def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[li
     >>> coalesce((2, 3), [(24, 8), (0, 8)])
     ([2, 3], [[24, 8], [0, 8]])
     """
+    # Mostly all operands are whole or one element: then there is one dimension, and nothing to be compared.
+    whole = next((own for own in strides if any(own)), None)
+    if whole is not None and all(own == whole or not any(own) for own in strides):
+        size = math.prod(shape)
+        if size > 1 and whole == contiguous_strides(tuple(shape), whole[-1]):
+            return [size], [[whole[-1] if any(own) else 0] for own in strides]
     lengths: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     for dim, length in enumerate(shape):
@@ -64,6 +73,8 @@ def broadcast_strides(shape: Sequence[int], strides: Sequence[int], to: Sequence
     >>> broadcast_strides((3, 1), (8, 8), (2, 3, 4))
     (0, 8, 0)
     """
+    if shape == to:  # the step of a dimension of one element does not matter
+        return tuple(strides)
     own = [0 if length == 1 else step for length, step in zip(shape, strides, strict=True)]
     return (*(0 for _ in range(len(to) - len(own))), *own)
 
@@ -100,7 +111,7 @@ def loop_step(
     types = (*(dtype for _, dtype, _ in operands), target[0])
     lengths, steps = coalesce(shape, [*(strides for _, _, strides in operands), target[1]])
     inner = [own[-1] for own in steps]
-    sizes = [np.dtype(dtype).itemsize for dtype in types]
+    sizes = [itemsize(dtype) for dtype in types]
     fixed = all(step == size or (step == 0 and place < len(operands))
                 for place, (step, size) in enumerate(zip(inner, sizes, strict=True)))  # fmt: skip
     pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
@@ -124,7 +135,7 @@ def loop_step(
         divides &= kind != CT or right or 0 in own
     elements = math.prod(lengths) if divides else 0
     in_memory_order = all(in_order) or math.prod(lengths) == 1
-    copies = rule is _identity and sources == [(CT, 0)] and types[0] == types[1] and in_memory_order
+    copies = rule is identity and sources == [(CT, 0)] and types[0] == types[1] and in_memory_order
     return Step(address, np.array(dims, dtype=np.int64), sources, elements=elements, copies=copies, **kwargs)
 
 
@@ -148,40 +159,107 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         return None
     result, own = plan.result, plan.layouts[operand]
     shape, dtype = result.shape, own.dtype
-    if _is_identity(rule) and dtype == result.dtype:
-        rule = _identity  # one kernel for all rows
+    if is_identity(rule) and dtype == result.dtype:
+        rule = identity  # one kernel for all rows
     operands, casts = _sources(plan, rule_parameters(rule))
     extra: dict[str, Any] = {}
+    name = "identity" if rule is identity else f"{plan.name}-{plan.op.operands[operand]}"
     if own.size != result.size:
+        rows = _row_sum_step(name, rule, plan, own, operands, casts)
+        if rows is not None:
+            return rows
         total = sum_step(shape, own.shape, dtype)
         extra = {"total": total, "between": result.size * dtype.itemsize, "parts": _parts(total[1], dtype)}
-        if rule is _identity:
+        if rule is identity:
             extra["between"] = NOTHING  # the cotangent itself is summed
-    target = (dtype.name, contiguous_strides(shape, dtype.itemsize))
-    name = "identity" if rule is _identity else f"{plan.name}-{plan.op.operands[operand]}"
+    target = (dtype_name(dtype), contiguous_strides(shape, dtype.itemsize))
     unrolled = plan.op.forward in ARITHMETIC
     return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
+
+
+def _rows_of(
+    plan: Plan, operands: Sequence[Operand], targets: Sequence[Layout]
+) -> tuple[list[int], list[list[int]]] | None:
+    """Return lengths and steps of a loop over rows with targets of which some are one element a row; None if no such.
+
+    Elements of a row are neighbours, of targets too that are not one element a row.
+    """
+    shape = plan.result.shape
+    in_order = [(own.shape, contiguous_strides(own.shape, own.dtype.itemsize)) for own in targets]
+    lengths, steps = coalesce(
+        shape, [*(own for _, _, own in operands), *(broadcast_strides(*own, shape) for own in in_order)]
+    )
+    if len(lengths) != 2:
+        return None
+    sizes = [*(itemsize(dtype) for _, dtype, _ in operands), *(own.dtype.itemsize for own in targets)]
+    if any(own[-1] not in (0, size) for own, size in zip(steps, sizes, strict=True)):
+        return None
+    for target, own in zip(targets, steps[len(operands) :], strict=True):
+        size, whole = target.dtype.itemsize, target.size == plan.result.size
+        if own != ([lengths[1] * size, size] if whole else [size, 0]):
+            return None
+    return lengths, steps
+
+
+def _row_sum_step(
+    name: str, rule: Callable[..., Any], plan: Plan, own: Layout, operands: Sequence[Operand], casts: Sequence[str]
+) -> Step | None:
+    """Return the step that sums what a rule gives for each row; None if the operand is not one element a row."""
+    rows = _rows_of(plan, operands, [own])
+    if rows is None:
+        return None
+    lengths, steps = rows
+    inner = tuple(strides[-1] for strides in steps)
+    types = (*(dtype for _, dtype, _ in operands), dtype_name(own.dtype))
+    kernel = functools.partial(_row_sum_address, name, rule, types, tuple(casts), inner, _wide(own.dtype))
+    geometry = [0, lengths[1], *inner, lengths[0], *(strides[0] for strides in steps)]
+    divides = len(operands) <= MAX_SOURCES and all(
+        source[0] != CT or strides == [lengths[1] * itemsize(dtype), itemsize(dtype)]
+        for (source, dtype, _), strides in zip(operands, steps, strict=False)
+    )
+    sources = [source for source, _, _ in operands]
+    elements = math.prod(lengths) if divides else 0
+    return Step(kernel, np.array(geometry, dtype=np.int64), sources, elements=elements, sums_rows=True)
+
+
+@functools.cache
+def _row_sum_address(
+    name: str, rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...], steps: Any, wide: str
+) -> int:
+    function = row_sum_loop(rule, types, casts, steps, wide)
+    return cache.address_of(f"rows-{name}-{'-'.join(types)}", function, bind=BIND)
 
 
 def joint_step(plan: Plan) -> Step | None:
     """Return the step of a binary elementwise row for both operands at once; None if there is no such simple loop."""
     result = plan.result
     rules = plan.op.rule(0), plan.op.rule(1)
-    if not callable(rules[0]) or not callable(rules[1]) or any(own.size != result.size for own in plan.layouts):
+    if not callable(rules[0]) or not callable(rules[1]):
         return None
-    if _is_identity(rules[0]) or _is_identity(rules[1]):
+    if is_identity(rules[0]) or is_identity(rules[1]):
         return None  # which costs nothing where the cotangent's memory passes on
     names = tuple(dict.fromkeys((*rule_parameters(rules[0]), *rule_parameters(rules[1]))))
     operands, casts = _sources(plan, names)
-    targets = [(own.dtype.name, contiguous_strides(result.shape, own.dtype.itemsize)) for own in plan.layouts]
-    types = (*(dtype for _, dtype, _ in operands), *(dtype for dtype, _ in targets))
-    lengths, steps = coalesce(result.shape, [*(own for _, _, own in operands), *(own for _, own in targets)])
-    inner = tuple(own[-1] for own in steps)
-    if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else np.dtype(dtype).itemsize for dtype in types):
-        return None
+    types = (*(dtype for _, dtype, _ in operands), *(dtype_name(own.dtype) for own in plan.layouts))
+    whole = [own.size == result.size for own in plan.layouts]
+    if all(whole):
+        targets = [contiguous_strides(result.shape, own.dtype.itemsize) for own in plan.layouts]
+        lengths, steps = coalesce(result.shape, [*(own for _, _, own in operands), *targets])
+        inner = tuple(own[-1] for own in steps)
+        if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else itemsize(dtype) for dtype in types):
+            return None
+        rows, wide = [1, *(0 for _ in steps)], ""
+    else:
+        found = _rows_of(plan, operands, plan.layouts) if any(whole) and len(operands) <= MAX_SOURCES - 1 else None
+        if found is None:
+            return None
+        lengths, steps = found
+        inner = tuple(own[-1] for own in steps)
+        rows, wide = [lengths[0], *(own[0] for own in steps)], _wide(plan.layouts[whole.index(False)].dtype)
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
-    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts))
-    return Step(address, np.array([0, lengths[0], *inner]), [source for source, _, _ in operands])
+    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts), inner, wide)
+    sources = [source for source, _, _ in operands]
+    return Step(address, np.array([0, lengths[-1], *inner, *rows], dtype=np.int64), sources)
 
 
 @functools.cache
@@ -191,9 +269,15 @@ def _joint_address(
     picks: tuple[tuple[int, ...], tuple[int, ...]],
     types: tuple[str, ...],
     casts: tuple[str, ...],
+    steps: tuple[int, ...],
+    wide: str,
 ) -> int:
-    sizes = tuple(np.dtype(dtype).itemsize for dtype in types)
-    return cache.address_of(f"{name}-{'-'.join(types)}", joint_loop(rules, picks, types, casts, sizes), bind=BIND)
+    """Return the address of a kernel for both operands; `wide` is the dtype in which it sums rows, if it does."""
+    if wide:
+        function, name = fused_row_loop(rules, picks, types, casts, steps, wide), f"rows-{name}"
+    else:
+        function = joint_loop(rules, picks, types, casts, tuple(itemsize(dtype) for dtype in types))
+    return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 
 def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, int], str, Sequence[int]]], list[str]]:
@@ -204,17 +288,13 @@ def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, in
     for name in names:
         layout = plan.layout(name)
         strides = layout.strides if name != "ct" else contiguous_strides(result.shape, layout.dtype.itemsize)
-        operands.append((plan.source(name), layout.dtype.name, broadcast_strides(layout.shape, strides, result.shape)))
+        operands.append(
+            (plan.source(name), dtype_name(layout.dtype), broadcast_strides(layout.shape, strides, result.shape))
+        )
         # Python numbers and integers take the dtype of the operation, as in the forward; a condition stays one.
         promoted = layout.weak or layout.dtype.kind in ("iub" if plan.op.family == "binary" else "iu")
-        casts.append((result if promoted else layout).dtype.name)
+        casts.append(dtype_name((result if promoted else layout).dtype))
     return operands, casts
-
-
-def _is_identity(rule: Callable[..., Any]) -> bool:
-    """Whether a rule is ``lambda ct: ct``."""
-    code: Any = getattr(rule, "__code__", None)
-    return rule_parameters(rule) == ("ct",) and code is not None and code.co_code == _identity.__code__.co_code
 
 
 @functools.cache
@@ -274,7 +354,7 @@ def _parts(dims: np.ndarray, dtype: np.dtype) -> tuple[Callable[[], int], Callab
         return None
     n, inner, wide = int(dims[2]), int(dims[3]), _wide(dtype)
     getters = [functools.partial(address, dtype.name, wide) for address in (_parts_address, _finish_address)]
-    return getters[0], getters[1], -(-n // TERMS) * inner * np.dtype(wide).itemsize
+    return getters[0], getters[1], -(-n // TERMS) * inner * itemsize(wide)
 
 
 def identity_step(
@@ -282,7 +362,7 @@ def identity_step(
 ) -> Step:
     """Return the step that copies or adds a source, given as (source, dtype, strides), to a contiguous target."""
     strides = contiguous_strides(target.shape, target.dtype.itemsize)
-    return loop_step("identity", _identity, shape, [source], (target.dtype.name, strides), **kwargs)
+    return loop_step("identity", identity, shape, [source], (dtype_name(target.dtype), strides), **kwargs)
 
 
 def identity_part_step(plan: Plan, offset: int) -> Step:
@@ -290,7 +370,7 @@ def identity_part_step(plan: Plan, offset: int) -> Step:
     own = plan.result
     strides = contiguous_strides(own.shape, own.dtype.itemsize)
     operands = [((CT, 0), own.dtype.name, strides)]
-    return loop_step("identity", _identity, own.shape, operands, (own.dtype.name, strides), partial=True, offset=offset)
+    return loop_step("identity", identity, own.shape, operands, (own.dtype.name, strides), partial=True, offset=offset)
 
 
 def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
@@ -307,11 +387,11 @@ def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
     part = view(whole)
     ct = contiguous_strides(result.shape, own.dtype.itemsize)
     offset = part.ctypes.data - whole.ctypes.data if part.size else 0
-    operands = [((CT, 0), result.dtype.name, ct)]
+    operands = [((CT, 0), dtype_name(result.dtype), ct)]
     overlapping = any(step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True))
     assert not overlapping or not part.size, "expand brings its own step"  # NumPy's strides without elements are 0
     return loop_step(
-        "identity", _identity, result.shape, operands, (own.dtype.name, part.strides),
+        "identity", identity, result.shape, operands, (dtype_name(own.dtype), part.strides),
         partial=part.size != whole.size, offset=offset,
     )  # fmt: skip
 
@@ -320,12 +400,12 @@ def spread_step(plan: Plan, shape: tuple[int, ...], scale: float | None = None) 
     """Return the step of a sum or mean: the cotangent, of the operand's shape but 1 where summed, spread over it."""
     own, result = plan.layouts[0], plan.result
     ct = contiguous_strides(shape, result.dtype.itemsize)
-    operands = [((CT, 0), result.dtype.name, broadcast_strides(shape, ct, own.shape))]
-    target = (own.dtype.name, contiguous_strides(own.shape, own.dtype.itemsize))
+    operands = [((CT, 0), dtype_name(result.dtype), broadcast_strides(shape, ct, own.shape))]
+    target = (dtype_name(own.dtype), contiguous_strides(own.shape, own.dtype.itemsize))
     if scale is None:
-        return loop_step("identity", _identity, own.shape, operands, target, unrolled=True)
+        return loop_step("identity", identity, own.shape, operands, target, unrolled=True)
     factor = np.array(scale, dtype=own.dtype if own.dtype.kind == "f" else np.float64)
-    operands.append(((3, factor.ctypes.data), factor.dtype.name, (0,) * own.ndim))
+    operands.append(((3, factor.ctypes.data), dtype_name(factor.dtype), (0,) * own.ndim))
     return product_of_two(own.shape, operands, target, keep=(factor,), unrolled=True)
 
 
@@ -337,10 +417,6 @@ def product_of_two(
 ) -> Step:
     """Return the step that multiplies two sources, given as (source, dtype, strides), element by element."""
     return loop_step("product", _product, shape, operands, target, **kwargs)
-
-
-def _identity(ct: Any) -> Any:
-    return ct
 
 
 def _product(ct: Any, factor: Any) -> Any:

@@ -41,7 +41,7 @@ def loop(
     """
     count, target = len(casts), types[-1]
 
-    addresses, strides = _readers(steps)
+    addresses, strides = readers(steps)
 
     # A source with one element, such as an exponent, is read before the loop too: LLVM then takes what depends on it
     # alone out of the loop, for instance the case of a square.
@@ -113,7 +113,7 @@ def joint_loop(
     """
     first, second = rules
     count = len(casts)
-    addresses, strides = _readers(steps)
+    addresses, strides = readers(steps)
 
     @intrinsic
     def of_first(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
@@ -158,7 +158,7 @@ def joint_loop(
     return kernel
 
 
-def _readers(steps: tuple[int, ...]) -> tuple[Any, Any]:
+def readers(steps: tuple[int, ...]) -> tuple[Any, Any]:
     """Return what reads the addresses and the steps of all arguments: intrinsics, so that one body serves any number.
 
     Both are read once, before the loop: in it, every store might change them, for all that LLVM knows.

@@ -19,7 +19,7 @@ from tapegrad.tape.plan import TERMS
 _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the terms are no neighbours
 
 
-def _neighbours(dtype: str, wide: str) -> Callable[..., Any]:
+def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
     """Return a function that adds up neighbours, at most as many as a part has terms."""
     zero = np.dtype(wide).type(0)
 
@@ -82,7 +82,7 @@ def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
     zero = np.dtype(wide).type(0)
     columns, terms = _COLUMNS, TERMS
     room = 3 * columns * width
-    neighbours, add_rows = _neighbours(dtype, wide), _rows(dtype, wide)
+    neighbours, add_rows = sum_of_neighbours(dtype, wide), _rows(dtype, wide)
 
     def kernel(args: int, dims: int, accumulate: int) -> int:
         table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
@@ -131,7 +131,7 @@ def parts_kernel(dtype: str, wide: str) -> Callable[..., int]:
     size, width = np.dtype(dtype).itemsize, np.dtype(wide).itemsize
     zero = np.dtype(wide).type(0)
     terms = TERMS
-    neighbours, add_rows = _neighbours(dtype, wide), _rows(dtype, wide)
+    neighbours, add_rows = sum_of_neighbours(dtype, wide), _rows(dtype, wide)
 
     def kernel(args: int, dims: int, accumulate: int) -> int:
         table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tapegrad.ops.along import log_softmax, softmax
 from tapegrad.ops.arithmetic import relu, where
-from tapegrad.ops.composite import linear, log_softmax, softmax
+from tapegrad.ops.composite import linear
 from tapegrad.ops.losses import cross_entropy, mse_loss, nll_loss
 from tapegrad.ops.transcendental import sigmoid, tanh
 from tapegrad.ops.transcendental import softplus as softplus_row

@@ -1,6 +1,7 @@
 """The op table: one row per operation, and the functions that record them."""
 
 from tapegrad.ops import arithmetic, complex, transcendental
+from tapegrad.ops.along import log_softmax, logsumexp, softmax, var
 from tapegrad.ops.arithmetic import *
 from tapegrad.ops.broadcasting import (
     broadcast_to,
@@ -14,7 +15,7 @@ from tapegrad.ops.broadcasting import (
     unsqueeze,
 )
 from tapegrad.ops.complex import *
-from tapegrad.ops.composite import addmm, log_softmax, logsumexp, positive, reciprocal, softmax, square, var
+from tapegrad.ops.composite import addmm, positive, reciprocal, square
 from tapegrad.ops.concat import cat, stack
 from tapegrad.ops.creation import DoubleTensor, FloatTensor, as_tensor, from_numpy, tensor
 from tapegrad.ops.diagonals import diagonal
@@ -36,6 +37,7 @@ from tapegrad.ops.movement import (
     view,
     view_as,
 )
+from tapegrad.ops.ordering import sort
 from tapegrad.ops.random import (
     Generator,
     bernoulli,
@@ -72,8 +74,8 @@ __all__ = [
     "clip", "equal", "allclose", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
     # reductions
-    "sum", "mean", "var", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax",
-    "log_softmax",
+    "sum", "mean", "var", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "sort", "logsumexp",
+    "softmax", "log_softmax",
     # shapes
     "reshape", "flatten", "ravel", "transpose", "t", "permute", "movedim", "moveaxis", "swapaxes",
     "swapdims", "squeeze", "unsqueeze", "view", "view_as", "reshape_as", "expand", "expand_as", "broadcast_to",

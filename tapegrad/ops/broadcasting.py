@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.elementwise import sum_step, view_step
-from tapegrad.ops.movement import _STRIDED, reshape
+from tapegrad.ops.movement import _STRIDED, reshape, reshaping
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
@@ -160,7 +160,20 @@ def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 xp.sum_to_size = sum_to_size
 
 
-def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
+@reshaping(
+    "squeeze",
+    lambda x, dim=None: np.squeeze(x, dim),
+    samples=(
+        Sample(((),)),
+        Sample(((1, 3, 1),)),
+        Sample(((1, 3, 1),), {"dim": -1}),
+        Sample(((1, 3, 1),), {"dim": (0, 2)}),
+    ),
+    errors=(ErrorSample(lambda: xp.squeeze(np.ones(3), 1), IndexError, "Dimension out of range"),),
+)
+def squeeze(
+    input: Tensor, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None
+) -> dict[str, Any]:
     """Drop dimensions of length 1, as a view.
 
     Parameters
@@ -186,16 +199,24 @@ def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | S
     >>> tg.squeeze(tg.zeros(1, 2, 1)).shape, tg.squeeze(tg.zeros(1, 2, 1), -1).shape
     ((2,), (1, 2))
     """
-    x = as_operand(input, "squeeze", "input", 1)
-    chosen = dim if axis is None else axis
-    dims = range(x.ndim) if chosen is None else all_dims("squeeze", x.ndim, sizes(chosen, ()))
-    return reshape(x, tuple(length for place, length in enumerate(x.shape) if length != 1 or place not in dims))
+    shape, chosen = input.shape, dim if axis is None else axis
+    dims = range(len(shape)) if chosen is None else all_dims("squeeze", len(shape), sizes(chosen, ()))
+    return {"shape": tuple(length for place, length in enumerate(shape) if length != 1 or place not in dims)}
 
 
-xp.squeeze = squeeze
-
-
-def unsqueeze(input: Any, dim: int) -> Tensor:
+@reshaping(
+    "unsqueeze",
+    lambda x, dim: np.expand_dims(x, dim),
+    samples=(Sample(((),), {"dim": 0}), Sample(((2, 3),), {"dim": 1}), Sample(((2, 3),), {"dim": -1})),
+    errors=(
+        ErrorSample(
+            lambda: xp.unsqueeze(np.ones(3), 2),
+            IndexError,
+            "Dimension out of range (expected to be in range of [-2, 1], but got 2)",
+        ),
+    ),
+)
+def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
     """Insert a dimension of length 1, as a view.
 
     Parameters
@@ -219,12 +240,9 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
     >>> tg.unsqueeze(tg.zeros(2, 3), 1).shape
     (2, 1, 3)
     """
-    x = as_operand(input, "unsqueeze", "input", 1)
-    place = one_dim("unsqueeze", x.ndim + 1, dim)
-    return reshape(x, (*x.shape[:place], 1, *x.shape[place:]))
-
-
-xp.unsqueeze = unsqueeze
+    shape = input.shape
+    place = one_dim("unsqueeze", len(shape) + 1, dim)
+    return {"shape": (*shape[:place], 1, *shape[place:])}
 
 
 @movement(

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import xp
+from tapegrad.tensor import Tensor
 
 __all__ = ["conj", "real"]
 
@@ -18,7 +19,9 @@ conj = unary(
 
 
 def _conj(value: Any) -> Any:
-    return conj(value) if np.iscomplexobj(getattr(value, "_data", value)) else value
+    if isinstance(value, Tensor):
+        return conj(value) if value._layout.dtype.kind == "c" else value
+    return np.conj(value)
 
 
 real = unary(

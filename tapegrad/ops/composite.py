@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike
-
-from tapegrad.dtypes import default_dtype
-from tapegrad.forward.rowwise import extrema
-from tapegrad.ops.arithmetic import add, div, mul, sub
-from tapegrad.ops.casts import cast
+from tapegrad.ops.arithmetic import add, div, mul
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
-from tapegrad.ops.reductions import kept_shape, mean, sum
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.structural import one_dim
-from tapegrad.ops.transcendental import exp, log
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 
 def square(input: Any) -> Tensor:
@@ -98,150 +89,7 @@ def reciprocal(input: Any) -> Tensor:
     return div(1.0, as_operand(input, "reciprocal", "input", 1))
 
 
-# Softmax -----------------------------------------------------------------------------------------------------------
-
-
-def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """Return an operand as a tensor of a floating dtype: the given one, else its own, else the default."""
-    x = as_operand(input, call, "input", 1)
-    if dtype is not None:
-        return cast(x, dtype)
-    return x if x._layout.floating else cast(x, default_dtype())
-
-
-def _largest(x: Tensor, dims: tuple[int, ...]) -> np.ndarray:
-    """Return the largest elements along dimensions, which are kept; -inf of none."""
-    if x._layout.size == 0:
-        return np.full(kept_shape(x.shape, dims), -np.inf, x.dtype)
-    found: np.ndarray = extrema(np.maximum, x._layout.plain, dims, True)(x._data)
-    return found
-
-
-def shifted(x: Tensor, dim: int) -> Tensor:
-    """Return ``x - m``, where m is the largest element along a dimension, as a constant: the derivative is the same.
-
-    So `exp` does not overflow.
-    """
-    return sub(x, _largest(x, (dim,)))
-
-
-def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
-    """Exponentials along a dimension, divided by their sum.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dim : int
-        Along which the results sum to 1.
-    dtype : dtype, optional
-        To compute in.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.softmax(tg.tensor([0.0, 0.0]), 0)
-    tensor([0.5000, 0.5000])
-    """
-    x = floating("softmax", input, dtype)
-    dim = one_dim("softmax", x._layout.ndim, dim)
-    if x._layout.ndim == 0:
-        return exp(sub(x, x))
-    powers = exp(shifted(x, dim))
-    return div(powers, sum(powers, dim, True))
-
-
-def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
-    """Logarithm of `softmax`, computed so that nothing overflows or cancels.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dim : int
-    dtype : dtype, optional
-        To compute in.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.log_softmax(tg.tensor([0.0, 1000.0]), 0)
-    tensor([-1000.,     0.])
-    """
-    x = floating("log_softmax", input, dtype)
-    dim = one_dim("log_softmax", x._layout.ndim, dim)
-    if x._layout.ndim == 0:
-        return sub(x, x)
-    z = shifted(x, dim)
-    return sub(z, log(sum(exp(z), dim, True)))
-
-
-def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
-    """Logarithm of the sum of exponentials, computed so that nothing overflows.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dim : int or tuple of int
-    keepdim : bool
-        Keep the dimensions, with length 1.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-
-    Notes
-    -----
-    Derivative: the softmax; 0 where all elements are -inf, of which PyTorch makes nan.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), 0)
-    tensor(1000.6931)
-    """
-    x = floating("logsumexp", input)
-    if x._layout.ndim == 0:
-        one_dim("logsumexp", 0, dim)
-        return add(x, 0.0)
-    dims = tuple(one_dim("logsumexp", x._layout.ndim, d) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
-    largest = _largest(x, dims)
-    finite = np.isfinite(largest)
-    all_finite = finite.all()
-    if not all_finite:
-        largest = np.where(finite, largest, 0.0).astype(x.dtype)
-    total = sum(exp(sub(x, largest)), dims, keepdim)
-    shift = largest if keepdim else largest.reshape(total._layout.shape)
-    if not all_finite:
-        # log(0) would be -inf with slope inf. Adding 1 and then -inf keeps the value, with slope 0.
-        empty = np.asarray(total._data == 0)
-        total = add(total, from_array(empty.astype(x.dtype)))
-        shift = np.where(empty, -np.inf, shift).astype(x.dtype)
-    return add(log(total), shift)
-
-
-# Linear and moments ------------------------------------------------------------------------------------------------
+# Linear ------------------------------------------------------------------------------------------------
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
@@ -306,40 +154,3 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     if beta == 0:
         return product
     return add(input if beta == 1 else mul(input, beta), product)
-
-
-def var(
-    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
-) -> Tensor:
-    """Variance, over all dimensions or over some.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dim : int or tuple of int, optional
-        Default all.
-    correction : number
-        The sum of squares is divided by the number of elements less this; 1 makes it unbiased, 0 a mean.
-    keepdim : bool
-        Keep the dimensions, with length 1.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.var(tg.tensor([1.0, 2.0, 3.0]))
-    tensor(1.)
-    """
-    x = floating("var", input)
-    centered = sub(x, mean(x, dim, True))
-    total = sum(mul(centered, centered), dim, keepdim)
-    count = x._layout.size // (total._layout.size or 1)
-    return div(total, float(max(count - correction, 0)))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.joined import joined
 from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.structural import one_dim
+from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
@@ -32,6 +34,20 @@ def _cat_step(plan: Plan, operand: int) -> Step:
     key = _part(plan.attrs["dim"], operand, [layout.shape for layout in plan.layouts])
     index = tuple(slice(*item) for item in key)
     return gather_step(plan, lambda whole: whole[index], operand)
+
+
+def _forward(by_numpy: Any, layouts: Sequence[Layout], dim: int, shape_of: Callable[..., Any]) -> Callable[..., Any]:
+    return joined(layouts, shape_of(layouts, dim), dim, lambda *tensors: by_numpy(tensors, axis=dim))
+
+
+def _cat_shape(layouts: Sequence[Layout], dim: int) -> tuple[int, ...]:
+    first = layouts[0].shape
+    return (*first[:dim], sum(own.shape[dim] for own in layouts), *first[dim + 1 :])
+
+
+def _stack_shape(layouts: Sequence[Layout], dim: int) -> tuple[int, ...]:
+    first = layouts[0].shape
+    return (*first[:dim], len(layouts), *first[dim:])
 
 
 def _bind_cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
@@ -72,6 +88,7 @@ _cat = Op(
     forward=lambda *tensors, dim: np.concatenate(tensors, axis=dim),
     vjp=(lambda ct, dim, number, shapes: xp.index_gather(ct, (), _part(dim, number, shapes)),),
     family="joining",
+    prepare_forward=lambda layouts, attrs: _forward(np.concatenate, layouts, attrs["dim"], _cat_shape),
     bind=_bind_cat,
     check=_check_cat,
     step=_cat_step,
@@ -154,6 +171,7 @@ _stack = Op(
     forward=lambda *tensors, dim: np.stack(tensors, axis=dim),
     vjp=(lambda ct, dim, number: xp.index_gather(ct, (), (*((None, None, None),) * dim, number)),),
     family="joining",
+    prepare_forward=lambda layouts, attrs: _forward(np.stack, layouts, attrs["dim"], _stack_shape),
     bind=_bind_stack,
     check=_check_stack,
     step=_stack_step,

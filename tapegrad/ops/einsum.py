@@ -18,12 +18,14 @@ from tapegrad.ops.movement import permute, reshape
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.subscripts import Label, Labels, Shape, from_lists, read
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
 Move = Callable[[Tensor], Tensor]
 
 _recipes: dict[Any, _Recipe] = {}
 _MAX_RECIPES = 1024
+state.register("ops.einsum: recipes", lambda: len(_recipes), _recipes.clear)
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.structural import extremum_step
 from tapegrad.ops.arithmetic import maximum, minimum
-from tapegrad.ops.broadcasting import squeeze
-from tapegrad.ops.indexing import index_gather
-from tapegrad.ops.movement import reshape
+from tapegrad.ops.ordering import max_along, min_along
 from tapegrad.ops.reductions import attributes, count_of, kept_shape
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
@@ -207,22 +205,6 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     return _position("argmin", input, dim, keepdim, axis)
 
 
-class ValuesIndices(NamedTuple):
-    """What `max` and `min` along a dimension return."""
-
-    values: Tensor
-    indices: Tensor
-
-
-def _along(x: Tensor, indices: np.ndarray, dim: int) -> Tensor:
-    """Return the elements at the indices along a dimension, which the indices keep with length 1."""
-    n = x.shape[dim]
-    inner = count_of(x.shape, tuple(range(dim + 1, x.ndim)))
-    rows = np.arange(indices.size // inner if inner else 0)[:, None] * (n * inner)
-    flat = rows + indices.reshape(len(rows), inner) * inner + np.arange(inner)
-    return index_gather(reshape(x, -1), (flat.reshape(indices.shape),), ("array",))
-
-
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; along a dimension, with its index; of two tensors, element by element.
 
@@ -258,7 +240,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     >>> values.tolist(), indices.tolist()
     ([3.0, 4.0], [1, 0])
     """
-    return _extremum("max", amax, argmax, maximum, input, dim, keepdim, other)
+    return _extremum("max", amax, max_along, maximum, input, dim, keepdim, other)
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
@@ -272,25 +254,18 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     >>> tg.min(tg.tensor([3.0, 1.0, 2.0])).item()
     1.0
     """
-    return _extremum("min", amin, argmin, minimum, input, dim, keepdim, other)
+    return _extremum("min", amin, min_along, minimum, input, dim, keepdim, other)
 
 
-def _extremum(
-    call: str, whole: Any, position: Any, pairwise: Any, input: Any, dim: Any, keepdim: bool, other: Any
-) -> Any:
+def _extremum(call: str, whole: Any, along: Any, pairwise: Any, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
     if other is not None or isinstance(dim, (Tensor, np.ndarray)):
         return pairwise(input, dim if other is None else other)
+    if dim is not None:
+        return along(input, dim, keepdim)
     x = as_operand(input, call, "input", 1)
-    if dim is None:
-        if not x._layout.size:
-            raise RuntimeError(
-                f"{call}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                f"with the 'dim' argument. Its shape is {list(x.shape)}"
-            )
-        return whole(x)
-    dim = one_dim(call, x.ndim, dim)
-    indices = position(x, dim, True)
-    if not x.ndim:
-        return ValuesIndices(x, indices)
-    values = _along(x, indices._data, dim)
-    return ValuesIndices(values, indices) if keepdim else ValuesIndices(squeeze(values, dim), squeeze(indices, dim))
+    if not x._layout.size:
+        raise RuntimeError(
+            f"{call}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            f"with the 'dim' argument. Its shape is {list(x.shape)}"
+        )
+    return whole(x)

@@ -18,6 +18,7 @@ from tapegrad.kernels.structural import gather_step, scatter_step
 from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.runtime import state
 from tapegrad.tape.keys import MAKES_VIEWS, TAKES_ARRAYS
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
@@ -31,11 +32,14 @@ _COPIES: Final = (ARRAY, *_FLAGS)
 Key = tuple[Any, ...]
 
 
-@functools.lru_cache(maxsize=16384)
+@functools.lru_cache(maxsize=1024)
 def _basic_index(key: Key) -> tuple[Any, ...]:
     """Return NumPy's index of a key without arrays; with an Ellipsis, so that the result is never a scalar."""
     index = tuple(slice(*item) if item.__class__ is tuple else _FLAGS.get(item, item) for item in key)
     return index if Ellipsis in key else (*index, Ellipsis)
+
+
+state.register("ops.indexing: keys", lambda: _basic_index.cache_info().currsize, _basic_index.cache_clear)
 
 
 def _index(key: Key, index_arrays: tuple[np.ndarray, ...]) -> tuple[Any, ...]:

@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.tape.entries import FIRST_OPERAND, Leaf
 from tapegrad.tape.versions import owner_of
 from tapegrad.tensor import Tensor
-
-_NAMES = {
-    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
-}  # fmt: skip
 
 
 def is_view(target: Tensor) -> bool:
@@ -67,8 +63,8 @@ def view_error(call: str) -> RuntimeError:
 def cast_error(result: np.dtype, target: np.dtype) -> RuntimeError:
     """Return the error of a result whose dtype the written tensor cannot hold."""
     return RuntimeError(
-        f"result type {_NAMES.get(result.name, result.name)} can't be cast to the desired output type "
-        f"{_NAMES.get(target.name, target.name)}. Convert the tensor that is written to first, e.g. with "
+        f"result type {TORCH_NAMES.get(result.name, result.name)} can't be cast to the desired output type "
+        f"{TORCH_NAMES.get(target.name, target.name)}. Convert the tensor that is written to first, e.g. with "
         f".to({result.name!r})"
     )
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.kernels.along import step_along
+from tapegrad.ops.along import along, floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, sub, where
-from tapegrad.ops.composite import floating, log_softmax, shifted
+from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.indexing import ARRAY, index_gather
 from tapegrad.ops.movement import movedim, reshape
 from tapegrad.ops.reductions import mean, sum
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.transcendental import exp, log
+from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.gateway import apply, as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.tape.keys import TAKES_ARRAYS
 from tapegrad.tensor import Tensor, from_array
+
+_REDUCTIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"mean": mean, "sum": sum, "none": lambda loss: loss}
 
 
 def _reduce(call: str, loss: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return mean(loss)
-    if reduction == "sum":
-        return sum(loss)
-    if reduction == "none":
-        return loss
+    if reduction in _REDUCTIONS:
+        return _REDUCTIONS[reduction](loss)
     raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
 
 
@@ -188,6 +191,66 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
     return _weighted("nll_loss", losses, counted, each, classes.shape, reduction)
 
 
+class _NotInRowsError(RuntimeError):
+    """Scores are not the rows of a matrix with an integer each."""
+
+
+def _bind_class_loss(input: Any, target: Any) -> Bound:
+    x, goal = as_operand(input, "cross_entropy", "input", 1), as_operand(target, "cross_entropy", "target", 2)
+    layout, classes = x._layout, goal._layout
+    in_rows = layout.ndim == 2 and layout.dtype.kind == "f" and classes.shape == layout.shape[:1]
+    if not in_rows or classes.dtype != np.int64 or not layout.size:
+        raise _NotInRowsError(
+            f"class_loss takes rows of real scores and int64 classes, not dtype {layout.dtype} of shape "
+            f"{list(layout.shape)} and {classes.dtype} of shape {list(classes.shape)}; use cross_entropy"
+        )
+    return Bound((x,), {"dim": (1,)}, (np.array(goal._data),))
+
+
+def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...]) -> np.ndarray:
+    classes = x.shape[1]
+    if ((indices < 0) | (indices >= classes)).any():
+        raise IndexError(f"a class is out of bounds; there are {classes}")
+    top = x.max(axis=1, keepdims=True, initial=-np.inf)
+    total = np.log(np.exp(x - top).sum(axis=1)) + top[:, 0]
+    found: np.ndarray = total - x[np.arange(len(x)), indices]
+    return found
+
+
+def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
+    places = (np.arange(x.shape[0]), *index_arrays)
+    log_of_sum = out + xp.index_gather(x, places, (ARRAY, ARRAY))
+    at_class = xp.index_scatter_add(ct, places, (ARRAY, ARRAY), x.shape)
+    return xp.unsqueeze(ct, 1) * xp.exp(x - xp.unsqueeze(log_of_sum, 1)) - at_class
+
+
+_class_loss = Op(
+    name="class_loss",
+    operands=("x",),
+    forward=_class_loss_by_numpy,
+    vjp=(_class_loss_rule,),
+    family="along",
+    step=lambda plan, operand: step_along(plan, (1,), ("x", "index_array0", "out")),
+    attrs=("dim",),
+    bind=_bind_class_loss,
+    prepare_forward=along("class_loss", lambda layout, attrs: layout.shape[:1], _class_loss_by_numpy),
+    oracle=lambda x, target: -np.log(np.exp(x) / np.exp(x).sum(1, keepdims=True))[np.arange(len(x)), target],
+    samples=(Sample(((3, 4),), {"target": np.array([3, 0, 1])}), Sample(((2, 1),), {"target": np.array([0, 0])})),
+    errors=(ErrorSample(lambda: class_loss(np.ones((1, 2)), np.array([2])), IndexError, "out of bounds"),),
+    real_only=True,
+    node_name="NllLossBackward0",
+)
+connect(_class_loss, 1, TAKES_ARRAYS)
+
+
+def class_loss(input: Any, target: Any) -> Tensor:
+    """Return the cross entropy of each row of a matrix of scores with its class."""
+    return _class_loss.plans.call(input, target)
+
+
+_publish(class_loss, _class_loss, class_loss.__doc__ or "")
+
+
 def cross_entropy(
     input: Any,
     target: Any,
@@ -233,6 +296,13 @@ def cross_entropy(
     >>> tg.nn.functional.cross_entropy(tg.tensor([[0.0, 0.0]]), tg.tensor([1]))
     tensor(0.6931)
     """
+    if weight is None and label_smoothing == 0.0 and ignore_index < 0 and reduction in _REDUCTIONS:
+        try:
+            losses = _class_loss.plans.call(input, target)
+        except (_NotInRowsError, IndexError):
+            pass  # classes may be ignored, or stand elsewhere than in the last of two dimensions
+        else:
+            return _REDUCTIONS[reduction](losses)
     scores, goal = as_operand(input, "cross_entropy", "input", 1), as_operand(target, "cross_entropy", "target", 2)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
@@ -241,16 +311,14 @@ def cross_entropy(
     if goal.shape == scores.shape and goal._layout.floating:
         return _of_probabilities(x, scores, goal, weights, reduction, label_smoothing)
     indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
-    z = shifted(x, 1)
-    total = log(sum(exp(z), 1))
-    losses = sub(total, _at_class(z, indices))
+    losses = apply(_class_loss, Bound((contiguous(x),), {"dim": (1,)}, (indices,)))
     each = None if weights is None else weights[indices]
     if label_smoothing == 0.0:
         return _weighted("cross_entropy", losses, counted, each, goal.shape, reduction)
     if each is None or weights is None:
-        smooth = sub(total, mean(z, 1))
+        smooth = neg(mean(log_softmax(x, 1), 1))
     else:
-        smooth = sub(mul(total, float(weights.mean())), mean(mul(z, from_array(weights)), 1))
+        smooth = neg(mean(mul(log_softmax(x, 1), from_array(weights)), 1))
         losses = mul(losses, from_array(each))
     losses = add(mul(losses, 1.0 - label_smoothing), mul(smooth, label_smoothing))
     if each is None or reduction != "mean":

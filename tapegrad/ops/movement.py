@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,20 @@ def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(size // known if length == -1 else length for length in shape)
 
 
-@movement(
-    "reshape", lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape),
-    lambda plan, operand: view_step(plan, lambda x: x.reshape(plan.attrs["shape"])),
-    attrs=("shape",), prepare_forward=lambda layouts, attrs: operator.methodcaller("reshape", attrs["shape"]),
-    oracle=lambda x, shape: np.reshape(x, shape),
+def reshaping(
+    name: str, oracle: Callable[..., Any], samples: Sequence[Sample], errors: Sequence[ErrorSample] = ()
+) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Tensor]]:
+    """Make the op of a function whose result is its operand with another shape, the attribute ``shape``."""
+    return movement(
+        name, lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape), _same_view,
+        attrs=("shape",), prepare_forward=lambda layouts, attrs: operator.methodcaller("reshape", attrs["shape"]),
+        oracle=oracle, samples=samples, errors=errors,
+    )  # fmt: skip
+
+
+@reshaping(
+    "reshape",
+    lambda x, shape: np.reshape(x, shape),
     samples=(
         Sample(((),), {"shape": (1, 1)}),
         Sample(((1,),), {"shape": ()}),
@@ -70,7 +79,7 @@ def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
         ),
         ErrorSample(lambda: xp.reshape(np.ones(3), (-1, -1)), RuntimeError, "only one dimension can be inferred"),
     ),
-)  # fmt: skip
+)
 def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, Any]:
     """Give the elements, in their order, another shape; a view if that is possible, else a copy.
 
@@ -161,7 +170,18 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
     return reshape(input, other.shape)
 
 
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+@reshaping(
+    "flatten",
+    lambda x, start_dim=0: np.reshape(x, (*np.shape(x)[:start_dim], -1)),
+    samples=(
+        Sample(((),)),
+        Sample(((2, 3),)),
+        Sample(((2, 3, 2),), {"start_dim": 1}),
+        Sample(((2, 3),), values=(_STRIDED,)),
+    ),
+    errors=(ErrorSample(lambda: flatten(np.ones((2, 3)), 1, 0), RuntimeError, "start_dim cannot come after end_dim"),),
+)
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, Any]:
     """Make one dimension of several that follow each other.
 
     Parameters
@@ -188,7 +208,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> tg.flatten(tg.zeros(2, 3, 4), 1).shape
     (2, 12)
     """
-    x = as_operand(input, "flatten", "input", 1)
+    x = input
     first, last = one_dim("flatten", x.ndim, start_dim), one_dim("flatten", x.ndim, end_dim)
     if first > last:
         raise RuntimeError(
@@ -197,7 +217,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     middle = 1
     for length in x.shape[first : last + 1]:
         middle *= length
-    return reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
+    return {"shape": (*x.shape[:first], middle, *x.shape[last + 1 :])}
 
 
 def ravel(input: Any) -> Tensor:

@@ -12,6 +12,7 @@ import ctypes
 import os
 import struct
 import weakref
+from _ctypes import PyObj_FromPtr  # a fifth of the time of ctypes.cast
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -112,7 +113,7 @@ _MOST_LENT: Final = 4096
 
 def object_at(identity: int) -> Any:
     """Return the object with this `id`, which the caller knows to be alive."""
-    return ctypes.cast(identity, ctypes.py_object).value
+    return PyObj_FromPtr(identity)
 
 
 @cache
@@ -162,8 +163,6 @@ def _room(address: int) -> int:
     kind = _kind_at(owner)[0] if owner else None
     if kind is list and _words.unpack_from(MEMORY, owner + _LIST_ITEMS)[0] == address:
         return 8 * int(_words.unpack_from(MEMORY, owner + _LIST_ITEMS + 8)[0])
-    if kind and issubclass(kind, np.ndarray) and _words.unpack_from(MEMORY, owner + _ARRAY_DATA)[0] == address:
-        return int(object_at(owner).nbytes)
     # A sequence (`tapegrad.runtime.structs`) is no object.
     for begin, kinds in _INSIDE[1 if hasattr(address, "element") else 0 :]:
         found, size = _kind_at(address - begin)
@@ -197,13 +196,20 @@ def read(base: int, offset: int, size: int) -> int:
     """Return the signed word, or half of one, at `offset` from an address."""
     check(base, offset, size)
     value: int = (_words if size == 8 else _halves).unpack_from(MEMORY, base + offset)[0]
-    if offset in (_LIST_ITEMS, _ARRAY_DATA) and value:
+    if offset in (_LIST_ITEMS, _ARRAY_DATA) and value and _region(base) is None:
         _lend(value, int(base))
     return value
 
 
 def _lend(address: int, owner: int) -> None:
+    """Note that an object owns memory elsewhere: an array's may be touched like that of arrays that are watched."""
     global _lent, _lent_before
+    kind = _kind_at(owner)[0]
+    if kind is not None and issubclass(kind, np.ndarray):
+        region, array = _region(address), object_at(owner)
+        if region is None or region[1] - address < array.nbytes:
+            watch(array, "an array")
+        return
     if len(_lent) > _MOST_LENT:
         _lent, _lent_before = {}, _lent
     _lent[address] = owner

@@ -35,7 +35,7 @@ from tapegrad.sweep.workspace import (
     State,
 )
 from tapegrad.tape.native import integer, new_integer, release_gil, take_gil
-from tapegrad.tape.plan import NOTHING, PASSES, PYTHON
+from tapegrad.tape.plan import NOTHING, PASSES, PYTHON, SUMS_ROWS
 from tapegrad.tape.structs import PlanFields
 
 SUMMED: Final = -(1 << 40)  # the mark of what a group sums up
@@ -78,7 +78,8 @@ def extent(state: State, position: int) -> int:
             edge = edge_at(state, end)
             for operand in range(plan.arity):
                 step = plan.calls[operand]
-                if edge[operand] >= 0 and step != 0 and step.sum_kernel != 0:
+                sums = step != 0 and (step.sum_kernel != 0 or step.kind == SUMS_ROWS)
+                if edge[operand] >= 0 and sums:
                     uses[edge[operand]] = SUMMED - position
         end += 1
     block = multiple * max(min(state.block, MAX_BLOCK) // multiple, 1)

@@ -32,8 +32,7 @@ def write_call(
     sources, geometry = step.n_sources, step.geometry
     count = sources + (2 if second != 0 else 1)
     rows = Rows(rows_at(geometry, count))
-    # A fused kernel goes over no rows.
-    row = geometry.length if second == 0 and rows.count != 1 else 0
+    row = geometry.length if rows.count != 1 else 0
     instruction.kernel = step.kernel
     instruction.count = count
     instruction.row = row

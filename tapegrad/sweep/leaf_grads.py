@@ -30,7 +30,6 @@ from tapegrad.tape.native import (
     NBYTES_OF,
     NODE_OF,
     NONE,
-    PLAIN_OF,
     POST_HOOKS_OF_LEAF,
     REFERENCES,
     SHAPE_OF,
@@ -44,6 +43,7 @@ from tapegrad.tape.native import (
     integer,
     new_integer,
     new_object,
+    plain_of,
     take,
     vectorcall,
 )
@@ -85,7 +85,7 @@ def new_gradient(known: int, layout: int) -> int:
     if value == 0:
         drop(array)
         return 0
-    plain, none = get(layout, get(known, PLAIN_OF)), get(known, NONE)
+    plain, none = plain_of(known, layout), get(known, NONE)
     take(plain)
     take(none)
     take(none)

@@ -47,6 +47,7 @@ KEYWORDS: Final = 2  # of a key: names and values follow; neither an object nor 
 LINES: Final = 64
 LINES_WITH_ARGUMENTS: Final = 256
 MAX_ARRAYS: Final = 4  # index arrays of one call
+MAX_ITEMS: Final = 24  # operands in a list
 
 
 def is_tensor(known: int, kind: int) -> int:

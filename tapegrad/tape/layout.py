@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import weakref
+from collections import deque
 from typing import Final
 
 import numpy as np
-from numpy.typing import DTypeLike
+
+from tapegrad.runtime import state
+from tapegrad.runtime.locks import module_lock
 
 # The first field behind CPython's object header (reference count and type).  A NumPy array keeps its data
 # pointer there; a Python float, a Python complex and a NumPy scalar keep the value itself.
@@ -18,6 +24,9 @@ class Layout:
     Two values of the same layout share one object, so that ``is`` compares layouts and a dictionary finds
     everything that was worked out about them before.  Each layout has a `plain` and a `tracked` form; a tensor
     that requires grad carries the tracked one.
+
+    A layout lives as long as a tensor, a plan or a node refers to it. Compiled code compares layouts by
+    address: whatever keeps such an address keeps the layout too.
 
     Attributes
     ----------
@@ -32,8 +41,8 @@ class Layout:
     """
 
     __slots__ = (
-        "contiguous", "dtype", "floating", "inline", "nbytes", "ndim", "plain", "requires_grad", "shape", "size",
-        "strides", "tracked", "weak",
+        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "nbytes", "ndim",
+        "requires_grad", "shape", "size", "strides", "weak",
     )  # fmt: skip
 
     shape: tuple[int, ...]
@@ -47,29 +56,74 @@ class Layout:
     size: int
     nbytes: int
     contiguous: bool
-    plain: Layout
-    tracked: Layout
+    # No layout refers to itself, and a plain one not to its tracked form: cycles would live until garbage is collected.
+    _plain: Layout | None  # of a tracked layout; compiled code reads it
+    _tracked: weakref.ref[Layout] | None  # of a plain layout that has one
 
     def __init__(
         self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, inline: bool, weak: bool
     ) -> None:
         self.shape, self.strides, self.dtype, self.inline, self.weak = shape, strides, dtype, inline, weak
         self.ndim = len(shape)
-        self.size = 1
-        for length in shape:
-            self.size *= length
+        self.size = math.prod(shape)
         self.nbytes = self.size * dtype.itemsize
         self.floating = dtype.kind in "fc"
-        self.contiguous = strides == contiguous_strides(shape, dtype.itemsize) or self.size <= 1
+        self.contiguous = self.size <= 1 or strides == contiguous_strides(shape, dtype.itemsize)
         self.requires_grad = False
-        self.plain = self
-        self.tracked = self
+        self._plain = self._tracked = None
+
+    @property
+    def plain(self) -> Layout:
+        """The layout of a value for which no gradient is wanted."""
+        return self._plain or self
+
+    @property
+    def tracked(self) -> Layout:
+        """The layout of a value for which a gradient is wanted; itself where there can be none."""
+        if self._plain is not None or not self.floating or self.weak:
+            return self
+        found = self._tracked() if self._tracked is not None else None
+        return found if found is not None else _make_tracked(self)
 
     def __repr__(self) -> str:
         return f"{self.dtype}{list(self.shape)}{'' if self.contiguous else f' strides {list(self.strides)}'}"
 
 
-_layouts: dict[tuple[object, ...], Layout] = {}
+Key = tuple[tuple[int, ...], tuple[int, ...], np.dtype, bool, bool]
+
+
+class _Interned(weakref.ref[Layout]):
+    """A layout, for as long as something refers to it, and the key by which it is found."""
+
+    __slots__ = ("key",)
+    key: Key
+
+
+_lock = module_lock()  # a collection in the middle may run a finalizer that computes
+_layouts: dict[Key, _Interned] = {}
+_dead: list[_Interned] = []  # callbacks append to it; nothing else happens in them
+# The layouts that were made last live on: a program may make and drop tensors of the same few in turn.
+_recent: deque[Layout] = deque(maxlen=1024)
+
+
+@functools.lru_cache(maxsize=64)  # to ask NumPy takes 4 µs
+def dtype_name(dtype: np.dtype) -> str:
+    """Return the name of a dtype.
+
+    >>> dtype_name(np.dtype(np.float64))
+    'float64'
+    """
+    return dtype.name
+
+
+@functools.lru_cache(maxsize=64)
+def itemsize(name: str) -> int:
+    """Return the bytes of an element, from the dtype's name.
+
+    >>> itemsize("float32")
+    4
+    """
+    return np.dtype(name).itemsize
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -87,19 +141,44 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 
 def intern(
-    shape: tuple[int, ...], strides: tuple[int, ...], dtype: DTypeLike, *, inline: bool = False, weak: bool = False
+    shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, *, inline: bool = False, weak: bool = False
 ) -> Layout:
     """Return the one plain `Layout` with these properties."""
     key = (shape, strides, dtype, inline, weak)
-    layout = _layouts.get(key)
-    if layout is None:
-        layout = Layout(shape, strides, np.dtype(dtype), inline, weak)
-        if layout.floating and not weak:
-            tracked = Layout(shape, strides, np.dtype(dtype), inline, weak)
-            tracked.requires_grad = True
-            tracked.plain, tracked.tracked, layout.tracked = layout, tracked, tracked
-        layout = _layouts.setdefault(key, layout)
-    return layout
+    interned = _layouts.get(key)
+    layout = interned() if interned is not None else None
+    return layout if layout is not None else _make(key)
+
+
+def _make(key: Key) -> Layout:
+    with _lock:
+        while _dead:
+            interned = _dead.pop()
+            if _layouts.get(interned.key) is interned:
+                del _layouts[interned.key]
+        found = _layouts.get(key)
+        layout = found() if found is not None else None
+        if layout is None:  # another thread may have been faster
+            layout = Layout(*key)
+            interned = _Interned(layout, _dead.append)
+            interned.key = key
+            _layouts[key] = interned
+            _recent.append(layout)
+        return layout
+
+
+def _make_tracked(plain: Layout) -> Layout:
+    with _lock:
+        found = plain._tracked() if plain._tracked is not None else None
+        if found is None:
+            found = Layout(plain.shape, plain.strides, plain.dtype, plain.inline, plain.weak)
+            found.requires_grad, found._plain = True, plain
+            plain._tracked = weakref.ref(found)
+            _recent.append(found)
+        return found
+
+
+state.register("tape.layout: layouts", lambda: len(_layouts) - len(_dead), _recent.clear)
 
 
 def layout_of(value: np.ndarray | np.generic | complex) -> Layout:

@@ -19,7 +19,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.interpreter import Interpreted
-from tapegrad.compiler.intrinsics import external
+from tapegrad.compiler.intrinsics import external, get
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import INTERPRETS, watch, watch_forever
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
@@ -79,6 +79,12 @@ _METH_FASTCALL: Final = 0x80
 _METH_KEYWORDS: Final = 0x02
 
 
+def plain_of(known: int, layout: int) -> int:
+    """Return the plain form of a layout: see `Layout.plain`."""
+    plain = get(layout, get(known, PLAIN_OF))
+    return layout if plain == get(known, NONE) else plain
+
+
 def keep_forever(thing: object) -> None:
     """Let an object outlive Python's end, in the course of which functions may still be called or die."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
@@ -94,14 +100,17 @@ def _method(function: Callable[..., int], name: str, doc: str) -> _MethodDef:
     return method
 
 
+_new_function: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
 def load(function: Callable[..., int], own: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
     """Return a compiled function as Python calls it, with ``own`` as its first argument."""
     if INTERPRETS:
         return Interpreted(function, own, name or function.__name__, doc)
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object
     method = _method(function, name or function.__name__, doc)
-    made: Callable[..., Any] = make(ctypes.addressof(method), own, None)
+    made: Callable[..., Any] = _new_function(ctypes.addressof(method), own, None)
     return made
 
 
@@ -130,7 +139,7 @@ _slots: Final[dict[int, tuple[type, str]]] = {
     DATA_OF: (Tensor, "_data"), LAYOUT_OF: (Tensor, "_layout"), NODE_OF: (Tensor, "_node"),
     GRAD_OF: (Tensor, "_grad"), PAGE_OF: (Recorder, "page"), FREE_OF: (Page, "free"),
     ADDRESS_OF_PLAN: (Plan, "address"), SLOT_OF_LEAF: (Leaf, "slot"), TENSOR_OF_LEAF: (Leaf, "tensor"),
-    HOOKS_OF_LEAF: (Leaf, "hooks"), POST_HOOKS_OF_LEAF: (Leaf, "post_hooks"), PLAIN_OF: (Layout, "plain"),
+    HOOKS_OF_LEAF: (Leaf, "hooks"), POST_HOOKS_OF_LEAF: (Leaf, "post_hooks"), PLAIN_OF: (Layout, "_plain"),
     SHAPE_OF: (Layout, "shape"), DTYPE_OF: (Layout, "dtype"), CONTIGUOUS_OF: (Layout, "contiguous"),
     INLINE_OF: (Layout, "inline"), NBYTES_OF: (Layout, "nbytes"), VIEWED_OF: (Tensor, "_viewed"),
 }  # fmt: skip

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import threading
+import weakref
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.runtime import state
+from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.memory import watch
 from tapegrad.tape.keys import (
     KEYWORDS,
@@ -29,9 +32,17 @@ from tapegrad.tape.plan import Plan
 from tapegrad.tape.recording import record
 from tapegrad.tensor import Tensor
 
+#: Plans of all ops that are remembered in a generation: see `PlanCache.remember`.
+MOST_PLANS: Final = 1024
+_caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
+_counts = {"young": 0}
+_lock = module_lock()  # a collection in the middle may run a finalizer that computes
+
 
 class PlanCache(dict[Any, Plan]):
     """The plans of an op, by the operands' layouts and by attributes, and the compiled function that looks them up.
+
+    The dictionary holds the young generation of plans.
 
     Attributes
     ----------
@@ -43,15 +54,14 @@ class PlanCache(dict[Any, Plan]):
     """
 
     def __init__(self) -> None:
-        self.most = 16384
+        self._old: dict[Any, Plan] = {}
         self._words = np.zeros((2, OP_WORDS), dtype=np.int64)  # for operands in order, and in reverse
         self._table = np.zeros(0, dtype=np.int64)
         self._in_table: dict[int, Any] = {}
-        self._lock = threading.Lock()
         self._fallback: Callable[..., Any] | None = None
         self._n_operands = self._flags = 0
         self.operators: dict[str, bool] = {}
-        self.call: Callable[..., Tensor]
+        self.call: Callable[..., Tensor]  # of several results, their named tuple
 
     def connect(
         self, name: str, n_operands: int, fallback: Callable[..., Any], n_arguments: int = 0, flags: int = 0
@@ -73,7 +83,7 @@ class PlanCache(dict[Any, Plan]):
         self._n_operands, self._flags = n_operands, flags
 
         def first_call(*operands: Any, **arguments: Any) -> Tensor:
-            with self._lock:
+            with _lock:
                 if not len(self._table):
                     lines = LINES_WITH_ARGUMENTS if n_arguments else LINES
                     self._table = watch(np.zeros(lines * LINE_WORDS, dtype=np.int64), f"the plans of {name}")
@@ -90,18 +100,44 @@ class PlanCache(dict[Any, Plan]):
 
         self.call = first_call
 
+        _caches.add(self)
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
     def remember(self, key: Any, plan: Plan) -> None:
-        """Keep a plan; an op with more than `most` starts over."""
-        if len(self) >= self.most:
-            self.clear()
-        self[key] = plan
+        """Keep a plan.
+
+        When there are `MOST_PLANS` young plans of all ops, they become the old ones, and the old ones are forgotten.
+        Plans that are still in use are found among the old ones and become young again.
+        """
+        with _lock:
+            if _counts["young"] >= MOST_PLANS:
+                _counts["young"] = 0
+                for cache in list(_caches):
+                    cache._age()
+            _counts["young"] += 1
+            self[key] = plan
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the plan for a key."""
+        plan = super().get(key)
+        if plan is None and key in self._old:
+            plan = self._old[key]
+            self.remember(key, plan)
+        return plan if plan is not None else default
 
     def clear(self) -> None:
         """Forget all plans."""
-        super().clear()
-        with self._lock:
-            self._table[:] = 0
-            self._in_table.clear()
+        self._age()
+        self._old = {}
+
+    def _age(self) -> None:
+        with _lock:
+            if self or self._old:
+                self._old = dict(self)
+                super().clear()
+                self._table[:] = 0
+                self._in_table.clear()
 
     def insert(
         self,
@@ -142,20 +178,33 @@ class PlanCache(dict[Any, Plan]):
         place = 0
         for word in line[4:]:
             place = 3 * place + (word >> 4) + (word >> 10) + word
-        with self._lock:
-            lines = self._table.reshape(-1, LINE_WORDS)
-            first = place & (len(lines) - 1)
+        with _lock:
+            first = place & (len(self._table) // LINE_WORDS - 1)
             second = first ^ 1
-            if line in (lines[place, : len(line)].tolist() for place in (first, second)):
+            table = memoryview(self._table.data)  # reads and writes a few words three times as fast as the array
+            words, other = (table[place * LINE_WORDS : (place + 1) * LINE_WORDS] for place in (first, second))
+            if line in (words[: len(line)].tolist(), other[: len(line)].tolist()):
                 return  # another thread was faster
-            if lines[first, LINE_LENGTH] and not lines[second, LINE_LENGTH]:
-                first = second
-            elif lines[first, LINE_LENGTH]:
+            if words[LINE_LENGTH] and not other[LINE_LENGTH]:
+                first, words = second, other
+            elif words[LINE_LENGTH]:
                 # The one that stands there goes to the other place, and what stood in that one may die now.
-                lines[second] = lines[first]
+                other[:] = words
                 self._in_table[second] = self._in_table[first]
-            lines[first, : len(line)] = line
+            words[: len(line)] = array("l", line)
             self._in_table[first] = held
+
+
+def _clear_all() -> None:
+    for cache in list(_caches):
+        cache.clear()
+
+
+def _count_all() -> int:
+    return sum(len(cache) + len(cache._old) for cache in list(_caches))
+
+
+state.register("tape.plan_cache: plans", _count_all, _clear_all)
 
 
 class _Key:

@@ -19,6 +19,7 @@ from tapegrad.tape.keys import (
     LINE_PLAN,
     LINE_PLAN_WORDS,
     MAKES_VIEWS,
+    MAX_ITEMS,
     N_ARGUMENTS,
     N_OPERANDS,
     OP_FLAGS,
@@ -62,7 +63,6 @@ from tapegrad.tape.native import (
     NODE_OF,
     NONE,
     PAGE_OF,
-    PLAIN_OF,
     RECORDER,
     SLOT_OF_LEAF,
     TENSOR,
@@ -79,13 +79,13 @@ from tapegrad.tape.native import (
     new_bytes,
     new_list,
     new_object,
+    plain_of,
     take,
     vectorcall,
 )
 from tapegrad.tape.plan import ARITY, FORWARD, PACK, RESULT, SAVE, WANTED_OPERANDS
 
 MAX_SAVED: Final = 8  # operands that may be residuals
-MAX_ITEMS: Final = 24  # operands in a list
 MASK_BITS: Final = 62  # operands beyond are wanted if they require grad
 
 
@@ -210,16 +210,22 @@ def note_view(known: int, tensor: int) -> None:
             drop(before)
 
 
-def operand_layout(known: int, value: int, at: int, plain: int, data: int) -> int:
+def drop_all(objects: int, count: int) -> None:
+    """Drop a reference to each of some objects."""
+    for number in range(count):
+        drop(get(objects, number))
+
+
+def operand_layout(known: int, value: int, at: int, plain: int, data: int, made: int) -> int:
     """Return the layout of an operand, whose data are written to `data`; 0 if Python has to look, -1 if it raised.
 
-    `at` is where the operand stands.
+    `at` is where the operand stands. A layout that nobody else may hold is appended to `made`, after the count.
     """
     kind = get(value, TYPE)
     if kind == get(known, TENSOR):
         layout = get(value, get(known, LAYOUT_OF))
         put(data, 0, get(value, get(known, DATA_OF)))
-        return get(layout, get(known, PLAIN_OF)) if plain else layout
+        return plain_of(known, layout) if plain else layout
     put(data, 0, value)
     if kind == get(known, FLOAT_TYPE):
         return get(known, FLOAT_LAYOUT)
@@ -233,12 +239,13 @@ def operand_layout(known: int, value: int, at: int, plain: int, data: int) -> in
         layout = vectorcall(get(known, LAYOUT_OF_ARRAY), at, 1, 0)
         if layout == 0:
             return -1
-        drop(layout)  # layouts never die
+        put(made, 0, get(made, 0) + 1)
+        put(made, get(made, 0), layout)
         return layout
     if is_tensor(known, kind):
         layout = get(value, get(known, LAYOUT_OF))
         put(data, 0, get(value, get(known, DATA_OF)))
-        return get(layout, get(known, PLAIN_OF)) if plain else layout
+        return plain_of(known, layout) if plain else layout
     return 0
 
 
@@ -295,8 +302,9 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
             return 0
         plain = enabled == get(known, FALSE)
         drop(enabled)
-    key, data, values, arrays = stack(256), stack(256), stack(256), stack(64)
+    key, data, values, arrays, made = stack(256), stack(256), stack(256), stack(64), stack(256)
     put(arrays, 0, 0)
+    put(made, 0, 0)  # layouts that live until the line is found: an address in a key is that of one layout
     source, count, length = args, operands, 0
     if flags & SEQUENCE_OF_OPERANDS:
         sequence = get(args, 0)
@@ -309,7 +317,9 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
         length = 1
     for operand in range(count):
         value = get(source, operand)
-        layout = operand_layout(known, value, source + 8 * operand, plain, data + 8 * operand)
+        layout = operand_layout(known, value, source + 8 * operand, plain, data + 8 * operand, made)
+        if layout == -1 or layout == 0:
+            drop_all(made + 8, get(made, 0))
         if layout == -1:
             return 0
         if layout == 0:
@@ -322,6 +332,7 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
     if names != 0:
         length = add_keywords(known, key, length, names, args + 8 * nargs, arrays if flags & TAKES_ARRAYS else 0)
     line = line_of(op, key, length) if length <= KEY_WORDS else 0
+    drop_all(made + 8, get(made, 0))
     if line == 0:
         return vectorcall(get(op, FALLBACK), args, nargs, names)
     plan, words = get(line, LINE_PLAN), get(line, LINE_PLAN_WORDS)
@@ -347,11 +358,9 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
     else:
         held = -1 - held
     drop(plan)
-    for number in range(held):
-        drop(get(data, number))
+    drop_all(data, held)
     if flags & SEQUENCE_OF_OPERANDS:
-        for operand in range(count):
-            drop(get(values, operand))
+        drop_all(values, count)
     if again != 0:  # Python says it in its own words
         clear_error()
         return vectorcall(get(op, FALLBACK), args, nargs, names)

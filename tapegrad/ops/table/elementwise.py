@@ -283,7 +283,7 @@ def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
             raise errors.broadcast_mismatch(call, shape, operand.shape) from None
 
 
-def _publish(call: Callable[..., Tensor], op: Op, doc: str) -> Callable[..., Tensor]:
+def _publish(call: Callable[..., Any], op: Op, doc: str) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = op.name
     call.__module__ = "tapegrad"
     call.__doc__ = doc

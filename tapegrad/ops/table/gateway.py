@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
+from tapegrad.forward import siblings
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
@@ -119,6 +120,10 @@ def new_plan(
     index_arrays: tuple[np.ndarray, ...] = (),
 ) -> tuple[Plan, Any]:
     """Return the plan of an operation that is new, and the result that it was made from."""
+    kind = None if attrs or index_arrays else siblings.kind_of(op, layouts)
+    plan = siblings.sibling(kind, layouts) if kind is not None else None
+    if plan is not None:
+        return plan, plan.forward(*data)
     for operand, layout in enumerate(layouts):
         rule = op.rule(operand)
         if layout.requires_grad and isinstance(rule, NotYet):
@@ -133,4 +138,7 @@ def new_plan(
         return several_results(op, layouts, attrs, forward, out), out
     names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
     result = layout_of(out)
-    return Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names), out
+    plan = Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names)
+    if kind is not None:
+        siblings.remember(kind, plan, forward)
+    return plan, out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tapegrad.dtypes import on_change
+from tapegrad.kernels.rules import rule_parameters
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
@@ -193,11 +193,20 @@ class Op:
         return functools.partial(self.forward, **attrs) if attrs else self.forward
 
     def called(self, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-        """Call the op's function, the public one if there is one, as a sample says."""
+        """Call the op's function, the public one if there is one, as a sample says.
+
+        Several floating results are put into one vector.
+        """
         import tapegrad  # at call time: it imports all rows
 
         function = self.call or getattr(tapegrad, self.name, None) or getattr(xp, self.name)
-        return function(list(operands), **attrs) if self.variadic else function(*operands, **attrs)
+        out = function(list(operands), **attrs) if self.variadic else function(*operands, **attrs)
+        if len(self.results) == 1:
+            return out
+        floating = [value for value in out if value._layout.floating]
+        if len(floating) < 2:
+            return floating[0] if floating else out[0]
+        return xp.cat([xp.reshape(value, (-1,)) for value in floating])
 
     def rule(self, operand: int) -> Vjp:
         """Return the rule for the operand with this number."""
@@ -216,24 +225,16 @@ class Op:
         """Return the number of an operand."""
         return self.operands.index(name)
 
-    def residuals(self, layouts: tuple[Layout, ...]) -> tuple[str, ...]:
+    def asked(self, layouts: tuple[Layout, ...]) -> set[str]:
         """Return the names that the rules of those operands that want a gradient ask for."""
-        asked: set[str] = set()
-        for operand, layout in enumerate(layouts):
-            if layout.requires_grad:
-                asked.update(rule_parameters(self.rule(operand)))
+        wanted = [operand for operand, layout in enumerate(layouts) if layout.requires_grad]
+        return {name for operand in wanted for name in rule_parameters(self.rule(operand))}
+
+    def residuals(self, layouts: tuple[Layout, ...]) -> tuple[str, ...]:
+        """Return which operands are saved, and whether the result is, for operands of these layouts."""
+        asked = self.asked(layouts)
         return tuple(name for name in (*self.operands, "out") if name in asked)
 
     def save_code(self, saved: tuple[str, ...]) -> int:
         """Return which residuals are saved as a number: a bit for each operand, and one for the result."""
         return sum(1 << number for number, name in enumerate((*self.operands, "out")) if name in saved)
-
-
-@functools.cache
-def rule_parameters(rule: Vjp) -> tuple[str, ...]:
-    """Return the names that a rule asks for.
-
-    >>> rule_parameters(lambda ct, out: ct * out)
-    ('ct', 'out')
-    """
-    return tuple(inspect.signature(rule).parameters) if callable(rule) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,16 +20,21 @@ def promote(layouts: Sequence[Layout]) -> np.dtype:
     A tensor without dimensions does not promote one with dimensions of the same kind (bool, integer, real, complex),
     and a Python number promotes neither; a number of a higher kind gives the default dtype of that kind.
     """
-    priorities = [0 if layout.weak else 1 if layout.ndim == 0 else 2 for layout in layouts]
+    ranks = tuple((0 if layout.weak else 1 if layout.ndim == 0 else 2, layout.dtype) for layout in layouts)
+    return _promote(ranks, default_dtype())
+
+
+@functools.lru_cache(maxsize=1024)
+def _promote(ranks: tuple[tuple[int, np.dtype], ...], default: np.dtype) -> np.dtype:
     result: np.dtype | None = None
     for priority in (2, 1, 0):
-        dtypes = [layout.dtype for layout, own in zip(layouts, priorities, strict=True) if own == priority]
+        dtypes = [dtype for rank, dtype in ranks if rank == priority]
         if not dtypes:
             continue
         # NumPy makes float64 of int64 and float32; PyTorch does not look at the integers.
         dtype = np.result_type(*([own for own in dtypes if own.kind in "fc"] or dtypes))
         if priority == 0 and dtype.kind in "fc":
-            dtype = np.result_type(default_dtype(), np.complex64) if dtype.kind == "c" else default_dtype()
+            dtype = np.result_type(default, np.complex64) if dtype.kind == "c" else default
         if result is None:
             result = dtype
         elif _kind(dtype) > _kind(result):

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.gateway import constant
-from tapegrad.ops.table.op import rule_parameters, xp
+from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_plan, parts_of
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.layout import Layout, layout_of
@@ -28,50 +29,56 @@ def attach(data: Any, layout: Layout, node: TapeNode | Leaf | None) -> Tensor:
     return result
 
 
-def cotangent_of_operand(node: TapeNode, operand: int, ct: Any, differentiable: bool) -> Tensor:
-    """Return the cotangent of an operand by its rule.
+def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable: bool) -> list[tuple[int, Tensor]]:
+    """Return the cotangents of operands by their rules, each with its operand's number.
 
     Parameters
     ----------
     node : list
         Of the entry.
-    operand : int
+    operands : sequence of int
+        Those that cotangents are wanted for.
     ct : Tensor, or tuple of Tensor
         Cotangent of the result; one for each of several floating results.
     differentiable : bool
-        Whether the computation is recorded.
+        Whether the computation is recorded. Where one rule serves all operands and has None for one, that cotangent is
+        zero, and left out here.
     """
     plan = node[PLAN_OBJECT]
-    value = _called(plan, operand, node, ct, differentiable, ())
-    return fit(value, plan.layouts[operand])
-
-
-def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable: bool) -> list[tuple[int, Tensor]]:
-    """Return the cotangents of several operands, each with its operand's number; by one rule if the op has one for all.
-
-    Where that rule has None for an operand, its cotangent is zero: left out where the computation is recorded.
-    """
-    plan = node[PLAN_OBJECT]
-    if not callable(plan.op.vjp):
-        return [(operand, cotangent_of_operand(node, operand, ct, differentiable)) for operand in operands]
-    wanted = tuple(operand in operands for operand in range(plan.arity))
-    values = _called(plan, 0, node, ct, differentiable, wanted)
+    op, layouts = plan.op, plan.layouts
+    calls = plan.rule_calls
+    if not calls or calls[0] is not op.vjp:
+        calls = plan.rule_calls = op.vjp, _rule_calls(plan)
     found = []
+    if callable(op.vjp):
+        wanted = tuple(operand in operands for operand in range(plan.arity))
+        rule, getters = calls[1][0]
+        arguments = [ct if own is None else wanted if own is _WANTED else own(node, differentiable) for own in getters]
+        values = rule(*arguments)
+        for operand in operands:
+            value, layout = values[operand], layouts[operand]
+            if value is not None:
+                found.append((operand, fit(value, layout)))
+            elif not differentiable:
+                found.append((operand, from_array(np.zeros(layout.shape, layout.dtype))))
+        return found
     for operand in operands:
-        value, layout = values[operand], plan.layouts[operand]
-        if value is not None:
-            found.append((operand, fit(value, layout)))
-        elif not differentiable:
-            found.append((operand, from_array(np.zeros(layout.shape, layout.dtype))))
+        rule, getters = calls[1][operand]
+        value = rule(*[ct if own is None else own(node, differentiable) for own in getters])
+        found.append((operand, fit(value, layouts[operand])))
     return found
 
 
-def _called(plan: Plan, operand: int, node: TapeNode, ct: Any, differentiable: bool, wanted: tuple[bool, ...]) -> Any:
-    rule: Any = plan.op.rule(operand)
-    getters = plan.rule_calls.get((operand, rule))
-    if getters is None:
-        getters = plan.rule_calls[operand, rule] = [_getter(plan, name, operand) for name in rule_parameters(rule)]
-    return rule(*[ct if own is None else wanted if own is _WANTED else own(node, differentiable) for own in getters])
+def _rule_calls(plan: Plan) -> list[Any]:
+    """Return, for each operand that wants a gradient, its rule and what finds the rule's arguments."""
+    if callable(plan.op.vjp):
+        return [_rule_call(plan, 0)]
+    return [_rule_call(plan, operand) if plan.wants(operand) else None for operand in range(plan.arity)]
+
+
+def _rule_call(plan: Plan, operand: int) -> tuple[Any, list[Getter | None]]:
+    rule = plan.op.rule(operand)
+    return rule, [_getter(plan, name, operand) for name in rule_parameters(rule)]
 
 
 def _WANTED(node: TapeNode, differentiable: bool) -> Any:  # noqa: N802  # stands for an argument

@@ -1,0 +1,399 @@
+"""Kernels along one dimension: softmax and its kin, the variance, losses of classes; and the steps that call them.
+
+A kernel goes over contiguous arrays of shape ``(outer, n, inner)``: over `outer * inner` lines of n elements, `inner`
+apart. What it does with a line is one function, which LLVM sees with a constant distance where `inner` is 1. Arguments
+with one element a line are contiguous too, of shape ``(outer, inner)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad import vmath
+from tapegrad.compiler.cache import address_of
+from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.compiler.intrinsics import get, stack
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.plan import ARRAY, CT, TERMS, Step
+
+if TYPE_CHECKING:
+    from tapegrad.tape.plan import Plan
+
+# A line: (args, byte offset of its first element, its number, n, bytes between elements, whether to add); it returns 0,
+# or 1 where it cannot be computed.
+Line = Callable[[int, int, int, int, int, int], int]
+exp, log = vmath.exp, vmath.log
+
+
+def _largest(dtype: str) -> Callable[..., Any]:
+    """Return a function that finds the largest element of a line; nan if there is one."""
+    kind, infinite = np.dtype(dtype).type, math.inf
+
+    def largest(x: int, n: int, step: int) -> Any:
+        found = bad = kind(-infinite)
+        for k in range(n):
+            value = load_at(x, k * step, dtype)
+            found = value if value > found else found
+            bad = value if value != value else bad
+        return found if bad == bad else bad
+
+    return largest
+
+
+def _total(dtype: str) -> Callable[..., Any]:
+    """Return a function that adds up a line in double precision, in parts of 128 terms."""
+    terms = TERMS
+
+    def total(x: int, n: int, step: int) -> float:
+        result = 0.0
+        for first in range(0, n, terms):
+            last = min(first + terms, n)
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            for k in range(first, last - 3, 4):
+                a += load_at(x, k * step, dtype)
+                b += load_at(x, (k + 1) * step, dtype)
+                c += load_at(x, (k + 2) * step, dtype)
+                d += load_at(x, (k + 3) * step, dtype)
+            for k in range(first + ((last - first) & ~3), last):
+                a += load_at(x, k * step, dtype)
+            result += (a + b) + (c + d)
+        return result
+
+    return total
+
+
+def _total_of(dtype: str, term: Callable[[Any, Any], Any], width: int) -> Callable[..., Any]:
+    """Return a function that adds up ``term(element, number)`` of a line, by way of memory for 128 terms."""
+    terms, room, total = TERMS, TERMS * width, _total(dtype)
+
+    def total_of(x: int, number: Any, n: int, step: int) -> float:
+        memory = stack(room)
+        part = as_pointer(memory, dtype)
+        result = 0.0
+        for first in range(0, n, terms):
+            count = min(terms, n - first)
+            for k in range(count):
+                store(part, k, term(load_at(x, (first + k) * step, dtype), number))
+            result += total(memory, count, width)
+        return result
+
+    return total_of
+
+
+def _power(x: Any, top: Any) -> Any:
+    return exp(x - top)
+
+
+def _square(x: Any, mean: Any) -> Any:
+    return (x - mean) * (x - mean)
+
+
+def _log_of_sum(dtype: str, width: int) -> Callable[..., Any]:
+    """Return a function that finds the logarithm of the sum of the exponentials of a line."""
+    kind, largest, powers = np.dtype(dtype).type, _largest(dtype), _total_of(dtype, _power, width)
+    infinite = math.inf
+
+    def log_of_sum(x: int, n: int, step: int) -> Any:
+        top = largest(x, n, step)
+        if top == -infinite or top == infinite:
+            return top
+        return kind(top + log(powers(x, top, n, step)))
+
+    return log_of_sum
+
+
+def _softmax(dtype: str, width: int) -> Line:
+    kind, largest, total = np.dtype(dtype).type, _largest(dtype), _total(dtype)
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        x, out = get(args, 0) + at, get(args, 1) + at
+        top = largest(x, n, step)
+        for k in range(n):
+            store_at(out, k * step, exp(load_at(x, k * step, dtype) - top), dtype)
+        factor = kind(1.0 / total(out, n, step))
+        for k in range(n):
+            store_at(out, k * step, load_at(out, k * step, dtype) * factor, dtype)
+        return 0
+
+    return line
+
+
+def _softmax_back(dtype: str, width: int) -> Line:
+    kind, terms = np.dtype(dtype).type, TERMS
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        ct, out, target = get(args, 0) + at, get(args, 1) + at, get(args, 2) + at
+        both = 0.0
+        for first in range(0, n, terms):
+            a, b, last = 0.0, 0.0, min(first + terms, n)
+            for k in range(first, last - 1, 2):
+                a += float(load_at(ct, k * step, dtype)) * load_at(out, k * step, dtype)
+                b += float(load_at(ct, (k + 1) * step, dtype)) * load_at(out, (k + 1) * step, dtype)
+            if (last - first) & 1:
+                a += float(load_at(ct, (last - 1) * step, dtype)) * load_at(out, (last - 1) * step, dtype)
+            both += a + b
+        mean = kind(both)
+        for k in range(n):
+            value = load_at(out, k * step, dtype) * (load_at(ct, k * step, dtype) - mean)
+            store_at(target, k * step, value + load_at(target, k * step, dtype) if adds else value, dtype)
+        return 0
+
+    return line
+
+
+def _log_softmax(dtype: str, width: int) -> Line:
+    kind, largest, powers = np.dtype(dtype).type, _largest(dtype), _total_of(dtype, _power, width)
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        x, out = get(args, 0) + at, get(args, 1) + at
+        top = largest(x, n, step)
+        shift = kind(log(powers(x, top, n, step)))
+        for k in range(n):
+            store_at(out, k * step, (load_at(x, k * step, dtype) - top) - shift, dtype)
+        return 0
+
+    return line
+
+
+def _log_softmax_back(dtype: str, width: int) -> Line:
+    kind, total = np.dtype(dtype).type, _total(dtype)
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        ct, out, target = get(args, 0) + at, get(args, 1) + at, get(args, 2) + at
+        both = kind(total(ct, n, step))
+        for k in range(n):
+            value = load_at(ct, k * step, dtype) - exp(load_at(out, k * step, dtype)) * both
+            store_at(target, k * step, value + load_at(target, k * step, dtype) if adds else value, dtype)
+        return 0
+
+    return line
+
+
+def _logsumexp(dtype: str, width: int) -> Line:
+    log_of_sum = _log_of_sum(dtype, width)
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        store(as_pointer(get(args, 1), dtype), number, log_of_sum(get(args, 0) + at, n, step))
+        return 0
+
+    return line
+
+
+def _logsumexp_back(dtype: str, width: int) -> Line:
+    kind, infinite = np.dtype(dtype).type, math.inf
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        x, target = get(args, 1) + at, get(args, 3) + at
+        ct, out = load(as_pointer(get(args, 0), dtype), number), load(as_pointer(get(args, 2), dtype), number)
+        if out == -infinite:  # of nothing finite: PyTorch makes nan of it
+            for k in range(n if adds == 0 else 0):
+                store_at(target, k * step, kind(0), dtype)
+            return 0
+        for k in range(n):
+            value = ct * exp(load_at(x, k * step, dtype) - out)
+            store_at(target, k * step, value + load_at(target, k * step, dtype) if adds else value, dtype)
+        return 0
+
+    return line
+
+
+def _deviations(dtype: str, width: int) -> Line:
+    kind, total, squares = np.dtype(dtype).type, _total(dtype), _total_of(dtype, _square, width)
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        x = get(args, 0) + at
+        mean = kind(total(x, n, step) / n)
+        store(as_pointer(get(args, 1), dtype), number, kind(squares(x, mean, n, step)))
+        return 0
+
+    return line
+
+
+def _deviations_back(dtype: str, width: int) -> Line:
+    kind, total = np.dtype(dtype).type, _total(dtype)
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        x, target = get(args, 1) + at, get(args, 2) + at
+        mean = kind(total(x, n, step) / n)
+        slope = load(as_pointer(get(args, 0), dtype), number) * kind(2)
+        for k in range(n):
+            value = slope * (load_at(x, k * step, dtype) - mean)
+            store_at(target, k * step, value + load_at(target, k * step, dtype) if adds else value, dtype)
+        return 0
+
+    return line
+
+
+def _class_loss(dtype: str, width: int) -> Line:
+    log_of_sum = _log_of_sum(dtype, width)
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        x, chosen = get(args, 0) + at, get(get(args, 1), number)
+        if chosen < 0 or chosen >= n:
+            return 1
+        loss = log_of_sum(x, n, step) - load_at(x, chosen * step, dtype)
+        store(as_pointer(get(args, 2), dtype), number, loss)
+        return 0
+
+    return line
+
+
+def _class_loss_back(dtype: str, width: int) -> Line:
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        x, chosen, target = get(args, 1) + at, get(get(args, 2), number), get(args, 4) + at
+        ct, out = load(as_pointer(get(args, 0), dtype), number), load(as_pointer(get(args, 3), dtype), number)
+        shift = out + load_at(x, chosen * step, dtype)
+        for k in range(n):
+            value = ct * exp(load_at(x, k * step, dtype) - shift)
+            store_at(target, k * step, value + load_at(target, k * step, dtype) if adds else value, dtype)
+        store_at(target, chosen * step, load_at(target, chosen * step, dtype) - ct, dtype)
+        return 0
+
+    return line
+
+
+_LINES: dict[str, Callable[[str, int], Line]] = {
+    "softmax": _softmax,
+    "softmax-back": _softmax_back,
+    "log_softmax": _log_softmax,
+    "log_softmax-back": _log_softmax_back,
+    "logsumexp": _logsumexp,
+    "logsumexp-back": _logsumexp_back,
+    "deviations": _deviations,
+    "deviations-back": _deviations_back,
+    "class_loss": _class_loss,
+    "class_loss-back": _class_loss_back,
+}
+
+
+def _kernel(line: Line, size: int) -> Callable[..., int]:
+    """Return the kernel that goes over all lines; it returns how many could not be computed."""
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        outer, n, inner = get(geometry, 1), get(geometry, 2), get(geometry, 3)
+        failed = 0
+        for i in range(outer):
+            if inner == 1:
+                failed += line(args, i * n * size, i, n, size, accumulate)
+            else:
+                for j in range(inner):
+                    at = (i * n * inner + j) * size
+                    failed += line(args, at, i * inner + j, n, inner * size, accumulate)
+        return failed
+
+    return kernel
+
+
+@cache
+def kernel_along(name: str, dtype: str) -> int:
+    """Return the address of a kernel by its name."""
+    size = np.dtype(dtype).itemsize
+    return address_of(f"{name}-{dtype}", _kernel(_LINES[name](dtype, size), size))
+
+
+def geometry_along(shape: Sequence[int], dims: Sequence[int]) -> np.ndarray | None:
+    """Return the geometry of a kernel along dimensions that follow each other; None if they do not.
+
+    >>> geometry_along((2, 3, 4), (1,))
+    array([0, 2, 3, 4])
+    """
+    if list(dims) != list(range(dims[0], dims[-1] + 1)) if dims else len(shape):
+        return None
+    first, last = (dims[0], dims[-1] + 1) if dims else (0, 0)
+    return np.array([0, *(math.prod(part) for part in (shape[:first], shape[first:last], shape[last:]))])
+
+
+def has_kernel(layout: Layout) -> bool:
+    """Whether there are kernels for an operand of this layout."""
+    return layout.dtype.name in ("float32", "float64") and layout.contiguous and not layout.inline
+
+
+def step_along(plan: Plan, dims: Sequence[int], sources: Sequence[str]) -> Step | None:
+    """Return the step of the kernel that is named after the op; None where the operand is not in order.
+
+    Parameters
+    ----------
+    plan : Plan
+    dims : sequence of int
+    sources : sequence of str
+        Names of the residuals that the kernel takes behind the cotangent.
+    """
+    own = plan.layouts[0]
+    geometry = geometry_along(own.shape, dims)
+    if geometry is None or not has_kernel(own):
+        return None
+    places = [
+        (ARRAY, plan.position(name)) if name.startswith("index_array") else plan.source(name)
+        for name in ("ct", *sources)
+    ]
+    return Step(partial(kernel_along, f"{plan.name}-back", own.dtype.name), geometry, places)
+
+
+# By numbers --------------------------------------------------------------------------------------------------------
+
+
+def _indexed_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
+    """Return the kernel that goes over ``(outer, n, inner)`` elements, each with a number along another dimension.
+
+    It adds element ``(i, k, j)`` of the cotangent to ``(i, number, j)`` of the target, or the other way round. Where it
+    scatters, the target is zeroed first.
+    """
+    size = np.dtype(dtype).itemsize
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        source, numbers, target = get(args, 0), get(args, 1), get(args, 2)
+        for i in range(outer):
+            for k in range(n):
+                for j in range(inner):
+                    at = (i * n + k) * inner + j
+                    number = get(numbers, at)
+                    number += length if number < 0 else 0
+                    other = ((i * length + number) * inner + j) * size
+                    here, there = source + at * size, target + other
+                    if not scatters:
+                        here, there = source + other, target + at * size
+                    value = load_at(here, 0, dtype)
+                    if scatters or accumulate:
+                        value += load_at(there, 0, dtype)
+                    store_at(there, 0, value, dtype)
+        return 0
+
+    return kernel
+
+
+@cache
+def _indexed_address(dtype: str, scatters: bool) -> int:
+    name = "scatter-along" if scatters else "gather-along"
+    return address_of(f"{name}-{dtype}", _indexed_kernel(dtype, scatters))
+
+
+def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None:
+    """Return the step that scatters a cotangent to elements with given numbers along a dimension, or gathers it.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose residual `indices` are the numbers: contiguous, of the shape of the cotangent where it scatters and of
+        the operand where it gathers, but for dimensions of length 1 that were dropped.
+    dim : int
+    indices : str
+    way : {"scatter", "gather"}
+    """
+    own, result = plan.layouts[0], plan.result
+    if indices in plan.op.operands and (not plan.layout(indices).contiguous or plan.layout(indices).dtype != np.int64):
+        return None
+    scatters = way == "scatter"
+    whole, part = (own, result) if scatters else (result, own)
+    before, after = own.shape[:dim], own.shape[dim + 1 :]
+    outer, inner = math.prod(before), math.prod(after)
+    n = part.size // (outer * inner) if outer * inner else 0
+    geometry = np.array([0, outer, n, inner, whole.shape[dim]])
+    sources = [(CT, 0), (ARRAY, plan.position(indices))]
+    address = partial(_indexed_address, own.dtype.name, scatters)
+    return Step(address, geometry, sources, partial=scatters)

@@ -1,0 +1,174 @@
+"""Loops over rows that sum what a rule gives for each row: cotangents of operands that are one number a row.
+
+The sum needs no memory for what is summed: a part of a row, 128 terms, is computed into the stack, where it stays in
+the cache, and added up as in `tapegrad.kernels.sums`. So the bits are those of a rule and a sum after each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compiler.elements import as_pointer, load_at, store, store_at
+from tapegrad.compiler.intrinsics import get, intrinsic, stack
+from tapegrad.kernels.geometry import rows_at
+from tapegrad.kernels.loops import STRIDED, elements, moved, readers, words
+from tapegrad.kernels.rules import identity
+from tapegrad.kernels.sums import sum_of_neighbours
+from tapegrad.tape.plan import TERMS
+
+
+def row_sum_loop(
+    rule: Callable[..., Any], types: tuple[str, ...], casts: tuple[str, ...], steps: tuple[int, ...], wide: str
+) -> Any:
+    """Return the kernel that runs a rule over rows and sums each.
+
+    Parameters
+    ----------
+    rule, types, casts, steps
+        As for `tapegrad.kernels.loops.loop`; the target's step within a row is 0.
+    wide : str
+        dtype that terms are added up in.
+    """
+    count, target, terms = len(casts), types[-1], TERMS
+    room, zero = TERMS * np.dtype(target).itemsize, np.dtype(wide).type(0)
+    neighbours = sum_of_neighbours(target, wide)
+    addresses, strides, row_strides, beginnings = _row_readers(steps)
+    single = tuple(place for place in range(count) if steps[place] == 0)
+    size = np.dtype(target).itemsize
+    in_place = rule is identity and types == (target, target) and steps[0] == size  # no copy is needed
+
+    @intrinsic
+    def singles(typingctx: Any, addresses: Any) -> Any:
+        return elements(types[:count], types[:count], addresses, None, single)
+
+    @intrinsic
+    def values(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
+        return elements(types[:count], casts, addresses, strides, tuple(range(count)), single, singles)
+
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        first, step, n = addresses(args), strides(dims), get(dims, 1)
+        at = rows_at(dims, count + 1)
+        row_step = row_strides(at)
+        memory = stack(room)
+        part = as_pointer(memory, target)
+        for row in range(get(at, 0)):
+            places = beginnings(first, row_step, row)
+            fixed = singles(places)
+            total, error = zero, zero
+            for top in range(0, n, terms):
+                many = min(terms, n - top)
+                terms_at = memory
+                if in_place:
+                    terms_at = places[0] + top * size
+                else:
+                    for k in range(many):
+                        store(part, k, rule(*values(places, step, fixed, top + k)))
+                new = neighbours(terms_at, many)
+                both = total + new
+                back = both - total
+                error += (total - (both - back)) + (new - back)
+                total = both
+            result = total + error if error == error else total
+            if accumulate:
+                result += load_at(places[count], 0, target)
+            store_at(places[count], 0, result, target)
+        return 0
+
+    return kernel
+
+
+def fused_row_loop(
+    rules: tuple[Callable[..., Any], Callable[..., Any]],
+    picks: tuple[tuple[int, ...], tuple[int, ...]],
+    types: tuple[str, ...],
+    casts: tuple[str, ...],
+    steps: tuple[int, ...],
+    wide: str,
+) -> Any:
+    """Return the kernel that runs the rules of two operands at once over rows, and sums the rows of one.
+
+    Parameters
+    ----------
+    rules, picks, types, casts, steps
+        As for `tapegrad.kernels.loops.joint_loop`. Within a row the step of one target is 0: that one is summed.
+    wide : str
+        dtype that terms are added up in.
+    """
+    count, terms = len(casts), TERMS
+    whole = 0 if steps[count + 1] == 0 else 1
+    whole_rule, sum_rule = rules[whole], rules[1 - whole]
+    whole_picks, sum_picks = picks[whole], picks[1 - whole]
+    whole_type, sum_type = types[count + whole], types[count + 1 - whole]
+    whole_place, sum_place = count + whole, count + 1 - whole
+    whole_bit, sum_bit = 1 << whole, 1 << (1 - whole)
+    room, zero = TERMS * np.dtype(sum_type).itemsize, np.dtype(wide).type(0)
+    neighbours = sum_of_neighbours(sum_type, wide)
+    addresses, strides, row_strides, beginnings = _row_readers(steps)
+    single = tuple(place for place in range(count) if steps[place] == 0)
+
+    @intrinsic
+    def singles(typingctx: Any, addresses: Any) -> Any:
+        return elements(types[:count], types[:count], addresses, None, single)
+
+    @intrinsic
+    def of_whole(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
+        return elements(types[:count], casts, addresses, strides, whole_picks, single, singles)
+
+    @intrinsic
+    def of_sum(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
+        return elements(types[:count], casts, addresses, strides, sum_picks, single, singles)
+
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        first, step, n = addresses(args), strides(dims), get(dims, 1)
+        at = rows_at(dims, count + 2)
+        row_step = row_strides(at)
+        memory = stack(room)
+        part = as_pointer(memory, sum_type)
+        for row in range(get(at, 0)):
+            places = beginnings(first, row_step, row)
+            fixed = singles(places)
+            out, skip, result_at = places[whole_place], step[whole_place], places[sum_place]
+            total, error = zero, zero
+            for top in range(0, n, terms):
+                many = min(terms, n - top)
+                if accumulate & whole_bit:
+                    for k in range(top, top + many):
+                        before = load_at(out, k * skip, whole_type)
+                        a = whole_rule(*of_whole(places, step, fixed, k))
+                        store(part, k - top, sum_rule(*of_sum(places, step, fixed, k)))
+                        store_at(out, k * skip, before + a, whole_type)
+                else:
+                    for k in range(top, top + many):
+                        a = whole_rule(*of_whole(places, step, fixed, k))
+                        store(part, k - top, sum_rule(*of_sum(places, step, fixed, k)))
+                        store_at(out, k * skip, a, whole_type)
+                new = neighbours(memory, many)
+                both = total + new
+                back = both - total
+                error += (total - (both - back)) + (new - back)
+                total = both
+            result = total + error if error == error else total
+            if accumulate & sum_bit:
+                result += load_at(result_at, 0, sum_type)
+            store_at(result_at, 0, result, sum_type)
+        return 0
+
+    return kernel
+
+
+def _row_readers(steps: tuple[int, ...]) -> tuple[Any, Any, Any, Any]:
+    """Return what reads the addresses and steps of all arguments, those of rows, and where a row begins."""
+    addresses, strides = readers(steps)
+
+    @intrinsic
+    def row_strides(typingctx: Any, at: Any) -> Any:
+        return words(1, (STRIDED,) * len(steps))
+
+    @intrinsic
+    def beginnings(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
+        return moved(addresses, strides)
+
+    return addresses, strides, row_strides, beginnings

@@ -1,0 +1,264 @@
+"""Ops: elements chosen along a dimension by their numbers, or by their order: sort, and max and min with indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+
+from tapegrad.forward.rowwise import extrema
+from tapegrad.kernels.along import step_by_indices
+from tapegrad.ops.reductions import kept_shape
+from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.gateway import apply, as_operand, connect
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.structural import one_dim
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.plan import Plan, Step
+from tapegrad.tensor import Tensor
+
+_INDICES: Final = np.array([[0, 2, 0], [1, 1, 0]])
+_OUT_OF_RANGE: Final = "Dimension out of range (expected to be in range of [-1, 0], but got 1)"
+
+
+class ValuesIndices(NamedTuple):
+    """What ops that choose along a dimension return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+# Chosen by number --------------------------------------------------------------------------------------------------
+
+
+def _put_along(x: np.ndarray, indices: np.ndarray, dim: int, length: int) -> np.ndarray:
+    out = np.zeros((*x.shape[:dim], length, *x.shape[dim + 1 :]), x.dtype)
+    if x.ndim:
+        places: list[Any] = list(np.indices(x.shape, sparse=True))
+        places[dim] = indices
+        np.add.at(out, tuple(places), x)
+    return out
+
+
+_take_along = Op(
+    name="take_along",
+    operands=("x", "indices"),
+    forward=lambda x, indices, dim: np.take_along_axis(x, indices, dim),
+    vjp=(lambda ct, indices, x_shape, dim: put_along(ct, indices, dim, x_shape[dim]), NOT_DIFFERENTIABLE),
+    family="along",
+    step=lambda plan, operand: step_by_indices(plan, plan.attrs["dim"], "indices", "scatter"),
+    attrs=("dim",),
+    oracle=lambda x, indices, dim: np.take_along_axis(x, indices, dim),
+    samples=(
+        Sample(((4, 3), (2, 3)), {"dim": 0}, values=(None, _INDICES)),
+        Sample(((2, 5), (2, 3)), {"dim": 1}, values=(None, _INDICES)),
+    ),
+    errors=(ErrorSample(lambda: take_along(np.ones(2), np.array([2]), 0), IndexError, "out of bounds"),),
+)
+
+_put_along_op = Op(
+    name="put_along",
+    operands=("x", "indices"),
+    forward=_put_along,
+    vjp=(lambda ct, indices, dim: take_along(ct, indices, dim), NOT_DIFFERENTIABLE),
+    family="along",
+    step=lambda plan, operand: step_by_indices(plan, plan.attrs["dim"], "indices", "gather"),
+    attrs=("dim", "length"),
+    oracle=lambda x, indices, dim, length: _put_along(x, indices, dim, length),
+    samples=(
+        Sample(((2, 3), (2, 3)), {"dim": 0, "length": 4}, values=(None, _INDICES)),
+        Sample(((2, 3), (2, 3)), {"dim": 1, "length": 3}, values=(None, _INDICES)),
+    ),
+    errors=(ErrorSample(lambda: put_along(np.ones(2), np.array([0, 2]), 0, 2), IndexError, "out of bounds"),),
+)
+
+
+def take_along(input: Any, indices: Any, dim: int) -> Tensor:
+    """Return the elements with these numbers along a dimension, as `numpy.take_along_axis` does."""
+    x, chosen = as_operand(input, "take_along", "input", 1), as_operand(indices, "take_along", "indices", 2)
+    return apply(_take_along, Bound((x, chosen), {"dim": dim}))
+
+
+def put_along(input: Any, indices: Any, dim: int, length: int) -> Tensor:
+    """Return zeros, `length` of them along a dimension, to which elements are added: the adjoint of `take_along`."""
+    x, chosen = as_operand(input, "put_along", "input", 1), as_operand(indices, "put_along", "indices", 2)
+    return apply(_put_along_op, Bound((x, chosen), {"dim": dim, "length": length}))
+
+
+_publish(take_along, _take_along, take_along.__doc__ or "")
+_publish(put_along, _put_along_op, put_along.__doc__ or "")
+
+
+# Chosen by order ---------------------------------------------------------------------------------------------------
+
+
+def _chosen_rule(ct: Any, indices: Any, x_shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
+    """Return the rule of results that are elements of the operand: the cotangent goes to where they stood."""
+    if not dim:
+        return ct
+    kept = ct.shape if len(ct.shape) == len(x_shape) else kept_shape(x_shape, dim)
+    return put_along(xp.reshape(ct, kept), xp.reshape(indices, kept), dim[0], x_shape[dim[0]])
+
+
+def _chosen_step(plan: Plan, operand: int) -> Step | None:
+    return step_by_indices(plan, plan.attrs["dim"][0], "indices", "scatter") if plan.attrs["dim"] else None
+
+
+def _extremum_forward(largest: bool) -> Callable[..., Callable[..., Any]]:
+    function, position = (np.maximum, np.ndarray.argmax) if largest else (np.minimum, np.ndarray.argmin)
+
+    def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+        dim, keepdim = attrs["dim"], attrs["keepdim"]
+        if not dim:
+            return lambda x: (x, np.zeros((), np.int64))
+        values = extrema(function, layouts[0].plain, dim, keepdim)
+        return lambda x: (values(x), np.asarray(position(x, dim[0], keepdims=keepdim)))
+
+    return prepare
+
+
+def _bind_extremum(call: str) -> Callable[..., Bound]:
+    def bind(input: Any, dim: int, keepdim: bool = False) -> Bound:
+        x = as_operand(input, call, "input", 1)
+        x._array()
+        place = one_dim(call, x.ndim, dim)
+        if 0 in x.shape[place : place + 1]:
+            raise IndexError(
+                f"{call}(): Expected reduction dim {place} to have non-zero size; it got shape {list(x.shape)}"
+            )
+        return Bound((x,), {"dim": (place,) if x.ndim else (), "keepdim": bool(keepdim)})
+
+    return bind
+
+
+def _extremum(name: str, largest: bool) -> Callable[..., Any]:
+    choose, position = (np.max, np.argmax) if largest else (np.min, np.argmin)
+    call = name.removesuffix("_along")
+    op = Op(
+        name=name,
+        operands=("x",),
+        forward=lambda x, dim, keepdim: (choose(x, axis=dim, keepdims=keepdim), position(x, axis=dim)),
+        vjp=(_chosen_rule,),
+        family="along",
+        step=_chosen_step,
+        attrs=("dim", "keepdim"),
+        bind=_bind_extremum(call),
+        prepare_forward=_extremum_forward(largest),
+        results=("values", "indices"),
+        result_type=ValuesIndices,
+        oracle=lambda x, dim, keepdim=False: choose(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+        samples=(
+            Sample(((),), {"dim": 0}),
+            Sample(((3,),), {"dim": 0}),
+            Sample(((2, 3),), {"dim": -1, "keepdim": True}),
+            Sample(((2, 3, 4),), {"dim": 1}),
+        ),
+        errors=(ErrorSample(lambda: getattr(xp, name)(np.ones(3), 1), IndexError, _OUT_OF_RANGE),),
+        real_only=True,
+        node_name=f"{call.title()}Backward0",
+    )
+    connect(op, n_arguments=2)
+
+    def function(input: Any, dim: int, keepdim: bool = False) -> Any:
+        return op.plans.call(input, dim, keepdim)
+
+    doc = f"Return the {'largest' if largest else 'smallest'} elements along a dimension, and their indices."
+    return _publish(function, op, doc)
+
+
+max_along = _extremum("max_along", True)
+min_along = _extremum("min_along", False)
+
+
+def _sort_forward(x: Any, dim: tuple[int, ...], descending: bool, stable: bool) -> tuple[Any, Any]:
+    if not dim:
+        return x, np.zeros((), np.int64)
+    # In descending order nan stands first and ties keep their order: as in the reverse of the reversed array.
+    own = np.flip(x, dim[0]) if descending else x
+    order = np.argsort(own, axis=dim[0], kind="stable")
+    if descending:
+        order = np.flip(x.shape[dim[0]] - 1 - order, dim[0])
+    order = np.ascontiguousarray(order)
+    return np.take_along_axis(x, order, dim[0]), order
+
+
+def _bind_sort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
+) -> Bound:
+    x = as_operand(input, "sort", "input", 1)
+    x._array()
+    place = one_dim("sort", x.ndim, dim if axis is None else axis)
+    return Bound((x,), {"dim": (place,) if x.ndim else (), "descending": bool(descending), "stable": bool(stable)})
+
+
+_sort = Op(
+    name="sort",
+    operands=("x",),
+    forward=_sort_forward,
+    vjp=(_chosen_rule,),
+    family="along",
+    step=_chosen_step,
+    attrs=("dim", "descending", "stable"),
+    bind=_bind_sort,
+    results=("values", "indices"),
+    result_type=ValuesIndices,
+    oracle=lambda x, dim=-1, descending=False: (
+        np.asarray(x) if not np.ndim(x) else np.flip(np.sort(x, axis=dim), dim) if descending else np.sort(x, axis=dim)
+    ),
+    samples=(
+        Sample(((),)),
+        Sample(((5,),)),
+        Sample(((2, 3),), {"dim": 0}),
+        Sample(((2, 3, 4),), {"dim": 1, "descending": True}),
+        Sample(((2, 0),)),
+    ),
+    errors=(ErrorSample(lambda: sort(np.ones(3), 1), IndexError, _OUT_OF_RANGE),),
+    real_only=True,
+)
+connect(_sort, n_arguments=3)
+
+
+def sort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
+) -> ValuesIndices:
+    """Sort the elements along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor or array
+        Of a real dtype; nan counts as the largest.
+    dim : int
+    descending : bool
+        The largest first.
+    stable : bool
+        Elements that are equal keep their order; they always do.
+    axis
+        NumPy's name of `dim`.
+
+    Returns
+    -------
+    named tuple of Tensor
+        ``values``, and ``indices``: where they stood, int64.
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have the dimension.
+
+    Notes
+    -----
+    Derivative: each value's cotangent goes to where the value stood.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> values, indices = tg.sort(tg.tensor([3.0, 1.0, 2.0]))
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 2.0, 3.0], [1, 2, 0])
+    """
+    options = {} if axis is None else {"axis": axis}
+    return cast(ValuesIndices, _sort.plans.call(input, dim, descending, stable, **options))
+
+
+_publish(sort, _sort, sort.__doc__ or "")

@@ -1,0 +1,167 @@
+"""Caches are bounded: new lengths do not pile up, and nothing is freed that is still referred to."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import subprocess
+import sys
+import weakref
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.kernels.rules import rule_parameters
+from tapegrad.ops.table.op import op_table
+from tapegrad.runtime import state
+from tapegrad.tape import plan, plan_cache
+from tapegrad.tape.layout import intern, layout_of
+
+LENGTHS = """
+import numpy as np, tapegrad as tg
+from tapegrad.runtime import state
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+
+kept = []
+def program(n):
+    x = tg.arange(n, dtype="float64").requires_grad_()
+    loss = (tg.sin(x) * x - x**2 + np.ones(n)).sum()
+    loss.backward()
+    values = x.detach().numpy()
+    expected = np.cos(values) * values + np.sin(values) - 2 * values
+    assert np.allclose(x.grad.numpy(), expected, rtol=1e-12, atol=1e-12), n
+    if n % 500 == 0:
+        kept.append((x, (tg.sin(x) * x).sum()))
+
+for n in range(1, 1200):
+    program(n)
+before = resident()
+for n in range(1200, {end}):
+    program(n % 7919 + 1200 if n % 3 else n)
+print(resident() - before)
+for x, loss in kept:
+    x.grad = None
+    loss.backward()
+    values = x.detach().numpy()
+    assert np.allclose(x.grad.numpy(), np.cos(values) * values + np.sin(values)), len(x)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_does_not_grow_with_lengths() -> None:
+    """Thousands of lengths, some of them met again, and graphs that outlive their plans in the caches."""
+    run = subprocess.run([sys.executable, "-c", LENGTHS.format(end=9000)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < 8
+
+
+def test_layouts_die_with_their_last_user() -> None:
+    shape = (3, 1, 4, 1, 5)
+    x = tg.ones(shape)
+    layout = weakref.ref(x._layout)
+    assert layout_of(np.ones(shape)) is layout()
+    state.reset()
+    assert layout_of(np.ones(shape)) is layout()  # of a tensor that is alive
+    del x
+    state.reset()
+    assert layout() is None
+
+
+def test_layouts_are_one_object_for_each_property() -> None:
+    one = intern((2, 3), (24, 8), np.dtype("float64"))
+    assert intern((2, 3), (24, 8), np.dtype("float64")) is one
+    assert one.tracked.plain is one
+    assert one.plain is one
+    tracked = one.tracked
+    assert one.tracked is tracked.tracked is tracked
+    assert intern((2, 3), (24, 8), np.dtype("int64")).tracked.requires_grad is False
+
+
+def test_layouts_form_no_cycles() -> None:
+    state.reset()
+    gc.collect()
+    gc.disable()
+    try:
+        layout = weakref.ref(intern((6, 7, 8), (448, 64, 8), np.dtype("float64")).tracked)
+        state.reset()
+        assert layout() is None
+    finally:
+        gc.enable()
+
+
+def test_plans_in_use_stay_and_others_go() -> None:
+    state.reset()
+    x = tg.ones((3, 2), requires_grad=True)
+    tg.sum(x, 1), tg.sum(x, 0)
+    plans = op_table["sum"].plans
+    key, other = list(plans)
+    used, unused = plans.get(key), weakref.ref(plans.get(other))
+    for _ in range(3):
+        for n in range(plan_cache.MOST_PLANS):
+            tg.sinh(tg.ones(n + 1))
+        assert plans.get(key) is used
+    assert unused() is None
+    assert state.sizes()["tape.plan_cache: plans"] <= 2 * plan_cache.MOST_PLANS
+
+
+def test_reset_leaves_graphs_valid() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    loss = (x * x).sum()
+    state.reset()
+    gc.collect()
+    loss.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [4.0, 8.0]
+
+
+def test_there_are_some_hundred_size_classes() -> None:
+    classes = {plan.buffer_class(nbytes) for nbytes in range(1, 1 << 20, 64)}
+    assert len(plan.size_classes) < 1000
+    sizes = list(plan.size_classes)
+    for nbytes in (1, 64, 65, 1000, 12345, 999_999):
+        size = sizes[plan.buffer_class(nbytes)]
+        assert nbytes <= size <= max(64, 1.13 * nbytes + 64)
+    assert classes <= set(range(len(sizes)))
+
+
+def test_a_rule_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(n: int) -> None:
+        x = tg.ones(n, requires_grad=True)
+        (slope,) = tg.autograd.grad(tg.sin(x * x).sum(), x, create_graph=True)
+        slope.sum().backward()
+
+    def forbidden(*args: object) -> None:
+        raise AssertionError("a rule was looked at again")
+
+    program(3)
+    monkeypatch.setattr(inspect, "signature", forbidden)
+    for n in (3, 31, 131):
+        program(n)
+    assert rule_parameters(op_table["mul"].vjp[0]) == ("ct", "y")
+
+
+@pytest.mark.parametrize("name", ["sin", "mul", "pow", "where", "add"])
+def test_siblings_are_what_plans_are(name: str) -> None:
+    """A plan that was copied from one of another length computes the same bits as one that was made from its parts."""
+    rng = np.random.default_rng(0)
+    functions = {
+        "sin": lambda x, y: tg.sin(x), "mul": lambda x, y: x * y, "pow": lambda x, y: x**3 + x**2 + y**0.5 + x**y,
+        "where": lambda x, y: tg.where(x > y, x, y), "add": lambda x, y: x + y + 1,
+    }  # fmt: skip
+    for shape in [(2,), (5,), (3, 4), (7, 2, 3), (1, 9), (300,), (2000,)]:
+        data = [rng.uniform(0.5, 2, shape) for _ in range(2)]
+        outcomes = []
+        for fresh in (False, True):
+            if fresh:
+                state.reset()
+            x, y = (tg.tensor(array, requires_grad=True) for array in data)
+            out = functions[name](x, y)
+            (out * out).sum().backward()
+            outcomes.append([out.detach().numpy(), x.grad.numpy(), *([] if y.grad is None else [y.grad.numpy()])])
+        for one, other in zip(*outcomes, strict=True):
+            assert one.shape == other.shape
+            np.testing.assert_array_equal(one, other)
