@@ -73,19 +73,35 @@ def modified(dtype: str, shape: Sequence[int], node: str | None, version: int, e
     )
 
 
-def broadcast_mismatch(call: str, first: Sequence[int], second: Sequence[int]) -> RuntimeError:
-    """Return the error of two shapes that do not broadcast."""
+def _sizes_that_differ(first: Sequence[int], second: Sequence[int]) -> str:
+    """Say in PyTorch's words which lengths of two shapes do not broadcast; nothing if all do."""
     for dim in range(1, max(len(first), len(second)) + 1):
         a = first[-dim] if dim <= len(first) else 1
         b = second[-dim] if dim <= len(second) else 1
         if a != b and 1 not in (a, b):
             position = max(len(first), len(second)) - dim
-            return RuntimeError(
-                f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension "
-                f"{position}; {call} got shapes {list(first)} and {list(second)}. Insert dimensions of size 1 with "
-                f"unsqueeze() where they should broadcast."
-            )
-    return RuntimeError(f"{call} cannot broadcast shapes {list(first)} and {list(second)}")
+            where = f"at non-singleton dimension {position}"
+            return f"The size of tensor a ({a}) must match the size of tensor b ({b}) {where}"
+    return ""
+
+
+def broadcast_mismatch(call: str, first: Sequence[int], second: Sequence[int]) -> RuntimeError:
+    """Return the error of two shapes that do not broadcast."""
+    sizes = _sizes_that_differ(first, second)
+    if not sizes:
+        return RuntimeError(f"{call} cannot broadcast shapes {list(first)} and {list(second)}")
+    return RuntimeError(
+        f"{sizes}; {call} got shapes {list(first)} and {list(second)}. Insert dimensions of size 1 with "
+        f"unsqueeze() where they should broadcast."
+    )
+
+
+def reshaped(what: str, first: Sequence[int], second: Sequence[int]) -> RuntimeError:
+    """Return the error of a backward pass after `data` or `grad` was replaced by one of another shape."""
+    start = _sizes_that_differ(first, second)
+    if not start:
+        start = f"output with shape {list(first)} doesn't match the broadcast shape {list(second)}"
+    return RuntimeError(f"{start}; `data` or `grad` of {what} was replaced by one of another shape")
 
 
 def not_a_tensor(call: str, argument: str, position: int, value: object) -> TypeError:

@@ -10,18 +10,25 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, Final, TypeVar, overload
 
+from tapegrad.runtime.locks import in_child, module_lock
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # What compiled code reads once a call. The lower half counts the modes in force in any thread that turn recording off:
 # while it is 0, nobody looks at the thread-local value, which costs 35 ns. The upper half counts interceptors in any
-# thread: while there is one, every call goes to Python, which serves it or goes on as usual.
+# thread: while there is one, every call goes to Python, which serves it or goes on as usual. A bit says whether
+# anything was ever written to in place with a gradient: from then on it is looked whether an operand is a view that the
+# write made stale (see `tapegrad.tape.views`).
 INTERCEPTED: Final = 1 << 32
+WRITES_NOTED: Final = 1 << 62
+DISABLED: Final = INTERCEPTED - 1  # the bits that count them
+INTERCEPTORS: Final = WRITES_NOTED - INTERCEPTED
 mode = ctypes.c_int64(0)
 
 Interceptor = Callable[..., Any]
 
 _local = threading.local()
-_lock = threading.Lock()
+_lock = module_lock()
 
 
 def is_grad_enabled() -> bool:
@@ -34,19 +41,26 @@ def is_grad_enabled() -> bool:
     ...     tg.is_grad_enabled()
     False
     """
-    return not mode.value & (INTERCEPTED - 1) or getattr(_local, "enabled", True)
+    return not mode.value & DISABLED or getattr(_local, "enabled", True)
 
 
 def _switch(enabled: bool) -> None:
-    before = getattr(_local, "enabled", True)
-    _local.enabled = enabled
     with _lock:
-        mode.value += int(before) - int(enabled)
+        difference = int(getattr(_local, "enabled", True)) - int(enabled)
+        # No call between the two, after which a signal's handler that raises would leave one without the other.
+        _local.enabled = enabled
+        mode.value += difference
+
+
+def note_write() -> None:
+    """Let the recording path look for stale views from now on."""
+    with _lock:
+        mode.value |= WRITES_NOTED
 
 
 def interceptor() -> Interceptor | None:
     """Return what this thread's operations are shown to before they are computed."""
-    return getattr(_local, "interceptor", None) if mode.value >= INTERCEPTED else None
+    return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
 class intercept:
@@ -72,10 +86,11 @@ class intercept:
 
 
 def _set_interceptor(function: Interceptor | None) -> None:
-    before = getattr(_local, "interceptor", None)
-    _local.interceptor = function
     with _lock:
-        mode.value += INTERCEPTED * (int(function is not None) - int(before is not None))
+        before = getattr(_local, "interceptor", None)
+        difference = int(function is not None) - int(before is not None)
+        _local.interceptor = function  # as in `_switch`
+        mode.value += INTERCEPTED * difference
 
 
 class uninterrupted:
@@ -87,6 +102,14 @@ class uninterrupted:
 
     def __exit__(self, *_: object) -> None:
         _set_interceptor(self.before)
+
+
+def _forget_other_threads() -> None:
+    intercepted = getattr(_local, "interceptor", None) is not None
+    mode.value = int(not getattr(_local, "enabled", True)) + INTERCEPTED * int(intercepted)
+
+
+in_child(_forget_other_threads)
 
 
 class _Mode:

@@ -13,9 +13,9 @@ from numpy.typing import DTypeLike
 from tapegrad import errors
 from tapegrad.dtypes import default_dtype
 from tapegrad.printing import format_tensor
-from tapegrad.tape import hooks
-from tapegrad.tape.entries import Leaf, Tape, TapeNode
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape import hooks, views
+from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped
+from tapegrad.tape.layout import Layout, intern, layout_of
 
 if TYPE_CHECKING:
     from tapegrad.autograd.graph import Node
@@ -32,6 +32,7 @@ class _Late:
 
 
 _late = _Late()
+_new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
 class Tensor:
@@ -52,14 +53,14 @@ class Tensor:
     # _data    the array; for a result without dimensions the NumPy scalar, which NumPy computes 7 times faster
     # _layout  of the data; the tracked one iff the tensor requires grad
     # _node  of the entry that computed it, or its Leaf, or None if it does not require grad
-    # _viewed  set if a view of it was ever taken: then a recorded write in place has to look for one that is alive
-    __slots__ = ("__weakref__", "_data", "_grad", "_layout", "_node", "_viewed")
+    # _base  of a view: the tensor that its memory belongs to; not set in others (see `tapegrad.tape.views`)
+    __slots__ = ("__weakref__", "_base", "_data", "_grad", "_layout", "_node")
 
     _data: Any
     _layout: Layout
     _node: TapeNode | Leaf | None
     _grad: Tensor | None
-    _viewed: bool
+    _base: Tensor
 
     __array_priority__ = 1000
 
@@ -122,7 +123,7 @@ class Tensor:
         return self.dtype.kind == "c"
 
     def numpy(self) -> np.ndarray:
-        """Return the data as an array that shares memory with the tensor.
+        """Return the data as an array that shares memory with the tensor, and nothing else: a view.
 
         Raises
         ------
@@ -131,7 +132,7 @@ class Tensor:
         """
         if self.requires_grad:
             raise RuntimeError(errors.NUMPY_OF_GRAD)
-        return self._array()
+        return self._array()[...]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
@@ -208,20 +209,22 @@ class Tensor:
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment. Use clone(), which is recorded, or detach() first."
             )
-        twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad)
+        twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad, type(self))
         twin._grad = copy.deepcopy(self._grad, memo)
+        if hasattr(self, "__dict__"):  # of a subclass
+            vars(twin).update(copy.deepcopy(vars(self), memo))
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What pickle and copy.copy make is a leaf, as in PyTorch.
-        return _rebuilt, (self._array(), self.requires_grad)
+        return _rebuilt, (self._array(), self.requires_grad, type(self)), getattr(self, "__dict__", None) or None
 
     # --- gradients ---------------------------------------------------------------------------------------------------
 
     @property
     def requires_grad(self) -> bool:
         """Whether a gradient is wanted: set by the user for a leaf, and derived for a result."""
-        return self._node is not None
+        return views.renewed(self)._node is not None
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -235,7 +238,11 @@ class Tensor:
         RuntimeError
             If the dtype is neither floating nor complex, or if it is to be switched off for a result.
         """
-        self._require(requires_grad, "o")
+        layout = self._layout
+        if requires_grad is True and self._node is None and layout.floating and self._data.__class__ is np.ndarray:
+            self._layout, self._node = layout.tracked, Leaf(self)  # of nearly every call
+        else:
+            self._require(requires_grad, "o")
         return self
 
     def _require(self, wanted: bool, first_letter: str) -> None:
@@ -256,18 +263,19 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation computed the tensor."""
-        return not isinstance(self._node, list)
+        return not isinstance(views.renewed(self)._node, list)
 
     @property
     def grad_fn(self) -> Node | None:
         """The node of the graph that computed the tensor, None for a leaf."""
-        if not isinstance(self._node, list):
+        node = views.renewed(self)._node
+        if not isinstance(node, list):
             return None
         from tapegrad.autograd.graph import (
             node_of,  # at call time: the graph is a view of what this file makes
         )
 
-        return node_of(self._node)
+        return node_of(node)
 
     @property
     def grad(self) -> Tensor | None:
@@ -340,7 +348,7 @@ class Tensor:
         RuntimeError
             If the tensor does not require grad.
         """
-        return hooks.register_hook(self, hook)
+        return hooks.register_hook(views.renewed(self), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call a function with this leaf after a backward pass has accumulated its `grad`.
@@ -360,11 +368,11 @@ class Tensor:
         RuntimeError
             If the tensor does not require grad.
         """
-        hooks.retain_grad(self)
+        hooks.retain_grad(views.renewed(self))
 
     def tape(self) -> Tape:
         """Return the part of the tape that this tensor was computed by; print it to read it."""
-        return Tape(self._node)
+        return Tape(views.renewed(self)._node)
 
     def detach(self) -> Tensor:
         """Return a tensor that shares memory with this one and that no gradient is wanted for."""
@@ -385,9 +393,14 @@ class Tensor:
                 f"attempted to set the data of a tensor of dtype {self.dtype} to one of dtype {value.dtype}; "
                 f"convert it first, e.g. with .to({str(self.dtype)!r})"
             )
-        self._data = value._array()
-        layout = layout_of(self._data)
-        self._layout = layout.tracked if self.requires_grad else layout
+        array = value._array()
+        layout = layout_of(array)
+        node = self._node
+        if node is not None:
+            if layout.shape != self._layout.shape:
+                node = reshaped(node, self, layout.shape)
+            layout = layout.tracked
+        self._data, self._layout, self._node = array, layout, node
 
     # --- set by tapegrad.ops, where the operations are -----------------------------------------------------------
 
@@ -412,12 +425,24 @@ class Tensor:
 
 def from_array(array: np.ndarray) -> Tensor:
     """Return a constant tensor over an array, sharing its memory."""
-    result = Tensor.__new__(Tensor)
+    result = _new(Tensor)
     result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None
     return result
 
 
-def _rebuilt(array: np.ndarray, requires_grad: bool) -> Tensor:
-    result = from_array(array)
+def lend(array: np.ndarray) -> Tensor:
+    """Return a constant tensor over a view of a user's array, whose shape they may change or whose size."""
+    result = _new(Tensor)
+    result._data = array[...]
+    result._layout = intern(array.shape, array.strides, array.dtype)
+    result._node = result._grad = None
+    return result
+
+
+def _rebuilt(array: np.ndarray, requires_grad: bool, kind: type[Tensor] = Tensor) -> Tensor:
+    if not array.dtype.isnative or not array.flags.aligned:  # pickled where the order of bytes is another
+        array = array.astype(array.dtype.newbyteorder("="))
+    result = kind.__new__(kind)
+    result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None
     result._require(requires_grad, "O")
     return result

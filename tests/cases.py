@@ -30,10 +30,17 @@ def _set_at(x: np.ndarray, value: Any, *index_arrays: np.ndarray, key: Any) -> n
     return np.where(chosen, values, x)
 
 
+def _strided_put(x: np.ndarray, value: Any, part: Any) -> np.ndarray:
+    steps = [stride * np.arange(length) for stride, length in zip(part.strides, part.shape, strict=True)]
+    places = part.offset + sum(np.meshgrid(*steps, indexing="ij"), np.zeros(part.shape, np.int64))
+    return _set_at(x.ravel(), value, places, key=("array",)).reshape(x.shape)
+
+
 # Rows that would otherwise be compared with their own forward.
 ORACLES: dict[str, Callable[..., Any]] = {
     "index_scatter_add": _index_scatter_add,
     "index_put": _set_at,
+    "strided_put": _strided_put,
     "cast": lambda x, source, dtype: (x.real if dtype.kind == "f" else x).astype(dtype),
 }
 

@@ -18,7 +18,7 @@ SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 
 NUMBERS = (2, -1, 0.5, -1.5, 3.0)
 LARGEST = 30.0  # values beyond are squashed before they go on, so that rounding errors stay small
 # Conversions stand where dtypes must agree; drawn freely they would only make rounding errors.
-NOT_DRAWN = {"cast", "index_scatter_add", "any", "all", "argmax", "argmin", "conj"}
+NOT_DRAWN = {"cast", "index_scatter_add", "strided_part", "strided_put", "any", "all", "argmax", "argmin", "conj"}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import tapegrad
+import tapegrad as tg
+from tapegrad.runtime import pool
 from tests.checks import SLOWER
 
 SECOND = r"^Trying to backward through the graph a second time"
@@ -244,3 +246,47 @@ def test_deep_chain(T):
     y.backward()
     assert x.grad.tolist() == 1
     del y
+
+
+def test_grad_of_leaves_goes_the_short_way_and_the_long_one_alike():
+    def gradients(**options):
+        x, z = (tg.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+        t = tg.from_numpy(np.arange(4.0).reshape(2, 2).T).requires_grad_()
+        y = ((x * x * z) @ t).sum()
+        return tg.autograd.grad(y, [x, z, t, x], **options)
+
+    expected = gradients(create_graph=True)
+    for own, other in zip(gradients(), expected, strict=True):
+        assert own.tolist() == other.tolist()
+        assert not own.requires_grad
+
+
+def test_grad_of_leaves_with_hooks_and_unused_ones():
+    x, unused = (tg.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    y = (x * x).sum()
+    for _ in range(2):  # nothing is consumed
+        with pytest.raises(RuntimeError, match="The differentiated Tensor at index 1 appears to not have been used"):
+            tg.autograd.grad(y, [x, unused])
+    assert tg.autograd.grad(y, [x, unused], allow_unused=True, retain_graph=True)[1] is None
+    x.register_hook(lambda g: g * 10)
+    assert tg.autograd.grad(y, x)[0].tolist() == [20, 40]
+    with pytest.raises(RuntimeError, match="a second time"):
+        tg.autograd.grad(y, x)
+    assert x.grad is None
+
+
+def test_no_memory_for_a_gradient(monkeypatch):
+    x, z = tg.ones(40_000, requires_grad=True), tg.ones(3, requires_grad=True)
+    y = (x * 2).sum() + z.sum()
+    x.register_hook(lambda g: None)  # then Python asks for the memory
+
+    def fail(*_):
+        raise MemoryError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "empty", fail)
+        with pytest.raises(MemoryError):
+            y.backward()
+    assert (x.grad, z.grad) == (None, None)
+    y.backward()
+    assert z.grad.tolist() == [1, 1, 1]

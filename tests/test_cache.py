@@ -433,3 +433,18 @@ def test_globals_of_functions_with_many_names():
         body = "".join(f"    x += {name}\n" for name in names)
         function = rebuilt(f"def f(x):\n{body}    return x\n", **dict.fromkeys(names, 1))
         assert digests.global_names(function.__code__) == tuple(names)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_named_pipe_is_no_file(folder):
+    def kernel(x):
+        return x + 1021
+
+    folder.mkdir(mode=0o700)
+    path = os.path.join(folder, f"piped-{fingerprint(kernel, SIGNATURE, {})}.o")
+    os.mkfifo(path)
+    before = cache.stats.compiled
+    address = cache.address_of("piped", kernel, SIGNATURE)
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(2) == 1023
+    assert cache.stats.compiled == before + 1
+    assert os.path.isfile(path), "the kernel took its place"

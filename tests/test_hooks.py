@@ -2,9 +2,11 @@
 
 import weakref
 
+import numpy as np
 import pytest
 
 import tapegrad
+import tapegrad as tg
 
 
 def leaf(T, *values):
@@ -259,3 +261,29 @@ def test_next_functions(T):
     assert left.next_functions[0][0].next_functions == ()
     assert left.next_functions[0][0] == right.next_functions[1][0]
     assert node != add
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_hook_may_return_an_array_at_an_odd_address(dtype):
+    memory = np.zeros(4 * 8 + 8, np.uint8)
+    size = np.dtype(dtype).itemsize
+    odd = memory[4 : 4 + 3 * size].view(dtype) if dtype == "float32" else np.zeros(4, dtype)[1:]
+    odd[:] = [1, 2, 3]
+    x = tg.ones(3, dtype=dtype, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: tg.from_numpy(odd))
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 4, 6]
+    assert odd.tolist() == [1, 2, 3]
+
+
+def test_the_cotangent_that_is_given_by_default_cannot_be_written_to():
+    for _ in range(2):
+        x = tg.tensor(2.0, requires_grad=True)
+        y = x * 5
+        y.register_hook(lambda g: g.mul_(5))
+        with pytest.raises(ValueError, match="read-only"):
+            tg.autograd.grad(y, x, create_graph=True)
+    x = tg.tensor(2.0, requires_grad=True)
+    (x * 5).backward()
+    assert x.grad.item() == 5

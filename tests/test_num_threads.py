@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -193,3 +194,23 @@ def test_the_environment_says_how_many_at_first():
         assert done.returncode == 0, done.stderr
         assert done.stderr == "", "the process ends without a word while threads wait"
         assert expected is None or int(done.stdout) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_child_has_threads_of_its_own():
+    """Its threads wait for each other, so that none of them can do all the work."""
+
+    def meet():
+        barrier = threading.Barrier(2)
+        threads.share(lambda first, end, number: barrier.wait(20), 2, 1, 2)
+
+    meet()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of forks while there are threads
+        child = os.fork()
+    if child == 0:
+        try:
+            meet()
+        finally:
+            os._exit(0 if sys.exc_info()[0] is None else 1)
+    assert os.waitpid(child, 0)[1] == 0

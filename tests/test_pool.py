@@ -3,6 +3,7 @@
 import mmap
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -202,3 +203,48 @@ def test_a_child_process_goes_on_with_its_copy():
                 os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
     assert (own == 1.0).all()
+
+
+def test_the_size_that_was_not_used_for_longest_goes_first():
+    first, second = array(2 * SIZE), array(3 * SIZE)
+    del first, second
+    tg.memory_reserved()  # both are idle, in the order in which they died
+    again = array(2 * SIZE)
+    del again
+    assert tg.memory_reserved() == 5 * SIZE
+    tg.set_cache_limit(2 * SIZE)
+    assert {size: len(buffers) for size, buffers in pool._idle.items() if buffers} == {2 * SIZE: 1}
+
+
+def test_the_pool_keeps_what_was_once_in_use():
+    arrays = [array() for _ in range(4)]
+    arrays.clear()
+    arrays = [array(SIZE + 4096)]
+    assert 3 * SIZE < tg.memory_reserved() <= 4 * SIZE, "one more size, and no more memory"
+    assert pool._sizes["peak"] == 4 * SIZE
+    del arrays[:]
+    assert tg.memory_reserved() <= 4 * SIZE
+
+
+def test_two_threads_never_get_one_buffer(monkeypatch):
+    collect = pool._collect
+    monkeypatch.setattr(pool, "_collect", lambda: (collect(), time.sleep(1e-4)))
+    clashes = []
+
+    def work(number):
+        for _ in range(50):
+            own = array()
+            own[:] = number
+            time.sleep(1e-5)
+            if not (own == number).all():
+                clashes.append(number)
+            del own
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert clashes == []
+    tg.empty_cache()
+    assert pool._sizes["lent"] == sum(note.buffer.size for note in pool._lent.values())

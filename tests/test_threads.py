@@ -2,12 +2,15 @@
 
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import modes
 from tapegrad.sweep import sweep
+from tapegrad.tape import entries
 from tests.checks import SLOWER
 
 STEPS = max(200 // SLOWER, 5)
@@ -100,3 +103,37 @@ def test_threads_compile_and_record_at_once():
             assert w.grad[0].item() == pytest.approx(3 * (2 + 2 / 9))
 
     in_threads(6, work)
+
+
+def test_pages_are_turned_by_one_thread_at_a_time(monkeypatch):
+    """Slots stay in the order of recording, though a thread is held up in the middle of turning a page."""
+    next_page = entries.Recorder._next_page
+
+    def slow(self):
+        time.sleep(1e-3)
+        next_page(self)
+        time.sleep(1e-3)
+
+    monkeypatch.setattr(entries.Recorder, "_next_page", slow)
+    x = leaf(size=1)
+
+    def work(number):
+        y = x
+        for _ in range(800):
+            y = y * 1.0
+        y.tape().verify()
+        y.sum().backward()
+
+    in_threads(4, work)
+    assert x.grad.tolist() == [4]
+
+
+def test_modes_are_counted_by_one_thread_at_a_time():
+    def work(number):
+        for _ in range(300):
+            with tg.no_grad():
+                assert not tg.is_grad_enabled()
+
+    before = modes.mode.value
+    in_threads(6, work)
+    assert modes.mode.value == before

@@ -188,8 +188,8 @@ def test_calls(compiler):
 
 
 @pytest.mark.parametrize("function", [
-    find.find, loop.sweep, recording.record, computed.compute, direct.run_loop, joined.join, groups.run, leaf_grads.aim,
-    leaf_grads.settle,
+    find.find, loop.sweep, recording.record, computed.compute, direct.run_loop, joined.join, groups.run,
+    leaf_grads.bind_grads, leaf_grads.bind_inputs, leaf_grads.commit_grads,
 ])  # fmt: skip
 def test_the_walks_are_of_words(function):
     signature = ("int64",) * function.__code__.co_argcount

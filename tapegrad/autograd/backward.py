@@ -8,8 +8,9 @@ from typing import Any
 
 from tapegrad import errors
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
-from tapegrad.autograd.run import Destination, accumulate, run, run_to_leaves
+from tapegrad.autograd.run import Destination, accumulate, run, run_to_inputs, run_to_leaves
 from tapegrad.ops.table.op import xp
+from tapegrad.tape import views
 from tapegrad.tape.entries import SLOT, slot_of
 from tapegrad.tensor import Tensor
 
@@ -142,6 +143,10 @@ def grad(
     if not chosen:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     retain = create_graph if retain_graph is None else bool(retain_graph)
+    if outputs.__class__ is Tensor and not create_graph and not is_grads_batched:
+        gradients = run_to_inputs(outputs, grad_outputs, chosen, retain)
+        if gradients is not None:
+            return tuple(gradients)
     if is_grads_batched:
         roots_of = as_sequence(outputs)
         return _batched(roots_of, chosen, grad_outputs, retain, create_graph, allow_unused, materialize_grads)
@@ -159,7 +164,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
     for index, tensor in enumerate(inputs):
         if not isinstance(tensor, Tensor):
             raise errors.not_a_tensor("grad", "inputs", index, tensor)
-        if tensor._node is None:
+        if views.renewed(tensor)._node is None:
             raise RuntimeError(
                 f"One of the differentiated Tensors does not require grad; input {index} was made without "
                 f"requires_grad=True or is detached"

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.sweep.workspace import is_aligned
+from tapegrad.tape import views
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
@@ -76,7 +78,7 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
     for index, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not isinstance(tensor, Tensor):
             raise errors.not_a_tensor(call.removesuffix("()"), "tensors", index, tensor)
-        if tensor._node is None:
+        if views.renewed(tensor)._node is None:
             raise errors.no_grad_fn(call, index)
         roots.append((tensor, _cotangent(call, index, tensor, gradient)))
     return roots
@@ -110,7 +112,7 @@ def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndar
         )
     if gradient.dtype != layout.dtype:
         return xp.cast(gradient, layout.dtype)  # type: ignore[no-any-return]
-    return gradient
+    return as_operand(gradient, call, "gradient", index)  # hooks and gradients are plain tensors
 
 
 def seed_arrays(cotangents: Sequence[Tensor]) -> list[np.ndarray]:

@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 import functools
-import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import errors, modes
 from tapegrad.autograd.roots import implicit_cotangent, like, seed_arrays
 from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import pool
+from tapegrad.runtime.locks import module_lock
 from tapegrad.sweep import leaf_grads
 from tapegrad.sweep.recorded import run_recorded
-from tapegrad.sweep.sweep import Sweep
-from tapegrad.tape import versions
-from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaves, slot_of
-from tapegrad.tape.hooks import run_table
+from tapegrad.sweep.sweep import Sweep, running
+from tapegrad.tape import versions, views
+from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaf_at, slot_of
+from tapegrad.tape.hooks import node_hooks, run_table
 from tapegrad.tape.native import load, shared
 from tapegrad.tensor import Tensor, from_array
 
 # Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
-_grads = threading.RLock()
+_grads: Any = module_lock()
+_acquire: Final = _grads.acquire
 
 
 class _Late:
-    """`aim` and `settle`, loaded when the first pass begins."""
+    """The functions of `leaf_grads`, loaded when they are first needed."""
 
     @functools.cached_property
-    def aim(self) -> Callable[..., None]:
-        return load(leaf_grads.aim, shared())
+    def bind_grads(self) -> Callable[..., None]:
+        return load(leaf_grads.bind_grads, shared())
 
     @functools.cached_property
-    def settle(self) -> Callable[..., int]:
-        return load(leaf_grads.settle, shared())
+    def bind_inputs(self) -> Callable[..., int]:
+        return load(leaf_grads.bind_inputs, shared())
+
+    @functools.cached_property
+    def commit_grads(self) -> Callable[..., int]:
+        return load(leaf_grads.commit_grads, shared())
 
 
 _late: Final = _Late()
@@ -69,57 +74,96 @@ class Destination:
 
     def sweep(self, sweep: Sweep) -> None:
         """Sweep over the entries that were found, in compiled code."""
-        # Tensors that may get a gradient, each followed by it. A hook may wait for another thread, so a pass with hooks
-        # never holds the lock.
+        # Tensors that may get a gradient, each followed by it.
         new: list[Tensor] = []
-        others: list[int] | None = None
         fresh: list[tuple[Tensor, np.ndarray]] = []
-        direct = self.accumulate and self.inputs is None and not sweep.has_hooks() and _grads.acquire(blocking=False)
+        held: list[bool] = []
         try:
-            if direct:
-                others = []
-                _late.aim(sweep.workspace.words, sweep.keep, new, others)
-            if others != []:
-                self._aim_others(sweep, others, fresh)
+            try:
+                others: list[int] | None = None
+                # A hook may wait for another thread, so a pass with hooks never holds the lock.
+                if self.accumulate and self.inputs is None and not sweep.has_hooks():
+                    unknown: list[int] = []
+                    _late.bind_grads(sweep.workspace.words, sweep.keep, new, unknown, _acquire, held)
+                    if held[0]:
+                        others = unknown
+                if others != []:
+                    self._bind_others(sweep, others, fresh)
+            except BaseException:
+                sweep.undo()
+                raise
             sweep.run()
             if new:
-                settled = _late.settle(new)
-                if settled < len(new):
-                    for tensor, value in zip(new[settled::2], new[settled + 1 :: 2], strict=True):
+                committed = _late.commit_grads(new)
+                if committed < len(new):
+                    for tensor, value in zip(new[committed::2], new[committed + 1 :: 2], strict=True):
                         _accumulate(tensor, value, create_graph=False)
         finally:
-            if direct:
+            if held and held[0]:
                 _grads.release()
         for tensor, array in fresh:
             layout = tensor._layout.plain
-            self.finish_leaf(tensor, constant(array, layout) if layout.contiguous else from_array(array))
+            fits = layout.contiguous and layout.shape == array.shape
+            self.finish_leaf(tensor, constant(array, layout) if fits else from_array(array))
         if self.inputs is not None:
             results = [t._node for t in self.inputs if isinstance(t._node, list)]
             sweep.capture_rest(results)
             self.results.update(sweep.captured)
 
-    def _aim_others(self, sweep: Sweep, numbers: list[int] | None, fresh: list[tuple[Tensor, np.ndarray]]) -> None:
+    def _bind_others(self, sweep: Sweep, numbers: list[int] | None, fresh: list[tuple[Tensor, np.ndarray]]) -> None:
         """Have leaves that compiled code does not know write to arrays of their own; all leaves without numbers."""
+        self.check(sweep)
         slots = sweep.leaf_slots()
         for number in range(len(slots)) if numbers is None else numbers:
-            tensor = leaves[slots[number]]()
-            wanted = tensor is not None and slot_of(tensor._node) == slots[number] and self._wants(tensor)
+            tensor = self._wanted(leaf_at(slots[number]))
             array = None
-            if tensor is not None and wanted:
+            if tensor is not None:
                 array = pool.empty(tensor._layout.shape, tensor._layout.dtype)
                 fresh.append((tensor, array))
             sweep.set_target(number, array)
+
+    def check(self, sweep: Sweep) -> None:
+        """Hold the sizes in the graph against those of today's leaves and gradients; nothing has changed yet.
+
+        Raises
+        ------
+        RuntimeError
+            If data, or a gradient, were replaced by others of another shape.
+        ValueError
+            If a gradient cannot be added to.
+        """
+        for slot in sweep.leaf_slots():
+            leaf = leaf_at(slot)
+            tensor, shape = leaf.tensor(), getattr(leaf, "shape", None)
+            if tensor is not None and shape is not None and tensor._node is not None and self._wants(tensor):
+                raise errors.reshaped("a leaf", shape, tensor.shape)
+            if self._wanted(leaf) is not None:
+                self.check_grad(tensor)
+        if sweep.has_hooks():
+            for node in sweep.order():
+                hooks = None if node is None else node_hooks(node)
+                if hooks is not None and hooks.retained is not None:
+                    check_grad(hooks.retained())
+
+    def check_grad(self, tensor: Tensor | None) -> None:
+        """Check that the gradient of a tensor can be added to, where that is to be done."""
+        if self.accumulate:
+            check_grad(tensor)
+
+    def _wanted(self, leaf: Leaf) -> Tensor | None:
+        """Return the tensor of a leaf if its gradient is wanted."""
+        tensor = leaf.tensor()
+        return tensor if tensor is not None and tensor._node is leaf and self._wants(tensor) else None
 
     def sweep_recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
         """Sweep over the entries that were found, and record what is computed."""
         finished = run_recorded(sweep, seeds)
         for slot in sweep.leaf_slots():
-            tensor = leaves[slot]()
-            is_alive = tensor is not None and slot_of(tensor._node) == slot
-            if tensor is not None and is_alive and slot in finished and self._wants(tensor):
-                self.finish_leaf(tensor, finished[slot])
-        of_results = {slot: ct for slot, ct in finished.items() if slot not in leaves}
-        self.results = of_results | self.results
+            ct = finished.pop(slot, None)
+            tensor = self._wanted(leaf_at(slot))
+            if tensor is not None and ct is not None:
+                self.finish_leaf(tensor, ct)
+        self.results = finished | self.results
 
     def _wants(self, tensor: Tensor) -> bool:
         return self.inputs is None or any(tensor is own for own in self.inputs)
@@ -158,17 +202,52 @@ _ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     """Run the pass of nearly every call, from one result to all leaves; False for any other root or gradient."""
+    if modes.mode.value:
+        views.renewed(root)
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
     if node.__class__ is not list or seed is None:
         return False
     sweep = Sweep([node], [seed._data], None, retain)
     try:
+        running[sweep] = None
         sweep.find()
         _ALL_LEAVES.sweep(sweep)
     finally:
+        running.pop(sweep, None)
         sweep.close()
     return True
+
+
+def run_to_inputs(root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool) -> list[Any] | None:
+    """Run the pass of most calls of `grad`, from one result to some leaves, and return their gradients.
+
+    None for any other root, gradient or input, or if there is something to be said about one: nothing has changed then.
+    """
+    node = root._node
+    seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
+    nodes: list[Any] = [getattr(tensor, "_node", None) for tensor in inputs]
+    if node.__class__ is not list or seed is None or any(own.__class__ is not Leaf for own in nodes):
+        return None
+    results: list[Any] = [None] * len(nodes)
+    sweep = Sweep([node], [seed._data], nodes, retain)
+    try:
+        running[sweep] = None
+        sweep.find()
+        try:
+            known = not sweep.has_hooks()
+            known = known and _late.bind_inputs(sweep.workspace.words, nodes, results) == len(nodes)
+        except BaseException:
+            sweep.undo()
+            raise
+        if not known:
+            sweep.undo()
+            return None
+        sweep.run()
+    finally:
+        running.pop(sweep, None)
+        sweep.close()
+    return results
 
 
 def run(
@@ -189,6 +268,7 @@ def run(
     for tensor, seed in roots:
         node = tensor._node
         if not isinstance(node, list):
+            destination.check_grad(tensor)
             leaf_roots.append((tensor, seed))
             continue
         place = places.setdefault(node[SLOT], len(nodes))
@@ -197,18 +277,29 @@ def run(
         else:
             nodes.append(node)
             seeds.append(seed)
+    for tensor in inputs or ():
+        destination.check_grad(tensor)
     wanted = None if inputs is None else [tensor._node for tensor in inputs if tensor._node is not None]
     sweep = Sweep(nodes, seed_arrays(seeds), wanted, retain)
     try:
+        running[sweep] = None
         if nodes:
             sweep.find()
-        if inputs is not None and not allow_unused:
-            _check_used(sweep, {slot_of(tensor._node) for tensor, _ in leaf_roots}, inputs)
+        if create_graph or not allow_unused:
+            try:
+                if nodes:
+                    destination.check(sweep)
+                if inputs is not None and not allow_unused:
+                    _check_used(sweep, {slot_of(tensor._node) for tensor, _ in leaf_roots}, inputs)
+            except BaseException:
+                sweep.undo()
+                raise
         if nodes and create_graph:
             destination.sweep_recorded(sweep, seeds)
         elif nodes:
             destination.sweep(sweep)
     finally:
+        running.pop(sweep, None)
         sweep.close()
     for tensor, seed in leaf_roots:
         destination.finish_leaf(tensor, seed if create_graph else seed.detach().clone())
@@ -219,17 +310,23 @@ def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) ->
     reached = leaf_roots | sweep.reached()
     for index, tensor in enumerate(inputs):
         if slot_of(tensor._node) not in reached:
-            sweep.undo()
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
                 "Set allow_unused=True if this is the desired behavior."
             )
 
 
-def _note_write(gradient: Tensor) -> None:
-    """Note that a gradient is added to, if anything but its tensor holds the array: a graph may have saved it."""
-    if sys.getrefcount(gradient._data) > 2:  # the tensor, and the argument
-        versions.note(gradient._array())
+def check_grad(tensor: Tensor | None) -> None:
+    """Check that a tensor's gradient, if it has one, can be added to: `Destination.check` says what is raised."""
+    own = None if tensor is None else tensor._grad
+    if tensor is None or own is None:
+        return
+    if own.shape != tensor.shape:
+        raise errors.reshaped("a tensor", own.shape, tensor.shape)
+    if not own.requires_grad and isinstance(own._data, np.ndarray) and not own._data.flags.writeable:
+        raise ValueError(
+            "output array is read-only: the gradient of a tensor is to be added to; set its `grad` to None"
+        )
 
 
 def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
@@ -240,11 +337,14 @@ def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
 
 def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     own = tensor._grad
+    shape = tensor.shape if own is None else own.shape
+    if value.shape != shape:  # a hook, or another thread, has replaced something since `check`
+        raise errors.reshaped("a tensor", shape, value.shape)
     if create_graph or (own is not None and own.requires_grad):
         tensor._grad = value if own is None else xp.add(own, value)
     elif own is not None:
-        _note_write(own)
         array = own._array()
+        versions.note(array)  # a graph may have saved it
         array += value._data
     elif tensor._layout.contiguous:
         tensor._grad = value

@@ -9,6 +9,7 @@ A folder of machine code is a folder of programs: one that other users can write
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import stat
@@ -20,7 +21,8 @@ from typing import Any
 
 from tapegrad.compiler import jit
 from tapegrad.compiler.fingerprint import fingerprint
-from tapegrad.runtime.locks import module_lock
+from tapegrad.runtime.locks import hold_while_forking, module_lock
+from tapegrad.runtime.signals import undisturbed
 
 __all__ = ["Stats", "address_of", "folder", "kept", "known", "on_compile", "stats"]
 
@@ -42,8 +44,11 @@ on_compile: list[Callable[[str], object]] = []
 
 _addresses: dict[str, int] = {}
 _linked: list[Any] = []  # LLVM frees the code when its tracker dies
+_names = (f"kernel{number}" for number in itertools.count())  # LLVM takes none twice, not even if linking failed
 _warned: set[str] = set()
 _lock = module_lock()
+_llvm = module_lock()  # held while LLVM works: its own locks would never be released in a child
+hold_while_forking(_llvm)
 
 
 def address_of(
@@ -84,9 +89,24 @@ def address_of(
     known = _addresses.get(key)
     if known is not None:
         return known
+    path = _path(name, key)
+    # LLVM's memory is not safe against an exception at any moment.
+    return undisturbed(lambda: _load(name, key, path, function, signature, bind))
+
+
+def _load(
+    name: str,
+    key: str,
+    path: str | None,
+    function: Callable[..., Any],
+    signature: tuple[str, ...],
+    bind: Mapping[str, object] | None,
+) -> int:
+    """Link a function's object code from disk, or compile it, and return its address."""
     with _lock:
-        if key not in _addresses:
-            path = _path(name, key)
+        if key in _addresses:  # another thread was faster
+            return _addresses[key]
+        with _llvm:
             code = _read(path, key) if path else None
             address = _link(code) if code is not None else None
             if address is None:
@@ -181,11 +201,17 @@ def _seal(key: str, code: bytes) -> bytes:
     return hashlib.sha256(key.encode() + code).digest()
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; of a named pipe, too, without waiting for somebody who writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _read(path: str, key: str) -> bytes | None:
     """Return the object code kept at ``path``; None if it is absent, broken, of another key, or not ours."""
     try:
-        with open(path, "rb") as file:
-            if _fault(os.fstat(file.fileno())):
+        with open(path, "rb", opener=_open_at_once) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or _fault(found):
                 return None
             raw = file.read()
     except OSError:
@@ -240,7 +266,7 @@ def _link(code: bytes) -> int | None:
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(jit.SYMBOL)
     try:
-        tracker = builder.link(_linker(), f"kernel{len(_linked)}")
+        tracker = builder.link(_linker(), next(_names))
     except RuntimeError:
         return None
     _linked.append(tracker)

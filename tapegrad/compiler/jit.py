@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import gc
 import re
-import threading
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -37,11 +36,12 @@ from tapegrad.compiler.assembly import RAISED, JitError, assemble, target_machin
 from tapegrad.compiler.elements import divide
 from tapegrad.compiler.fingerprint import attribute_names, fingerprint, is_namespace, references
 from tapegrad.compiler.intrinsics import Intrinsic
+from tapegrad.runtime.locks import module_lock
 
 __all__ = ["SYMBOL", "JitError", "compile_function"]
 
 SYMBOL = "tapegrad_kernel"
-_lock = threading.RLock()  # numba's compiler is not reentrant
+_lock = module_lock()  # numba's compiler is not reentrant
 
 
 # ---- compilation

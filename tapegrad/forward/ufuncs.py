@@ -6,7 +6,6 @@ They are made by `PyUFunc_FromFuncAndData` of NumPy's C API, at first use: until
 from __future__ import annotations
 
 import platform
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, raise_float_errors, stack
+from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.objects import numpy_function
 
 __all__ = ["Function"]
@@ -25,7 +25,7 @@ _NUMBERS = {"float32": 11, "float64": 12}  # of dtypes in NumPy's C API
 _FLAGS = (1, 2, 4, 8) if platform.machine().lower() in ("aarch64", "arm64") else (1, 4, 8, 16)
 FLOAT_ERRORS = sum(_FLAGS)
 _BLOCK = 256
-_lock = threading.RLock()
+_lock = module_lock()
 _alive: list[Any] = []  # NumPy keeps the addresses of what a ufunc is made from
 
 

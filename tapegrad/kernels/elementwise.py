@@ -385,14 +385,14 @@ def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
     own, result = plan.layouts[0], plan.result
     whole = np.empty(own.shape, own.dtype)
     part = view(whole)
-    ct = contiguous_strides(result.shape, own.dtype.itemsize)
+    ct = contiguous_strides(result.shape, result.dtype.itemsize)
     offset = part.ctypes.data - whole.ctypes.data if part.size else 0
     operands = [((CT, 0), dtype_name(result.dtype), ct)]
     overlapping = any(step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True))
     assert not overlapping or not part.size, "expand brings its own step"  # NumPy's strides without elements are 0
     return loop_step(
-        "identity", identity, result.shape, operands, (dtype_name(own.dtype), part.strides),
-        partial=part.size != whole.size, offset=offset,
+        "identity", identity, result.shape, operands, (dtype_name(part.dtype), part.strides),
+        partial=part.nbytes != whole.nbytes, offset=offset,
     )  # fmt: skip
 
 

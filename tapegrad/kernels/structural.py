@@ -37,7 +37,7 @@ def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: i
     whole = np.empty(result.shape, result.dtype)
     part = view(whole)
     offset = part.ctypes.data - whole.ctypes.data if part.size else 0
-    return identity_step(own.shape, ((CT, offset), result.dtype.name, part.strides), own)
+    return identity_step(own.shape, ((CT, offset), part.dtype.name, part.strides), own)
 
 
 # Scattering ------------------------------------------------------------------------------------------------------
@@ -70,9 +70,12 @@ def _scatter_kernel(dtype: str) -> Callable[..., int]:
 def scatter_step(plan: Plan) -> Step | None:
     """Return the step that adds the cotangent where index arrays say.
 
-    The arrays are of one shape and the other dimensions taken whole. None if the arrays do not stand together.
+    The arrays are of one shape and the other dimensions taken whole. None if the arrays do not stand together, or if
+    the key has a slice or a new dimension beside them.
     """
     own, key = plan.layouts[0], plan.attrs["key"]
+    if any(item != "array" and item is not Ellipsis and item != (None, None, None) for item in key):
+        return None
     full = [(None, None, None)] * (own.ndim - sum(item is not Ellipsis for item in key))
     at = key.index(Ellipsis) if Ellipsis in key else len(key)
     spread = [*key[:at], *full, *key[at + 1 :]]
@@ -83,6 +86,9 @@ def scatter_step(plan: Plan) -> Step | None:
     lengths = own.shape[first : first + arrays]
     outer = int(np.prod(own.shape[:first], dtype=np.int64))
     inner = int(np.prod(own.shape[first + arrays :], dtype=np.int64))
+    shape, after = plan.result.shape, own.ndim - first - arrays
+    if shape[:first] != own.shape[:first] or shape[len(shape) - after :] != own.shape[first + arrays :]:
+        return None  # the sizes that the kernel would go over are not those of the result
     chosen = plan.result.size // (outer * inner) if outer * inner else 0
     step = int(np.prod(lengths, dtype=np.int64)) * inner * own.dtype.itemsize
     dims = [0, outer, chosen, inner, arrays, step]

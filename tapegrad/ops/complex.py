@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import xp
+from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
 
 __all__ = ["conj", "real"]
@@ -27,6 +28,7 @@ def _conj(value: Any) -> Any:
 real = unary(
     "real", np.real, lambda ct: ct,
     doc="Real part.", derivative="the cotangent becomes the real part.", to_float=False, oracle=np.real,
+    flags=MAKES_VIEWS,
 )  # fmt: skip
 
 xp.conj = _conj  # free for real numbers: nothing is recorded

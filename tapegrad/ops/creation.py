@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype, default_dtype
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor, from_array, lend
 
 
 def made(array: np.ndarray, requires_grad: bool = False) -> Tensor:
@@ -223,13 +223,14 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__}); tapegrad.tensor(data) takes other data")
-    if not ndarray.dtype.isnative or not ndarray.flags.aligned:
+    if not (ndarray.dtype.isnative and ndarray.flags.aligned):
         problem = "is not aligned" if ndarray.dtype.isnative else f"has byte order {ndarray.dtype.byteorder!r}"
         raise TypeError(
             f"from_numpy(): the array {problem}, and compiled code reads its memory; copy it: "
             f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
         )
-    return made(np.asarray(ndarray))
+    check_dtype(ndarray.dtype)
+    return lend(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
 
 
 def legacy_array(data: Any) -> np.ndarray:

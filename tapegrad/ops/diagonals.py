@@ -1,17 +1,50 @@
-"""Diagonals, made of rows: a diagonal is every (n + 1)-th element of a matrix of n columns."""
+"""Row: diagonals, as views."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.ops.indexing import getitem
-from tapegrad.ops.movement import permute, reshape
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.structural import one_dim
+import numpy as np
+
+from tapegrad.kernels.elementwise import view_step
+from tapegrad.ops.parts import Part
+from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.structural import movement, one_dim
+from tapegrad.tape.layout import contiguous_strides
 from tapegrad.tensor import Tensor
 
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def _view(x: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
+    view = x.diagonal(offset, dim1, dim2)
+    view.flags.writeable = x.flags.writeable  # NumPy's is not, for now
+    return view
+
+
+def _part(x_shape: tuple[int, ...], shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Part:
+    """Return what the diagonal, of the given shape, is of a contiguous array."""
+    strides = contiguous_strides(x_shape, 1)
+    rest = (stride for dim, stride in enumerate(strides) if dim not in (dim1, dim2))
+    start = offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
+    return Part(shape, (*rest, strides[dim1] + strides[dim2]), start if shape[-1] else 0)
+
+
+@movement(
+    "diagonal", _view,
+    lambda ct, x_shape, offset, dim1, dim2: xp.strided_put(
+        np.zeros(x_shape, ct.dtype), ct, _part(x_shape, ct.shape, offset, dim1, dim2)
+    ),
+    lambda plan, operand: view_step(plan, lambda x: _view(x, **plan.attrs)),
+    attrs=("offset", "dim1", "dim2"), oracle=lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
+    samples=(
+        Sample(((3, 3),)),
+        Sample(((2, 4),), {"offset": 1}),
+        Sample(((4, 2),), {"offset": -1, "dim1": 1, "dim2": 0}),
+        Sample(((2, 3, 4),), {"dim1": -1, "dim2": 0}),
+        Sample(((2, 3),), {"offset": 5}),
+    ),
+    errors=(ErrorSample(lambda: xp.diagonal(np.ones((2, 2)), 0, 0, -2), RuntimeError, "cannot be identical 0, -2"),),
+)  # fmt: skip
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> dict[str, Any]:
     """Take the elements whose places in two dimensions are the same, or differ by a number.
 
     Parameters
@@ -24,8 +57,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     Returns
     -------
     Tensor
-        Of the other dimensions, and last that of the diagonal. A view where `input` is contiguous and the two
-        dimensions are the last ones.
+        Of the other dimensions, and last that of the diagonal; a view.
 
     Raises
     ------
@@ -41,15 +73,10 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     >>> tg.diagonal(x), tg.diagonal(x, 1)
     (tensor([1., 4.]), tensor([2.]))
     """
-    x = as_operand(input, "diagonal", "input", 1)
-    first, second = one_dim("diagonal", x.ndim, dim1), one_dim("diagonal", x.ndim, dim2)
+    first, second = one_dim("diagonal", input.ndim, dim1), one_dim("diagonal", input.ndim, dim2)
     if first == second:
         raise RuntimeError(
-            f"diagonal dimensions cannot be identical {dim1}, {dim2}; diagonal() got a tensor of shape {list(x.shape)}"
+            f"diagonal dimensions cannot be identical {dim1}, {dim2}; "
+            f"diagonal() got a tensor of shape {list(input.shape)}"
         )
-    rest = tuple(dim for dim in range(x.ndim) if dim not in (first, second))
-    rows, columns = x.shape[first], x.shape[second]
-    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    flat = reshape(permute(x, (*rest, first, second)), (*(x.shape[dim] for dim in rest), rows * columns))
-    start = offset if offset >= 0 else -offset * columns
-    return getitem(flat, (..., slice(start, start + length * (columns + 1), columns + 1) if length else slice(0, 0)))
+    return {"offset": offset.__index__(), "dim1": first, "dim2": second}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.indexing import Key, _basic_index, _encode, _index, _index_error, index_gather
+from tapegrad.ops.indexing import _COPIES, Key, _basic_index, _encode, _index, _index_error, index_gather
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.tape.plan import Plan
@@ -59,6 +59,11 @@ xp.index_put = index_put
 def write_at(array: np.ndarray, index_arrays: tuple[np.ndarray, ...], key: Key, value: Any) -> None:
     """Write to an array what a key and its arrays choose."""
     array[_index(key, index_arrays) if index_arrays else _basic_index(key)] = value
+
+
+def basic_part(array: np.ndarray, key: Key) -> np.ndarray | None:
+    """Return what a key without arrays chooses, as a view; None if that is a copy."""
+    return None if any(item in _COPIES for item in key) else array[_basic_index(key)]
 
 
 def encode(x: Tensor, key: Any) -> tuple[Key, tuple[np.ndarray, ...]]:

@@ -6,7 +6,6 @@ the tensor the new entry's node.  What the entry saved are copies, so that ``y *
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,31 +15,26 @@ from tapegrad import errors, modes
 from tapegrad.ops import arithmetic, transcendental
 from tapegrad.ops.casts import cast
 from tapegrad.ops.composite import reciprocal, square
-from tapegrad.ops.index_put import encode, index_error, index_put, write_at
-from tapegrad.ops.indexing import index_gather
+from tapegrad.ops.history import before_write, is_part, keep_quotient, rewrite, rewrite_at
+from tapegrad.ops.index_put import basic_part, encode, index_error, write_at
 from tapegrad.ops.inplace_checks import (
     cast_error,
     check_distinct,
     check_leaf,
-    check_no_view,
-    is_stored_back,
-    is_view,
     shape_error,
-    view_error,
 )
 from tapegrad.ops.random import Generator, numpy_generator
 from tapegrad.ops.table.gateway import as_operand, constant
-from tapegrad.tape import versions
+from tapegrad.tape import versions, views
 from tapegrad.tape.entries import Leaf
-from tapegrad.tape.hooks import hooks_of
 from tapegrad.tape.layout import layout_of
+from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
 
 
 def _records(target: Tensor, *others: Any) -> bool:
-    return (
-        target._node is not None or any(isinstance(value, Tensor) and value._node is not None for value in others)
-    ) and modes.is_grad_enabled()
+    operands = (views.renewed(value) for value in (target, *others) if isinstance(value, Tensor))
+    return any(operand._node is not None for operand in operands) and modes.is_grad_enabled()
 
 
 # Recorded ----------------------------------------------------------------------------------------------------------
@@ -59,27 +53,20 @@ def _copy(value: Any, target: np.ndarray) -> Any:
     return copy
 
 
-def _rebase(call: str, target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ...]) -> Tensor:
+def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ...]) -> Tensor:
     """Record ``function(target, *args)``, write its value to the target's memory, and let the target be its result."""
     array = target._array()
     check_distinct(array)
-    check_no_view(call, target, args)
-    before, retained = target._node, target.retains_grad
-    result = function(*(_copy(value, array) for value in (target, *args)))
+    result = function(*(_copy(views.renewed(v) if isinstance(v, Tensor) else v, array) for v in (target, *args)))
     if result.shape != target.shape:
         raise shape_error(target.shape, result.shape)
     if result.dtype != array.dtype:
         if not np.can_cast(result.dtype, array.dtype, "same_kind"):
             raise cast_error(result.dtype, array.dtype)
         result = cast(result, array.dtype)
-    versions.note(array)
+    before_write(target)
     array[...] = result._data
-    layout = layout_of(array)
-    target._layout = layout.tracked if result._node is not None else layout
-    target._node = result._node
-    if retained and isinstance(before, list):  # it moves to the newest entry, as in PyTorch
-        hooks_of(before).retained = None
-        target.retain_grad()
+    rewrite(target, result)
     return target
 
 
@@ -94,14 +81,8 @@ def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> 
             return _write(self, other, ufunc)
         if not self._layout.floating:
             raise cast_error(as_operand(other, name, "y", 2).dtype, self.dtype)
-        if is_view(self):
-            if isinstance(self._node, list):
-                check_leaf(self)
-            if is_stored_back(sys._getframe(1)):
-                return function(*(_copy(value, self._data) for value in (self, other)))
-            raise view_error(name)
         check_leaf(self)
-        return _rebase(name, self, function, (other,))
+        return _rebase(self, function, (other,))
 
     call.__doc__ = f"Compute ``{symbol}`` in place; recorded where a gradient is wanted."
     return call
@@ -113,7 +94,7 @@ def _write(target: Tensor, other: Any, ufunc: np.ufunc) -> Tensor:
     if array.__class__ is not np.ndarray:
         array = target._array()
     value = other._data if isinstance(other, Tensor) else other
-    versions.note(array)
+    before_write(target)
     try:
         ufunc(array, value, out=array, casting="same_kind")
     except TypeError:
@@ -144,14 +125,10 @@ ipow = _operator("**=", arithmetic.pow, np.power)
 
 
 def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    call_name = f"{name}_()"
-
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if _records(self, *args, *kwargs.values()):
             check_leaf(self)
-            if is_view(self):
-                raise view_error(call_name)
-            return _rebase(call_name, self, lambda x, *rest: function(x, *rest, **kwargs), args)
+            return _rebase(self, lambda x, *rest: function(x, *rest, **kwargs), args)
         with modes.no_grad():
             result = function(self, *args, **kwargs)
         array = self._array()
@@ -160,7 +137,7 @@ def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
             raise shape_error(self.shape, result.shape)
         if not np.can_cast(result.dtype, array.dtype, "same_kind"):
             raise cast_error(result.dtype, array.dtype)
-        versions.note(array)
+        before_write(self)
         array[...] = result._data
         return self
 
@@ -191,41 +168,37 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     """
     if isinstance(value, (list, tuple)):
         value = np.asarray(value)
-    recorded = _records(self, value)
-    if recorded:
-        if isinstance(self._node, Leaf):
-            raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
-        check_leaf(self)
-    _set(self, key, value, recorded, "x[index] = value")
+    if _records(self) and isinstance(self._node, Leaf):
+        raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
+    _set(self, key, value, "x[index] = value")
 
 
-def _set(self: Tensor, key: Any, value: Any, recorded: bool, call: str) -> None:
+def _set(self: Tensor, key: Any, value: Any, call: str) -> None:
     keys, index_arrays = encode(self, key)
-    operand = as_operand(value, call, "value", 2)
+    array = self._array()
+    check_distinct(array)
     try:
+        part = None if index_arrays else basic_part(array, keys)
+        if part is not None and is_part(self, part, value):
+            return
+        operand = as_operand(value, call, "value", 2)
+        recorded = _records(self, operand)
+        if recorded:
+            check_leaf(self)
+        keep_quotient(self)
+        write_at(array, index_arrays, keys, operand._data)
+        versions.note(array)
         if recorded and self._layout.floating:
-            if is_view(self):
-                raise view_error(call)
-            if operand._layout.shape[:1] == (1,):  # NumPy drops leading dimensions of length 1 that are too many
-                ndim = index_gather(self.detach(), index_arrays, keys)._layout.ndim
-                while operand._layout.ndim > ndim and operand.shape[0] == 1:
-                    operand = index_gather(operand, (), (0,))
-            _rebase(call, self, lambda x, v: index_put(x, v, index_arrays, keys), (operand,))
-        else:
-            array = self._array()
-            check_distinct(array)
-            versions.note(array)
-            write_at(array, index_arrays, keys, operand._data)
+            rewrite_at(self, operand, part, index_arrays, keys)
     except (IndexError, ValueError) as error:
-        raise index_error(error, self, operand._data, index_arrays, keys) from None
+        raise index_error(error, self, getattr(value, "_data", value), index_arrays, keys) from None
 
 
 def copy_(self: Tensor, source: Any) -> Tensor:
     """Copy the elements of a tensor or array, broadcast to this one's shape; recorded where a gradient is wanted."""
-    recorded = _records(self, source)
-    if recorded:
+    if _records(self, source):
         check_leaf(self)
-    _set(self, Ellipsis, source, recorded, "copy_()")
+    _set(self, Ellipsis, source, "copy_()")
     return self
 
 
@@ -245,11 +218,10 @@ def _draw(self: Tensor, values: np.ndarray) -> Tensor:
     if modes.is_grad_enabled():
         check_leaf(self)
         if isinstance(self._node, list):
-            _set(self, Ellipsis, values, True, "a random number's method")
+            _set(self, Ellipsis, values, "a random number's method")
             return self
-    array = self._array()
-    versions.note(array)
-    array[...] = values
+    before_write(self)
+    self._array()[...] = values
     return self
 
 
@@ -271,7 +243,7 @@ def detach_(self: Tensor) -> Tensor:
     RuntimeError
         If it is a view: what it is a view of would still be a result.
     """
-    if isinstance(self._node, list) and is_view(self):
+    if isinstance(self._node, list) and base_of(self) is not None:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     self._layout, self._node = self._layout.plain, None
     return self

@@ -73,6 +73,9 @@ class _Return(weakref.ref[Any]):
 
 # Of arrays over a buffer, NumPy keeps the base alive: an object of ctypes, which is no array, so that the base of a
 # view of a view is followed up to it and no further. Callbacks append to `_dead`; nothing else happens in them.
+#
+# A signal's handler that raises leaves all counts right: CPython calls handlers after calls and at jumps back, and
+# statements that belong together contain neither. Nor is there a moment at which a fork would find one without another.
 _lent: dict[int, _Return] = {}
 _dead: list[_Return] = []
 _idle: OrderedDict[int, list[_Buffer]] = OrderedDict()  # by size; the size that was used last stands last
@@ -89,51 +92,64 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.empty(shape, dtype)
     size = -(-nbytes // _PAGE) * _PAGE
     with _lock:
-        if _dead:
-            _collect()
-        known = _idle.get(size)
-        if known:
-            buffer = known.pop()
-            _sizes["idle"] -= size
-            _idle.move_to_end(size)
-        else:
-            wanted = _sizes["lent"] + size
-            if wanted > _sizes["limit"]:
-                return np.empty(shape, dtype)
-            _sizes["peak"] = max(_sizes["peak"], wanted)
-            _shrink(min(_sizes["limit"], _sizes["peak"]) - wanted)
-            buffer = _Buffer(size)
-        _sizes["lent"] += size
-        holder: Any = buffer.kind.from_address(buffer.first)
-        note = _Return(holder, _dead.append)
-        note.buffer = buffer
-        _lent[id(note)] = note
+        while True:
+            if _dead:
+                _collect()
+            known = _idle.get(size)
+            if known:
+                buffer = known[-1]
+                _idle.move_to_end(size)
+            else:
+                wanted = _sizes["lent"] + size
+                if wanted > _sizes["limit"]:
+                    return np.empty(shape, dtype)
+                _sizes["peak"] = max(_sizes["peak"], wanted)
+                _shrink(min(_sizes["limit"], _sizes["peak"]) - wanted)
+                known, buffer = None, _Buffer(size)
+            holder: Any = buffer.kind.from_address(buffer.first)
+            note = _Return(holder, _dead.append)
+            note.buffer = buffer
+            number = id(note)
+            if known is None:
+                _lent[number] = note
+                _sizes["lent"] += size
+                break
+            if known and known[-1] is buffer:  # no finalizer that ran meanwhile took it
+                del known[-1]
+                _lent[number] = note
+                _sizes["idle"] -= size
+                _sizes["lent"] += size
+                break
     return np.ndarray(shape, dtype, holder)
 
 
 def _collect() -> None:
     """Take back the buffers whose arrays have died."""
     while _dead:
-        note = _dead.pop()
-        del _lent[id(note)]
+        note = _dead[-1]
+        number = id(note)
+        if _lent.get(number) is not note:  # what `empty` was making when it was cut short
+            _dead.remove(note)
+            continue
         buffer, size = note.buffer, note.buffer.size
-        _sizes["lent"] -= size
-        _sizes["idle"] += size
-        known = _idle.get(size)
-        if known is None:
-            _idle[size] = [buffer]
-        else:
-            known.append(buffer)
-            _idle.move_to_end(size)
+        known = _idle.setdefault(size, [])
+        _idle.move_to_end(size)
+        if _dead and _dead[-1] is note:  # no finalizer that ran meanwhile took it back
+            del _dead[-1]
+            del _lent[number]
+            known += [buffer]
+            _sizes["lent"] -= size
+            _sizes["idle"] += size
 
 
 def _shrink(room: int) -> None:
     """Free idle buffers until no more than this many bytes are idle, the sizes first that were not used for long."""
-    while _sizes["idle"] > max(room, 0):
+    while _idle and _sizes["idle"] > max(room, 0):
         size = next(iter(_idle))
-        if _idle[size]:
-            _idle[size].pop()
+        known = _idle[size]
+        if known:
             _sizes["idle"] -= size
+            del known[-1]
         else:
             del _idle[size]
 
@@ -150,9 +166,8 @@ def empty_cache() -> None:
     """
     with _lock:
         _collect()
-        _idle.clear()
-        _sizes["lent"] = _sizes["peak"] = sum(note.buffer.size for note in _lent.values())
-        _sizes["idle"] = 0
+        _shrink(0)
+        _sizes["peak"] = _sizes["lent"]
 
 
 def set_cache_limit(limit: int) -> None:

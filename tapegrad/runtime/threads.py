@@ -12,7 +12,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Final
 
-from tapegrad.runtime.locks import in_child
+from tapegrad.runtime.locks import in_child, module_lock
 
 Work = Callable[[int, int, int], object]
 
@@ -72,14 +72,14 @@ class _Pool:
     def __init__(self) -> None:
         self.jobs: SimpleQueue[tuple[contextvars.Context, _Job]] = SimpleQueue()
         self.size = 0
-        self.lock = threading.Lock()
+        self.lock = module_lock()
 
     def grow(self, size: int) -> None:
         """Have at least this many threads."""
         with self.lock:
             while self.size < size:
-                threading.Thread(target=self._serve, name=f"tapegrad-{self.size}", daemon=True).start()
                 self.size += 1
+                threading.Thread(target=self._serve, name=f"tapegrad-{self.size}", daemon=True).start()
 
     def _serve(self) -> None:
         while True:
@@ -118,22 +118,25 @@ def share(work: Work, elements: int, unit: int, threads: int) -> None:
     """
     size = max(-(-elements // (unit * _RANGES * threads)), 1) * unit
     ranges = [(first, min(first + size, elements)) for first in range(0, elements, size)]
-    job = _Job(work, ranges[::-1])
+    ranges.reverse()
+    job = _Job(work, ranges)
     helpers = min(threads, len(ranges)) - 1
     error: BaseException | None = None
-    if helpers > 0:
-        _pool.grow(helpers)
-    for _ in range(helpers):
-        _pool.jobs.put((contextvars.copy_context(), job))
     while True:
         # Whatever a Ctrl-C cuts short, the others have left before this returns.
         try:
+            if helpers > 0:
+                _pool.grow(helpers)
+            while helpers > 0:
+                helpers -= 1
+                _pool.jobs.put((contextvars.copy_context(), job))
             job.take_ranges(0)
             job.wait()
             break
         except BaseException as raised:
             error = error or raised
-            job.ranges.clear()
+            helpers = 0
+            del ranges[:]
     error = error or job.error
     if error is not None:
         try:

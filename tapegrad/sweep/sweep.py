@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ from tapegrad import errors
 from tapegrad.modes import no_grad
 from tapegrad.ops.table.results import parts_of, split_cotangent
 from tapegrad.ops.table.rules import cotangents
+from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
 from tapegrad.sweep import find, groups, loop
@@ -25,9 +28,11 @@ from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
 from tapegrad.tape import versions
 from tapegrad.tape.entries import (
+    FIRST_OPERAND,
     FLAGS,
     NODE,
     PLAN_OBJECT,
+    RESHAPED,
     SLOT,
     Leaf,
     TapeNode,
@@ -68,8 +73,24 @@ def _take_workspace() -> _Compiled:
 
 
 _idle: list[_Compiled] = []
-_running: list[Sweep] = []
 _to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read
+#: The sweeps that run. Whoever makes one enters it inside the ``try`` whose ``finally`` takes it out, before anything
+#: else is called there: a signal's handler that raises in between cannot leave one behind.
+running: Final[dict[Sweep, None]] = {}
+
+
+def _forget_other_threads() -> None:
+    """In a child process, let only the sweeps of the thread that forked run: hooks of theirs may have forked."""
+    own = []
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        own += [value for value in frame.f_locals.values() if isinstance(value, Sweep)]
+        frame = frame.f_back
+    for sweep in set(running) - set(own):
+        del running[sweep]
+
+
+in_child(_forget_other_threads)
 
 
 class Sweep:
@@ -78,7 +99,7 @@ class Sweep:
     Parameters
     ----------
     nodes : list of list
-        Handles of the roots, each once; leaves are no roots.
+        Nodes of the roots, each once; leaves are no roots.
     seeds : list of numpy.ndarray
         Their cotangents, of the roots' dtypes, as `tapegrad.autograd.roots.seed_arrays` makes them.
     inputs : sequence of nodes, optional
@@ -87,7 +108,7 @@ class Sweep:
         Keep residuals.
     """
 
-    __slots__ = ("captured", "inputs", "keep", "nodes", "outliving", "retain", "seeds", "workspace")
+    __slots__ = ("captured", "inputs", "keep", "nodes", "retain", "seeds", "shared_nodes", "workspace")
 
     def __init__(
         self,
@@ -100,8 +121,7 @@ class Sweep:
         self.workspace = _take_workspace()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
-        self.outliving: Sequence[TapeNode] = ()
-        _running.append(self)
+        self.shared_nodes: Sequence[TapeNode] = ()
 
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
@@ -109,17 +129,18 @@ class Sweep:
         inputs = [] if self.inputs is None else list({slot_of(node): None for node in self.inputs})
         write = versions.last
         while (status := workspace.find(nodes, inputs, self.retain, *write)) != _OK:
-            self._mend(status)
+            self._handle_status(status)
             if status == ws.CHANGED:
                 write = 0, 0  # no residual was changed
         if not self.retain:
             count = workspace.state[ws.N_OUTLIVING]
-            if self.inputs is None and count == len(nodes):
-                self.outliving = nodes  # as always when nobody keeps intermediate results
+            is_root_found = self.inputs is None or (len(nodes) == 1 and workspace.arrays[ws.ORDER_AT][0] >= 0)
+            if count == len(nodes) and is_root_found:
+                self.shared_nodes = nodes  # as always when nobody keeps intermediate results
             else:
-                self.outliving = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]
+                self.shared_nodes = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]
 
-    def _mend(self, status: int) -> None:
+    def _handle_status(self, status: int) -> None:
         """Do what `find` needs before it can go on, or raise."""
         state = self.workspace.state
         problem = state[ws.PROBLEM]
@@ -131,6 +152,10 @@ class Sweep:
         elif status == ws.CHANGED:
             self._check_versions()
         elif status == ws.FREED:
+            node = object_at(read_entry(problem)[NODE])
+            if read_entry(problem)[FLAGS] & RESHAPED:
+                plan = node[PLAN_OBJECT]
+                raise errors.reshaped("a result", plan.result.shape, node[FIRST_OPERAND + plan.arity])
             raise errors.second_backward(describe(problem))
         else:
             raise RuntimeError(f"the tape is not in order at {describe(problem)}; please report this")
@@ -166,7 +191,7 @@ class Sweep:
         for node in self.order() if self.nodes and not self.retain else ():
             if node is not None:
                 write_word(node[SLOT], FLAGS, 0)
-        self.outliving = ()
+        self.shared_nodes = ()
 
     def reached(self) -> set[int]:
         """Return the slots of all entries and leaves that the walk touched."""
@@ -306,14 +331,13 @@ class Sweep:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Drop the residuals of the entries that ran, and give the workspace back."""
+        """Drop the residuals of the entries that ran, and give the workspace back; no longer in `running`."""
         self.workspace.end()
         _idle.append(self.workspace)
         self.keep.clear()
-        _running.remove(self)
-        _to_empty.extend(self.outliving)
+        _to_empty.extend(self.shared_nodes)
         # What another sweep found it may still read: then the last one to end empties the nodes.
-        while _to_empty and not _running:
+        while _to_empty and not running:
             try:
                 node = _to_empty.pop()
             except IndexError:  # another thread took it

@@ -6,7 +6,8 @@ An entry is one record of eight integers.  Its address is its *slot*: one intege
           1     node: the identity of the entry's node, which holds the residuals; of a leaf's `Leaf`
           2-4   operands: their slots, 0 where no gradient is wanted; more than three stand in a side array whose
                 address is in word 2
-          5     flags, which compiled code sets with the GIL held: CONSUMED, and WANTED while a walk runs
+          5     flags, which are set with the GIL held: CONSUMED, WANTED while a walk runs, and RESHAPED where
+                the tensor's data were replaced by data of another shape
           6     mark: used by the walk over the reached entries, 0 otherwise
           7     stop: the sweep has to stop here for Python's hooks
 
@@ -14,20 +15,24 @@ A *node* is a plain list, ``[slot, page, plan, nodes of the operands..., residua
 an operation returned holds it, and so does every entry computed from that tensor.  So liveness is exact and follows
 reference counts: residuals go with the last tensor of a graph, there is no cycle, and CPython frees a chain of 10^6
 lists without recursion.  A list is the cheapest such record to make (45 ns; an object with slots takes 120), and
-compiled code can read it.  The page itself only holds integers and is recycled when its last node dies.
+compiled code can read it.  The page itself only holds integers and is recycled when its last node dies. Leaves have
+their records on the same pages.
+
+Nothing here may be left half done when a signal's handler raises KeyboardInterrupt: CPython calls handlers between
+bytecodes, after a call or at a jump back. So statements that belong together contain no call.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.memory import MEMORY, object_at, watch
 from tapegrad.runtime.structs import WORD, sizeof
 from tapegrad.tape.layout import Layout
@@ -39,7 +44,7 @@ if TYPE_CHECKING:
 WORDS: Final = ENTRY_BYTES // WORD
 PLAN, NODE, OPERANDS, FLAGS, MARK, STOP = (field.offset // WORD for field in Entry.fields())
 INLINE_OPERANDS: Final = 3
-CONSUMED, WANTED = 1, 2
+CONSUMED, WANTED, RESHAPED = 1, 2, 4
 
 # The head of a page takes the place of its first two entries: its sequence number, whether a walk has reached it, and
 # one bit an entry that a walk has reached (4 words).
@@ -68,7 +73,7 @@ class Page:
 
 
 class _Return(weakref.ref[Page]):
-    """Notes the death of a page in C. In a ``__del__`` Python nodes signals, and a Ctrl-C would be lost."""
+    """Notes the death of a page in C. In a ``__del__`` Python handles signals, and a Ctrl-C would be lost."""
 
     __slots__ = ("memory",)
     memory: Memory
@@ -98,34 +103,49 @@ class Recorder:
 
     __slots__ = ("_lock", "page", "sequence")
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.sequence = 0
-        self.page = self._next_page()
+    page: Page
 
-    def _next_page(self) -> Page:
+    def __init__(self) -> None:
+        self._lock = module_lock()
+        self.sequence = 0
+        self._next_page()
+
+    def _next_page(self) -> None:
         while _dead:
-            memory = _dead.pop().memory
-            del _returns[memory[0]]
-            _pool.append(memory)
+            note = _dead[-1]
+            del _dead[-1]  # no call until the memory is back
+            del _returns[note.memory[0]]
+            _pool[:0] = [note.memory]
         if not _pool:
             _grow_pool()
         elif len(_pool) > _MAX_POOLED:
             del _pool[_MAX_POOLED:]
-        memory = base, _, slots = _pool.pop()
+        memory = base, _, slots = _pool[-1]
+        sequence = self.sequence + 1
         ctypes.memset(base, 0, PAGE_BYTES)
-        self.sequence += 1
-        _pack_word(MEMORY, base + 8 * SEQUENCE, self.sequence)
+        _pack_word(MEMORY, base + 8 * SEQUENCE, sequence)
         page = Page(slots)
-        _returns[base] = _Return(page, _dead.append)
-        _returns[base].memory = memory
-        return page
+        note = _Return(page, _dead.append)
+        note.memory = memory
+        # A finalizer that ran meanwhile may have recorded something, and have gone on to this very page.
+        if self.sequence == sequence - 1:
+            del _pool[-1]
+            _returns[base], self.sequence, self.page = note, sequence, page
 
     def turn(self) -> None:
         """Go on to the next page, if this one is full: not if another thread has."""
         with self._lock:
-            if not self.page.free:
-                self.page = self._next_page()
+            while not self.page.free:
+                self._next_page()
+
+    def take_slot(self) -> tuple[int, Page]:
+        """Return a free slot and its page."""
+        while True:
+            page = self.page
+            try:
+                return page.free.pop(), page
+            except IndexError:
+                self.turn()
 
 
 recorder: Final = Recorder()
@@ -134,36 +154,45 @@ recorder: Final = Recorder()
 class Leaf:
     """The node of a leaf: its record's slot, a weak reference to the tensor, and its hooks.
 
-    The tape never keeps a leaf alive, and a leaf never keeps a tape alive.
+    The tape never keeps a leaf alive, and a leaf never keeps a tape alive; of its page it keeps the memory.
     """
 
-    __slots__ = ("__weakref__", "hooks", "post_hooks", "slot", "tensor")
+    # shape  what the tensor had when the graph was recorded; set if its data were replaced by data of another
+    __slots__ = ("__weakref__", "hooks", "page", "post_hooks", "shape", "slot", "tensor")
+
+    shape: tuple[int, ...]
 
     def __init__(self, tensor: Tensor) -> None:
-        self.slot = _free_leaf_slots.pop() if _free_leaf_slots else _grow_leaf_slots()
+        self.slot, self.page = slot, _ = recorder.take_slot()
         self.tensor = weakref.ref(tensor)
         self.hooks: dict[int, Callable[..., Any]] | None = None
         self.post_hooks: dict[int, Callable[..., Any]] | None = None
-        leaves[self.slot] = self.tensor
-        write_word(self.slot, NODE, id(self))
-
-    def __del__(self) -> None:
-        del leaves[self.slot]
-        _free_leaf_slots.append(self.slot)
+        _pack_word(MEMORY, slot + 8 * NODE, id(self))
 
 
-leaves: Final[dict[int, weakref.ref[Tensor]]] = {}
-_free_leaf_slots: list[int] = []
-_leaf_blocks: list[np.ndarray] = []
+def leaf_at(slot: int) -> Leaf:
+    """Return the leaf with this slot, which the caller knows to be alive."""
+    leaf: Leaf = object_at(read_entry(slot)[NODE])
+    return leaf
 
 
-def _grow_leaf_slots() -> int:
-    # Leaf records are never moved or given back: there are as many as leaves were ever alive at once.
-    block = watch(np.zeros(256 * WORDS, dtype=np.int64), "records of leaves")
-    _leaf_blocks.append(block)
-    first = block.ctypes.data
-    _free_leaf_slots.extend(range(first + 255 * ENTRY_BYTES, first, -ENTRY_BYTES))
-    return first
+def reshaped(node: TapeNode | Leaf, tensor: Tensor, shape: tuple[int, ...]) -> TapeNode | Leaf:
+    """Return the node of a tensor whose data are about to be replaced by data of another shape.
+
+    The sizes in the graph are those of before. So the tensor becomes another leaf, and a sweep that reaches the old one
+    raises; or it becomes the result of an entry that no sweep can pass.
+    """
+    if isinstance(node, Leaf):
+        leaf = Leaf(tensor)
+        leaf.hooks, leaf.post_hooks = node.hooks, node.post_hooks
+        node.shape = tensor.shape
+        return leaf
+    slot, page = recorder.take_slot()
+    plan = node[PLAN_OBJECT]
+    twin = [slot, page, plan, *operand_nodes(node), shape]
+    for word, value in ((PLAN, plan.address), (NODE, id(twin)), (FLAGS, CONSUMED | RESHAPED)):
+        write_word(slot, word, value)
+    return twin
 
 
 def read_entry(slot: int) -> tuple[int, ...]:
@@ -244,20 +273,24 @@ class Tape:
         for node in self._entries:
             slot, page, plan = node[:FIRST_OPERAND]
             words = read_entry(slot)
-            consumed = words[FLAGS] & CONSUMED
-            checks = {
-                "the entry names another plan than its node": words[PLAN] == plan.address,
-                "the entry names another node": words[NODE] == id(node),
-                "the node holds no page": isinstance(page, Page),
-                "a mark is left over from a walk": words[MARK] == 0,
-                "the layout of the result is not known": isinstance(plan.result, Layout),
-            }
-            if not consumed:
-                for own, operand in zip(operand_slots(node), operand_nodes(node), strict=True):
-                    checks["an operand's slot is not that of its node"] = own == slot_of(operand)
+            checks = [
+                ("the entry names another plan than its node", words[PLAN] == plan.address),
+                ("the entry names another node", words[NODE] == id(node)),
+                ("the node holds no page", isinstance(page, Page)),
+                ("a mark is left over from a walk", words[MARK] == 0),
+                ("the layout of the result is not known", isinstance(plan.result, Layout)),
+            ]
+            if not words[FLAGS] & CONSUMED:
+                for place, (own, operand) in enumerate(zip(operand_slots(node), operand_nodes(node), strict=True)):
+                    of = f"operand {place}"
                     before = not isinstance(operand, list) or order_of(operand[SLOT]) < order_of(slot)
-                    checks["an operand does not stand before its result"] = before
-            for problem, passed in checks.items():
+                    checks += [
+                        (f"the slot of {of} is not that of its node", own == slot_of(operand)),
+                        (f"{of} does not stand before its result", before),
+                        (f"{of} names a leaf that is not at its slot",
+                         not isinstance(operand, Leaf) or leaf_at(operand.slot) is operand),
+                    ]  # fmt: skip
+            for problem, passed in checks:
                 if not passed:
                     raise RuntimeError(f"the tape is not in order at entry {order_of(slot)} ({plan.name}): {problem}")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from tapegrad import modes
+from tapegrad import errors, modes
 from tapegrad.tape import versions
 from tapegrad.tape.entries import FIRST_OPERAND, SLOT, STOP, Leaf, TapeNode, write_word
 
@@ -60,6 +60,8 @@ class Hooks:
                 tensor._grad = ct if tensor._grad is None else tensor._grad + ct
             elif tensor._grad is None:
                 tensor._grad = ct.clone() if self.table else ct
+            elif tensor._grad.shape != ct.shape:
+                raise errors.reshaped("a result", tensor._grad.shape, ct.shape)
             else:
                 versions.note(tensor._grad._array())
                 tensor._grad._array()[...] += ct._data
@@ -76,19 +78,22 @@ def run_table(table: dict[int, Callable[..., Any]], ct: Tensor) -> Tensor:
     TypeError
         If it returns something else.
     """
+    shape, dtype = ct.shape, ct.dtype
     for hook in list(table.values()):
         result = hook(ct)
         if result is None:
-            continue
+            if ct.shape == shape:
+                continue
+            result = ct  # the hook has replaced its data
         if not isinstance(result, type(ct)):
             raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'; return a Tensor or None")
         name = getattr(hook, "__name__", type(hook).__name__)
-        if result.shape != ct.shape:
+        if result.shape != shape:
             raise RuntimeError(
-                f"hook '{name}' has changed the size of value: it got {list(ct.shape)}, returned {list(result.shape)}"
+                f"hook '{name}' has changed the size of value: it got {list(shape)}, returned {list(result.shape)}"
             )
-        if result.dtype != ct.dtype:
-            raise RuntimeError(f"hook '{name}' has changed the type of value (was {ct.dtype} got {result.dtype})")
+        if result.dtype != dtype:
+            raise RuntimeError(f"hook '{name}' has changed the type of value (was {dtype} got {result.dtype})")
         ct = result if modes.is_grad_enabled() else result.detach()  # a graph counts under create_graph only
     return ct
 

@@ -25,6 +25,7 @@ from tapegrad.runtime.memory import INTERPRETS, watch, watch_forever
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
 from tapegrad.tape.layout import FLOAT, INTEGER, OBJECT_HEADER, Layout, layout_of
 from tapegrad.tape.plan import Plan
+from tapegrad.tape.views import renewed
 from tapegrad.tensor import Tensor
 
 # Words that all functions share: objects, ...
@@ -34,8 +35,8 @@ NEXT_PAGE, IS_GRAD_ENABLED, EMPTY, MODE_AT = range(11, 15)
 DATA_OF, LAYOUT_OF, NODE_OF, GRAD_OF, PAGE_OF, FREE_OF, ADDRESS_OF_PLAN = range(15, 22)
 SLOT_OF_LEAF, TENSOR_OF_LEAF, HOOKS_OF_LEAF, POST_HOOKS_OF_LEAF = range(22, 26)
 PLAIN_OF, SHAPE_OF, DTYPE_OF, CONTIGUOUS_OF, INLINE_OF, NBYTES_OF, EMPTY_LARGE = range(26, 33)
-SLICE_TYPE, TUPLE_TYPE, VIEWED_OF, LAYOUT_OF_ARRAY, FLOAT64_TYPE, FLOAT64_LAYOUT = range(33, 39)
-ARRAY_COPY, INDEX_ERROR, SHARED_WORDS = range(39, 42)
+SLICE_TYPE, TUPLE_TYPE, BASE_OF, LAYOUT_OF_ARRAY, FLOAT64_TYPE, FLOAT64_LAYOUT = range(33, 39)
+ARRAY_COPY, INDEX_ERROR, RENEW, SHARED_WORDS = range(39, 43)
 
 # Words of any object, and of arrays, lists and bytes.
 REFERENCES, TYPE = 0, 1
@@ -133,7 +134,7 @@ _objects: Final = {
     FALSE: False, TRUE: True, FLOAT_LAYOUT: FLOAT, INT_LAYOUT: INTEGER, RECORDER: recorder, NEXT_PAGE: recorder.turn,
     IS_GRAD_ENABLED: modes.is_grad_enabled, EMPTY: np.empty, EMPTY_LARGE: pool.empty, SLICE_TYPE: slice,
     TUPLE_TYPE: tuple, LAYOUT_OF_ARRAY: layout_of, FLOAT64_TYPE: np.float64, FLOAT64_LAYOUT: layout_of(np.float64(0)),
-    ARRAY_COPY: np.ndarray.copy, INDEX_ERROR: IndexError,
+    ARRAY_COPY: np.ndarray.copy, INDEX_ERROR: IndexError, RENEW: renewed,
 }  # fmt: skip
 _slots: Final[dict[int, tuple[type, str]]] = {
     DATA_OF: (Tensor, "_data"), LAYOUT_OF: (Tensor, "_layout"), NODE_OF: (Tensor, "_node"),
@@ -141,7 +142,7 @@ _slots: Final[dict[int, tuple[type, str]]] = {
     ADDRESS_OF_PLAN: (Plan, "address"), SLOT_OF_LEAF: (Leaf, "slot"), TENSOR_OF_LEAF: (Leaf, "tensor"),
     HOOKS_OF_LEAF: (Leaf, "hooks"), POST_HOOKS_OF_LEAF: (Leaf, "post_hooks"), PLAIN_OF: (Layout, "_plain"),
     SHAPE_OF: (Layout, "shape"), DTYPE_OF: (Layout, "dtype"), CONTIGUOUS_OF: (Layout, "contiguous"),
-    INLINE_OF: (Layout, "inline"), NBYTES_OF: (Layout, "nbytes"), VIEWED_OF: (Tensor, "_viewed"),
+    INLINE_OF: (Layout, "inline"), NBYTES_OF: (Layout, "nbytes"), BASE_OF: (Tensor, "_base"),
 }  # fmt: skip
 
 

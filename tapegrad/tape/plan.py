@@ -10,7 +10,7 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  8 address of the step for both operands at once, or 0
                  9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.sweep.groups`)
                  10 of how many elements a block must be a multiple   11 the function that makes several results of
-                 the forward's, or 0   12... address of each step
+                 the forward's, or 0   12 whether the result shares its operand's memory   13... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
                  3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies;
                  SUMS_ROWS if the target has one element a row
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 (
     ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT, ELEMENTS, GRAIN, PACK,
-    STEPS,
+    IS_VIEW, STEPS,
 ) = (field.offset // WORD for field in PlanFields.fields())  # fmt: skip
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 (
@@ -202,7 +202,7 @@ class Plan:
         self._words = np.array(
             [
                 self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
-                0 if op.variadic else self.save, wanted or self.records, 0, 0, 0, id(pack) if pack else 0,
+                0 if op.variadic else self.save, wanted or self.records, 0, 0, 0, id(pack) if pack else 0, 0,
                 *[0] * self.arity,
             ],
             dtype=np.int64,
@@ -222,6 +222,10 @@ class Plan:
     def wants(self, operand: int) -> bool:
         """Whether a gradient is wanted for the operand with this number."""
         return self.layouts[operand].requires_grad
+
+    def note_view(self) -> None:
+        """Note that the result shares its operand's memory."""
+        self._words[IS_VIEW] = 1
 
     def position(self, name: str) -> int:
         """Return where a node keeps the residual of this name."""

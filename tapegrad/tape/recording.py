@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import get, put, stack
-from tapegrad.modes import INTERCEPTED
-from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, NODE, OPERANDS, PLAN
+from tapegrad.modes import DISABLED, INTERCEPTORS, WRITES_NOTED
+from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, NODE, OPERANDS, PLAN, SEQUENCE
 from tapegrad.tape.keys import (
     FALLBACK,
     KEY_WORDS,
@@ -39,6 +39,7 @@ from tapegrad.tape.native import (
     ARRAY_COPY,
     ARRAY_FLAGS,
     ARRAY_TYPE,
+    BASE_OF,
     BYTES,
     DATA,
     DATA_OF,
@@ -64,13 +65,12 @@ from tapegrad.tape.native import (
     NONE,
     PAGE_OF,
     RECORDER,
+    RENEW,
     SLOT_OF_LEAF,
     TENSOR,
-    TRUE,
     TUPLE_ITEMS,
     TUPLE_TYPE,
     TYPE,
-    VIEWED_OF,
     as_float,
     clear_error,
     drop,
@@ -83,7 +83,8 @@ from tapegrad.tape.native import (
     take,
     vectorcall,
 )
-from tapegrad.tape.plan import ARITY, FORWARD, PACK, RESULT, SAVE, WANTED_OPERANDS
+from tapegrad.tape.plan import ARITY, FORWARD, IS_VIEW, PACK, RESULT, SAVE, WANTED_OPERANDS
+from tapegrad.tape.structs import PAGE_BYTES
 
 MAX_SAVED: Final = 8  # operands that may be residuals
 MASK_BITS: Final = 62  # operands beyond are wanted if they require grad
@@ -196,18 +197,65 @@ def finish(known: int, args: int, nargs: int) -> int:
     operands = args + 16
     for operand in range(min(get(words, ARITY), MAX_SAVED)):
         put(data, operand, get(get(operands, operand), get(known, DATA_OF)))
-    return result_of(known, plan, words, get(args, 1), operands, data, get(words, ARITY), nargs - 2)
+    result = result_of(known, plan, words, get(args, 1), operands, data, get(words, ARITY), nargs - 2)
+    if get(words, IS_VIEW) != 0 and result != 0:
+        keep_base(known, words, result, get(operands, 0))
+    return result
 
 
-def note_view(known: int, tensor: int) -> None:
-    """Note that a view of a tensor was taken. Of a reduction too: then none is alive, and nobody looks for one."""
-    at = get(known, VIEWED_OF)
-    before = get(tensor, at)
-    if before != get(known, TRUE):
-        take(get(known, TRUE))
-        put(tensor, at, get(known, TRUE))
-        if before != 0:
-            drop(before)
+def keep_base(known: int, words: int, view: int, operand: int) -> None:
+    """Let a view keep its base (see `tapegrad.tape.views`); not one taken with recording off, which has no history."""
+    if not is_tensor(known, get(operand, TYPE)):
+        return  # a view of an array
+    if get(words, WANTED_OPERANDS) != 0 or get(operand, get(known, NODE_OF)) == get(known, NONE):
+        base = get(operand, get(known, BASE_OF))
+        if base == 0:
+            base = operand
+        take(base)
+        put(view, get(known, BASE_OF), base)
+
+
+def stands_before(slot: int, other: int) -> int:
+    """Whether an entry was recorded before another one."""
+    first, second = get(slot & -PAGE_BYTES, SEQUENCE), get(other & -PAGE_BYTES, SEQUENCE)
+    return 1 if first < second or (first == second and slot < other) else 0
+
+
+def is_stale(known: int, tensor: int) -> int:
+    """Whether a tensor is a view whose base was written to after the entry of the view."""
+    base = get(tensor, get(known, BASE_OF))
+    if base == 0:
+        return 0
+    written, node = get(base, get(known, NODE_OF)), get(tensor, get(known, NODE_OF))
+    if get(written, TYPE) != get(known, LIST_TYPE):
+        return 0
+    if get(node, TYPE) != get(known, LIST_TYPE):
+        return 1 if node == get(known, NONE) else 0
+    return stands_before(integer(get(get(node, ITEMS), 0)), integer(get(get(written, ITEMS), 0)))
+
+
+def items_of(known: int, sequence: int) -> int:
+    """Return where the items of a list or tuple are; 0 if it is neither."""
+    kind = get(sequence, TYPE)
+    if kind == get(known, LIST_TYPE):
+        return get(sequence, ITEMS)
+    return sequence + 8 * TUPLE_ITEMS if kind == get(known, TUPLE_TYPE) else 0
+
+
+def renew_views(known: int, flags: int, args: int, count: int) -> int:
+    """Give stale views among the operands of a call a new history; 0 if Python raised."""
+    operands = args
+    if flags & SEQUENCE_OF_OPERANDS:
+        operands = items_of(known, get(args, 0))
+        count = get(get(args, 0), LENGTH) if operands != 0 else 0
+    for operand in range(count):
+        value = get(operands, operand)
+        if is_tensor(known, get(value, TYPE)) and is_stale(known, value):
+            done = vectorcall(get(known, RENEW), operands + 8 * operand, 1, 0)
+            if done == 0:
+                return 0
+            drop(done)
+    return 1
 
 
 def drop_all(objects: int, count: int) -> None:
@@ -295,22 +343,24 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
     plain = 0
     mode = get(get(known, MODE_AT), 0)
     if mode != 0:  # in some thread
-        if mode >= INTERCEPTED:
-            return vectorcall(get(op, FALLBACK), args, nargs, names)
-        enabled = vectorcall(get(known, IS_GRAD_ENABLED), 0, 0, 0)
-        if enabled == 0:
+        if mode & WRITES_NOTED and renew_views(known, flags, args, operands) == 0:
             return 0
-        plain = enabled == get(known, FALSE)
-        drop(enabled)
+        if mode & INTERCEPTORS:
+            return vectorcall(get(op, FALLBACK), args, nargs, names)
+        if mode & DISABLED:
+            enabled = vectorcall(get(known, IS_GRAD_ENABLED), 0, 0, 0)
+            if enabled == 0:
+                return 0
+            plain = enabled == get(known, FALSE)
+            drop(enabled)
     key, data, values, arrays, made = stack(256), stack(256), stack(256), stack(64), stack(256)
     put(arrays, 0, 0)
     put(made, 0, 0)  # layouts that live until the line is found: an address in a key is that of one layout
     source, count, length = args, operands, 0
     if flags & SEQUENCE_OF_OPERANDS:
         sequence = get(args, 0)
-        source = get(sequence, ITEMS) if get(sequence, TYPE) == get(known, LIST_TYPE) else sequence + 8 * TUPLE_ITEMS
-        is_sequence = get(sequence, TYPE) == get(known, LIST_TYPE) or get(sequence, TYPE) == get(known, TUPLE_TYPE)
-        count = get(sequence, LENGTH) if is_sequence else 0
+        source = items_of(known, sequence)
+        count = get(sequence, LENGTH) if source != 0 else 0
         if count == 0 or count > MAX_ITEMS:
             return vectorcall(get(op, FALLBACK), args, nargs, names)
         put(key, 0, count)
@@ -353,8 +403,8 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
             result = result_of(known, plan, words, out, values, data, count, held)
         if out != 0:
             drop(out)
-        if flags & MAKES_VIEWS:
-            note_view(known, get(values, 0))
+        if flags & MAKES_VIEWS and get(words, IS_VIEW) != 0 and result != 0:
+            keep_base(known, words, result, get(values, 0))
     else:
         held = -1 - held
     drop(plan)

@@ -46,6 +46,7 @@ class PlanFields(Struct):
     elements: int  # that every kernel call goes over; 0 if the plan cannot be a part of a group
     multiple: int  # of how many elements a block must be a multiple
     pack: Object  # makes several results of the forward's, or 0
+    is_view: int  # the result may be a view of the operand
     calls: Array[KernelCallFields] = embedded()  # for each operand, 0 where no gradient is wanted
 
 

@@ -75,6 +75,7 @@ def unary(
     real_only: bool = False,
     oracle: Callable[..., Any] | None = None,
     errors: Sequence[ErrorSample] = (),
+    flags: int = 0,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
 
@@ -90,6 +91,8 @@ def unary(
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
+    flags : int
+        See `tapegrad.tape.keys`.
     """
     op = Op(
         name=name,
@@ -108,7 +111,7 @@ def unary(
         prepare_forward=forward_for(forward, None, to_float),
         bind=bind_operands(name, ("x",)),
     )
-    connect(op)
+    connect(op, 0, flags)
     plans = op.plans
 
     def call(input: Any) -> Tensor:

@@ -13,6 +13,7 @@ from tapegrad.forward import siblings
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
+from tapegrad.tape import views
 from tapegrad.tape.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.plan import Plan
@@ -29,8 +30,16 @@ def constant(data: Any, layout: Layout) -> Tensor:
     return result
 
 
+def plain(tensor: Tensor) -> Tensor:
+    """Return the tensor that an instance of a subclass is for operations: same data, same place in the graph."""
+    result = _new(Tensor)
+    result._data, result._layout, result._node, result._grad = tensor._data, tensor._layout, tensor._node, None
+    result._base = getattr(tensor, "_base", tensor)  # views of the one are views of the other
+    return result
+
+
 def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
-    """Return an operand as a tensor: arrays, NumPy scalars and Python numbers become constants.
+    """Return an operand as a plain tensor: arrays, NumPy scalars and Python numbers become constants.
 
     Raises
     ------
@@ -38,7 +47,8 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
         If it is nothing of the kind.
     """
     if isinstance(value, Tensor):
-        return value
+        value = views.renewed(value)
+        return value if value.__class__ is Tensor else plain(value)
     if isinstance(value, np.generic):
         check_dtype(value.dtype)
         return constant(value, layout_of(value))
@@ -105,8 +115,6 @@ def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
         op.plans.remember(key, plan)
     else:
         out = plan.forward(*data, *index_arrays)
-    if op.family == "movement":
-        operands[0]._viewed = True
     if plan.pack is not None:
         return plan.pack(plan, out, *operands), plan
     return compiled.finish(plan, out, *operands, *index_arrays), plan
@@ -123,7 +131,7 @@ def new_plan(
     kind = None if attrs or index_arrays else siblings.kind_of(op, layouts)
     plan = siblings.sibling(kind, layouts) if kind is not None else None
     if plan is not None:
-        return plan, plan.forward(*data)
+        return _noted(plan, data, plan.forward(*data))
     for operand, layout in enumerate(layouts):
         rule = op.rule(operand)
         if layout.requires_grad and isinstance(rule, NotYet):
@@ -141,4 +149,11 @@ def new_plan(
     plan = Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names)
     if kind is not None:
         siblings.remember(kind, plan, forward)
+    return _noted(plan, data, out)
+
+
+def _noted(plan: Plan, data: list[Any], out: Any) -> tuple[Plan, Any]:
+    """Note in a new plan whether its results are views."""
+    if len(data) == 1 and isinstance(out, np.ndarray) and np.may_share_memory(out, data[0]):
+        plan.note_view()
     return plan, out

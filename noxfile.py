@@ -1,0 +1,66 @@
+"""Run the tests on every version of Python that pyproject.toml names, and on the lowest versions of NumPy and Numba.
+
+``nox`` runs the core tests, ``nox -s suite`` all. Interpreters are looked for among those of pyenv and on the PATH; a
+session without one is skipped, and the summary says so. Arguments after ``--`` go to pytest, as in
+``nox -s "suite(3.13)" -- -k inplace``.
+"""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import nox
+
+PROJECT = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+VERSIONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+# What depends on how CPython keeps objects, on bytecode, and on what Numba makes of Python.
+CORE = [f"tests/test_{name}.py" for name in (
+    "backward", "liveness", "recording", "inplace", "views", "versions", "hooks", "cache", "words", "jit",
+)]  # fmt: skip
+
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["core", "lowest"]
+
+
+def interpreter_of(version: str) -> str | None:
+    """Return an interpreter of a version of Python that runs: a shim of pyenv may not."""
+    installed = sorted(map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python")))
+    for candidate in (*reversed(installed), shutil.which(f"python{version}")):
+        if candidate and subprocess.run([candidate, "-c", ""], capture_output=True).returncode == 0:
+            return candidate
+    return None
+
+
+def run(session: nox.Session, version: str, tests: list[str], *requirements: str) -> None:
+    """Make an environment of a version of Python in the session's folder, and run tests in it."""
+    interpreter = interpreter_of(version)
+    if interpreter is None:
+        session.skip(f"no Python {version} on this machine: its tests did NOT run")
+    folder = Path(session.create_tmp()) / "venv"
+    python = str(folder / "bin" / "python")
+    session.run(interpreter, "-m", "venv", "--clear", str(folder), external=True)
+    session.run(python, "-m", "pip", "install", "-q", "-e", ".[test]", *requirements, external=True)
+    session.run(python, "-m", "pytest", "-q", "-r", "fE", *tests, *session.posargs, external=True)
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("version", VERSIONS, ids=VERSIONS)
+def core(session: nox.Session, version: str) -> None:
+    """Run the core tests with the newest NumPy and Numba."""
+    run(session, version, CORE)
+
+
+@nox.session(venv_backend="none")
+def lowest(session: nox.Session) -> None:
+    """Run the core tests on the lowest versions of Python, NumPy and Numba."""
+    bounds = dict(requirement.split(">=") for requirement in PROJECT["dependencies"])
+    run(session, VERSIONS[0], CORE, *(f"{name}=={bounds[name]}.*" for name in ("numpy", "numba")))
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("version", VERSIONS, ids=VERSIONS)
+def suite(session: nox.Session, version: str) -> None:
+    """Run all tests."""
+    run(session, version, [])

@@ -1,0 +1,186 @@
+"""The history of memory that was written to in place: a new entry for its base, and for each view when it is next used.
+
+A recorded write computes its result elsewhere, copies it into memory, and calls `rewrite`. For a view the base gets an
+entry that puts the part into the base's old value, PyTorch's CopySlices; `renew` makes the view a part of the base
+again. The values are in memory already, so neither computes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.ops.broadcasting import expand
+from tapegrad.ops.index_put import index_put, index_put_op
+from tapegrad.ops.indexing import ARRAY, Key, _index, index_gather
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
+from tapegrad.ops.table.op import Op
+from tapegrad.tape import versions, views
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
+from tapegrad.tape.hooks import hooks_of, retains_grad
+from tapegrad.tape.layout import layout_of
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.plan_cache import compiled
+from tapegrad.tensor import Tensor
+
+
+def record_written(
+    op: Op,
+    operands: Sequence[Tensor],
+    attrs: dict[str, Any],
+    out: np.ndarray,
+    index_arrays: tuple[np.ndarray, ...] = (),
+) -> Tensor:
+    """Record an op whose result is in memory already, and return it."""
+    layouts, result = tuple(tensor._layout for tensor in operands), layout_of(out)
+    key = ("written", layouts, result, tuple(attrs.values()), tuple((own.shape, own.strides) for own in index_arrays))
+    plan = op.plans.get(key)
+    if plan is None:
+        names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
+        plan = Plan(op, layouts, attrs, op.forward, result, names)
+        op.plans.remember(key, plan)
+    return compiled.finish(plan, out, *operands, *index_arrays)
+
+
+# Before and after a write -------------------------------------------------------------------------------------------
+
+
+def keep_quotient(target: Tensor) -> None:
+    """Let the entry of a quotient keep a copy, as its value is about to be written over.
+
+    PyTorch saves the operands of a quotient, so that a result of ``a / b`` may be written to. We save the quotient.
+    """
+    base = views.root_of(target)
+    node = base._node
+    if isinstance(node, list) and node[PLAN_OBJECT].name == "div" and "out" in node[PLAN_OBJECT].saved:
+        place = node[PLAN_OBJECT].position("out")
+        if place < len(node) and isinstance(node[place], np.ndarray):
+            node[place] = node[place].copy(order="K")
+
+
+def before_write(target: Tensor) -> None:
+    """Prepare a write to the whole of a tensor, and note it."""
+    keep_quotient(target)
+    versions.note(target._array())
+
+
+def is_part(target: Tensor, part: np.ndarray, value: Any) -> bool:
+    """Whether a value is the very part of a tensor that it is to be written to, as it is after ``x[index] += y``."""
+    base = views.base_of(value) if isinstance(value, Tensor) else None
+    if base is None or base is not views.root_of(target):
+        return False
+    own, other = part.__array_interface__, value._array().__array_interface__
+    return (
+        all(own[name] == other[name] for name in ("data", "shape", "typestr")) and part.strides == value._data.strides
+    )
+
+
+def rewrite(target: Tensor, result: Tensor) -> None:
+    """Let a tensor, and what it is a view of, have the history of a result that was written to its memory."""
+    base = views.base_of(target)
+    if base is None:
+        _give(target, result._node)
+    else:
+        _give(base, _put(base, target._array(), result)._node)
+    modes.note_write()
+
+
+def rewrite_at(
+    target: Tensor, value: Tensor, part: np.ndarray | None, index_arrays: tuple[np.ndarray, ...], key: Key
+) -> None:
+    """Record that a value was written to a part of a tensor, or where index arrays say."""
+    ndim = part.ndim if part is not None else np.empty(target.shape, bool)[_index(key, index_arrays)].ndim
+    while value._layout.ndim > ndim and value.shape[0] == 1:  # NumPy drops leading dimensions that are too many
+        value = index_gather(value, (), (0,))
+    if part is None:
+        rewrite(target, record_written(index_put_op, (target, value), {"key": key}, target._array(), index_arrays))
+    else:
+        base = views.root_of(target)
+        _give(base, _put(base, part, value)._node)
+        modes.note_write()
+
+
+def _give(tensor: Tensor, node: TapeNode | Leaf | None) -> None:
+    """Give a tensor its newest node; `retain_grad` moves with it, as in PyTorch."""
+    before, retained = tensor._node, retains_grad(tensor)
+    layout = layout_of(tensor._array())
+    tensor._layout, tensor._node = layout.tracked if node is not None else layout, node
+    if retained and isinstance(before, list):
+        hooks_of(before).retained = None
+        tensor.retain_grad()
+
+
+def renew(view: Tensor) -> None:
+    """Give a stale view a new history: it is a part of its base."""
+    base = views.base_of(view)
+    if base is None:
+        return
+    data = view._array()
+    # What `expand` stretched is a part that is stretched again.
+    stretched = [step == 0 and length > 1 for step, length in zip(data.strides, data.shape, strict=True)]
+    distinct = data[(*(slice(0, 1) if own else slice(None) for own in stretched), ...)]
+    with modes.enable_grad():
+        part = _take(base, distinct)
+        _give(view, (expand(part, data.shape) if any(stretched) else part)._node)
+
+
+views.late.renew = renew
+
+
+# Parts ---------------------------------------------------------------------------------------------------------------
+
+
+def _take(base: Tensor, data: np.ndarray) -> Tensor:
+    part = _part_of(base._array(), data)
+    if part is not None:
+        return record_written(strided_part_op, (base,), {"part": part}, data)
+    places = _places_in(base._array(), data)
+    return index_gather(reshape(base, -1), (places,), (ARRAY,))
+
+
+def _put(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
+    part = _part_of(base._array(), data)
+    if part is not None:
+        return record_written(strided_put_op, (base, value), {"part": part}, base._array())
+    places = _places_in(base._array(), data)
+    return reshape(index_put(reshape(base, -1), value, (places,), (ARRAY,)), base.shape)
+
+
+def _part_of(base: np.ndarray, data: np.ndarray) -> Part | None:
+    """Return which part of a base a view of it is; None if the base is not contiguous."""
+    if not base.flags.c_contiguous:
+        return None
+    size, of_real = data.itemsize, data.dtype != base.dtype
+    offset = (data.ctypes.data - base.ctypes.data) // size if data.size else 0
+    strides = [step // size if length > 1 else 0 for step, length in zip(data.strides, data.shape, strict=True)]
+    return Part(data.shape, tuple(strides), offset, of_real)
+
+
+def _places_in(base: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """Return the place of each element of a view in a base whose elements are in no order in memory.
+
+    Raises
+    ------
+    RuntimeError
+        If it is the real or imaginary part of the base.
+    """
+    if data.dtype != base.dtype:
+        raise RuntimeError(
+            "the real or imaginary part of a tensor that is not contiguous would be written to in place, which is not "
+            "recorded. Call contiguous() on the complex tensor first."
+        )
+    first, last = np.lib.array_utils.byte_bounds(base)
+    places = np.full((last - first) // base.itemsize, -1)
+
+    def seen(array: np.ndarray) -> np.ndarray:
+        step = places.itemsize
+        offset = (array.ctypes.data - first) // base.itemsize * step
+        strides = [own // base.itemsize * step for own in array.strides]
+        return np.ndarray(array.shape, places.dtype, places, offset, strides)
+
+    seen(base)[...] = np.arange(base.size).reshape(base.shape)
+    return seen(data).copy()

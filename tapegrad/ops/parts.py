@@ -1,0 +1,112 @@
+"""Rows: a part of a tensor's memory, read and written.
+
+A part is a view in terms of memory, relative to a C-contiguous array of the base's shape. So whatever chain of views
+made it, the history of a view is one entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.kernels.elementwise import view_step
+from tapegrad.kernels.structural import gather_step
+from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.op import Bound, Op, Sample, xp
+from tapegrad.tape.plan import Plan, Step
+from tapegrad.tensor import Tensor
+
+
+class Part(NamedTuple):
+    """Where a part stands in a C-contiguous array; strides and offset in elements of the part.
+
+    The real or imaginary part of complex numbers is a part of real numbers, two to each of the array's.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+    of_real: bool = False
+
+
+def view_of(x: np.ndarray, part: Part) -> np.ndarray:
+    """Return a part of an array; a view if the array is contiguous."""
+    x = np.ascontiguousarray(x).reshape(-1)
+    if part.of_real:
+        x = x.view(x.real.dtype)
+    size = x.itemsize
+    return np.ndarray(part.shape, x.dtype, x, part.offset * size, [step * size for step in part.strides])
+
+
+def _put_forward(x: Any, value: Any, part: Part) -> np.ndarray:
+    out = np.array(x, order="C")
+    view_of(out, part)[...] = value
+    return out
+
+
+def _put_step(plan: Plan, operand: int) -> Step | None:
+    """Return the step of the value; that of the base is a rule called in Python."""
+    part, value = plan.attrs["part"], plan.layouts[1]
+    gathered = operand == 1 and value.shape == part.shape and part.of_real == (value.dtype != plan.result.dtype)
+    return gather_step(plan, lambda x: view_of(x, part), 1) if gathered else None
+
+
+def _zeros(ct: Any, shape: tuple[int, ...], part: Part) -> np.ndarray:
+    return np.zeros(shape, np.result_type(ct.dtype, np.complex64) if part.of_real else ct.dtype)
+
+
+_ROWS, _DIAGONAL, _ELEMENT = Part((2, 2), (3, 1), 3), Part((3,), (4,)), Part((), (), 4)
+
+strided_part_op = Op(
+    name="strided_part",
+    operands=("x",),
+    forward=view_of,
+    vjp=(lambda ct, part, x_shape: xp.strided_put(_zeros(ct, x_shape, part), ct, part),),
+    family="indexing",
+    step=lambda plan, operand: view_step(plan, lambda x: view_of(x, plan.attrs["part"])),
+    attrs=("part",),
+    node_name="AsStridedBackward0",
+    oracle=lambda x, part: np.lib.stride_tricks.as_strided(
+        x.ravel()[part.offset :], part.shape, [step * x.itemsize for step in part.strides]
+    ),
+    samples=tuple(Sample(((3, 3),), {"part": part}) for part in (_ROWS, _DIAGONAL, _ELEMENT)),
+)
+
+strided_put_op = Op(
+    name="strided_put",
+    operands=("x", "value"),
+    forward=_put_forward,
+    vjp=(
+        lambda ct, part: xp.strided_put(ct, 0.0, part),
+        lambda ct, part: xp.strided_part(ct, part),  # summed to the value's shape by the caller of rules
+    ),
+    family="indexing",
+    step=_put_step,
+    attrs=("part",),
+    node_name="CopySlices",
+    oracle=_put_forward,
+    samples=(
+        Sample(((3, 3), (2, 2)), {"part": _ROWS}),
+        Sample(((3, 3), ()), {"part": _DIAGONAL}),
+        Sample(((3, 3), ()), {"part": _ELEMENT}),
+    ),
+)
+
+
+def strided_part(input: Any, part: Part) -> Tensor:
+    """Return a part; a view if the operand is contiguous."""
+    x = as_operand(input, "strided_part", "input", 1)
+    x._array()
+    return apply(strided_part_op, Bound((x,), {"part": part}))
+
+
+def strided_put(input: Any, value: Any, part: Part) -> Tensor:
+    """Return a copy whose part is replaced by a value, which is broadcast."""
+    x, v = as_operand(input, "strided_put", "input", 1), as_operand(value, "strided_put", "value", 2)
+    return apply(strided_put_op, Bound((x, v), {"part": part}))
+
+
+_publish(strided_part, strided_part_op, strided_part.__doc__ or "")
+_publish(strided_put, strided_put_op, strided_put.__doc__ or "")

@@ -1,0 +1,44 @@
+"""Work that no signal's handler cuts short: Python calls handlers in the main thread, so it is done in another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_STACK: int = 1 << 24  # bytes; LLVM needs more than some systems give to a thread
+
+
+def undisturbed(work: Callable[[], T]) -> T:
+    """Return what a function returns, or raise what it raises; no signal's handler runs in it.
+
+    A handler that raises ends the waiting. The work then goes on to its end, which the end of the process waits for.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # raised in the main thread
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="tapegrad-undisturbed", daemon=False)
+    before = threading.stack_size(_STACK)
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter ends, and starts no thread any more
+        return work()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    try:
+        if errors:
+            raise errors[0]
+        return results[0]
+    finally:
+        errors.clear()  # an error's traceback refers to this frame
