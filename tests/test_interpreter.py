@@ -63,10 +63,14 @@ from tapegrad.sweep import sweep
 from tapegrad.tape import plan
 from tapegrad.tape.entries import recorder
 
+kept = []
+
 def product():
-    recorder.page = recorder._next_page()  # the last one may bear marks of a walk that did not end
+    recorder._next_page()  # the last one may bear marks of a walk that did not end
     x = tg.ones(3, requires_grad=True)
-    return tg.sin(x) * x
+    y = tg.sin(x) * x
+    kept.append(y)  # and its leaf, which bears a mark too: nothing else may get its record
+    return y
 
 def attempt(y):
     try:
@@ -87,7 +91,8 @@ for word, value in ((plan.STEPS, 64), (plan.RESULT_CLASS, 10**6)):
 words[plan.JOINT] = fused
 attempt(product())
 (workspace,) = sweep._idle[-1:]
-freed = watch(np.empty(1024, dtype=np.int64), "an array that is freed")
+memory = np.empty(1024, dtype=np.int64)  # nobody else gets it, who might be watched
+freed = watch(memory[:], "an array that is freed")
 workspace.state[sweep.ws.EDGES_AT] = freed.ctypes.data
 del freed
 attempt(product())
