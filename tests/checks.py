@@ -11,9 +11,11 @@ import numpy as np
 
 import tapegrad as tg
 from tapegrad import autograd
+from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tensor import from_array
 
 Arrays = Sequence[np.ndarray]
+SLOWER = 100 if INTERPRETS else 1  # how many times fewer repetitions a test may make do with
 TOLERANCE = {"float32": 3e-5, "float64": 1e-11, "complex64": 3e-5, "complex128": 1e-11}
 # Finite differences with a larger error, relative to the largest result, prove nothing.
 CONVERGED = {"float32": 0.02, "float64": 1e-5, "complex64": 0.02, "complex128": 1e-5}

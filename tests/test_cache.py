@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tapegrad.compiler import cache, jit
+from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.elements import as_pointer, load
 from tapegrad.compiler.fingerprint import fingerprint
 
@@ -358,6 +359,7 @@ def test_recursion_ends():
 def test_the_same_in_every_process(folder):
     program = """
 import json
+from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.fingerprint import fingerprint
 def g(x): return x in {"a", "b", "c", 1, 2.5, None} or x in {3, 4}
 def f(x): return g(x)
@@ -380,6 +382,57 @@ def test_objects_without_a_fingerprint_are_refused():
         key(lambda x: thing)
     with pytest.raises(TypeError, match="plain Python function"):
         key(abs)
+
+
+def test_sources_of_the_compiler_count(folder, monkeypatch, tmp_path):
+    """A change in any of them changes every name; nothing that they made before is loaded."""
+
+    def kernel(x):
+        return x + 3
+
+    before = fingerprint(kernel, SIGNATURE, {})
+    assert fingerprint(kernel, SIGNATURE, {}) == before
+    own = Path(digests.__file__).parent
+    for name in digests._COMPILER:
+        assert (own / name).is_file(), name
+        with monkeypatch.context() as patch:
+            digests._environment.cache_clear()
+            changed = tmp_path / "changed.py"
+            changed.write_bytes((own / name).read_bytes() + b"\n# changed\n")
+            names = [str(changed) if other == name else other for other in digests._COMPILER]
+            patch.setattr(digests, "_COMPILER", tuple(names))
+            assert fingerprint(kernel, SIGNATURE, {}) != before, name
+    digests._environment.cache_clear()
+    assert fingerprint(kernel, SIGNATURE, {}) == before
+
+
+@pytest.mark.parametrize("what", ["get_host_cpu_name", "get_host_cpu_features", "get_process_triple"])
+def test_the_processor_counts(what, monkeypatch):
+    import llvmlite.binding as llvm
+
+    def kernel(x):
+        return x + 3
+
+    before = fingerprint(kernel, SIGNATURE, {})
+    features = dict(llvm.get_host_cpu_features())
+    other = types.SimpleNamespace(flatten=lambda: ",".join(features) + ",+another")
+    monkeypatch.setattr(llvm, what, lambda: other if what.endswith("features") else "another")
+    digests._environment.cache_clear()
+    try:
+        assert fingerprint(kernel, SIGNATURE, {}) != before
+    finally:
+        monkeypatch.undo()
+        digests._environment.cache_clear()
+    assert fingerprint(kernel, SIGNATURE, {}) == before
+
+
+def test_globals_of_functions_with_many_names():
+    """Names beyond the 127th are told by two bytes, those beyond the 32,767th by three."""
+    for count in (3, 130, 300, 33_000):
+        names = [f"name{i}" for i in range(count)]
+        body = "".join(f"    x += {name}\n" for name in names)
+        function = rebuilt(f"def f(x):\n{body}    return x\n", **dict.fromkeys(names, 1))
+        assert digests.global_names(function.__code__) == tuple(names)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")

@@ -2,6 +2,9 @@
 
 import ctypes
 import math
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import llvmlite.binding as llvm
@@ -210,7 +213,7 @@ def test_helpers_namespaces_and_binding():
 def test_loops_are_vectorised():
     """A vector instruction of four or more doubles stands in the code of a loop over contiguous arrays."""
     kernel = elementwise(lambda a, b: a * b + a, "float64")
-    ir = jit._lower(jit._Builder({}).function(kernel), ("int64",) * 4, jit.SYMBOL)
+    ir = jit._lower(jit._Builder({}, jit._callee).function(kernel), ("int64",) * 4, jit.SYMBOL)
     code = assembly.assemble(ir, jit.SYMBOL, jit.target_machine())
     assert b"tapegrad_kernel" in code
     if "avx2" not in llvm.get_host_cpu_features() or not llvm.get_host_cpu_features()["avx2"]:
@@ -271,3 +274,56 @@ def test_one_symbol():
 def test_an_intrinsic_is_not_for_python():
     with pytest.raises(TypeError, match=r"load\(\) exists only inside compiled kernels"):
         load(1, 2)
+
+
+def shifted(x):
+    return x / (x - 1) + 2
+
+
+def moved(*args, **kwargs):
+    raise AttributeError("numba has no such part")
+
+
+@pytest.mark.parametrize("name", ["_callee", "_library", "_lower"])
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_public_numba_does_the_same(name, dtype, monkeypatch):
+    """Where numba's private parts have moved, its public functions compile, with the same results."""
+
+    def rule(a, b):
+        return shifted(a) * b / b
+
+    a, b = values(dtype), values(dtype)[::-1].copy()
+    results = []
+    for broken in (False, True):
+        if broken:
+            monkeypatch.setattr(jit, name, moved)
+        monkeypatch.setattr(jit, "_callees", {})
+        code = jit.compile_function(elementwise(rule, dtype), ("int64",) * 4)
+        call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(cache._link(code))
+        out = np.zeros(9, dtype)
+        assert call(address(a), address(b), address(out), 9) == 0
+        results.append(out.tobytes())
+    assert results[0] == results[1]
+
+
+def test_without_numbas_passes_what_may_raise_is_refused(monkeypatch):
+    monkeypatch.setattr(jit, "_pipeline", moved)
+    monkeypatch.setattr(jit, "_callees", {})
+    assert jit.compile_function(elementwise(lambda a, b: a / b, "float64"), ("int64",) * 4)
+    with pytest.raises(jit.JitError, match="may raise a Python exception"):
+        jit.compile_function(elementwise(lambda a, b: a / b, "complex128"), ("int64",) * 4)
+
+
+def test_numba_may_be_disabled(tmp_path):
+    program = (
+        "import numba, tapegrad as tg\n"
+        "x = tg.tensor([1.0, 2.0], requires_grad=True)\n"
+        "(tg.sin(x) / x).sum().backward()\n"
+        "print(x.grad.tolist(), numba.config.DISABLE_JIT)\n"
+    )
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "TAPEGRAD_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300)
+    grads = [math.cos(x) / x - math.sin(x) / x**2 for x in (1.0, 2.0)]
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("] 1\n")
+    assert eval(done.stdout.rpartition(" ")[0]) == pytest.approx(grads)

@@ -11,6 +11,9 @@ import tapegrad as tg
 from tapegrad import modes
 from tapegrad.sweep import sweep
 from tapegrad.tape import entries
+from tests.checks import SLOWER
+
+STEPS = max(200 // SLOWER, 5)
 
 
 def leaf(value=1.0, size=10):
@@ -43,7 +46,7 @@ def in_threads(count, work):
 
 
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize(("size", "steps"), [(1, 200), (1000, 200), (100_000, 200)])
+@pytest.mark.parametrize(("size", "steps"), [(1, STEPS), (1000, STEPS), (100_000, STEPS)])
 def test_threads_add_to_one_leaf(size, steps, first):
     for _ in range(3):
         x = leaf(size=size)
@@ -58,7 +61,7 @@ def test_threads_on_a_shared_trunk():
     h = (x * 2).sin()
 
     def work(number):
-        for _ in range(100):
+        for _ in range(STEPS // 2):
             loss = (h * (number + 1.0)).sum()
             assert tg.autograd.grad(loss, h, retain_graph=True)[0][0].item() == number + 1
             (slope,) = tg.autograd.grad(loss, x, retain_graph=True)
@@ -66,7 +69,7 @@ def test_threads_on_a_shared_trunk():
             loss.backward(retain_graph=True)
 
     in_threads(6, work)
-    assert x.grad[0].item() == pytest.approx(100 * 21 * 2 * np.cos(2))
+    assert x.grad[0].item() == pytest.approx(STEPS // 2 * 21 * 2 * np.cos(2))
     h.tape().verify()
     h.sum().backward()
     assert sweep._to_empty == []

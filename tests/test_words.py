@@ -11,7 +11,7 @@ import pytest
 from tapegrad.compiler import cache, jit, words
 from tapegrad.compiler.elements import as_pointer, store
 from tapegrad.compiler.intrinsics import call, call_void, clz, get, memcpy, memset, put, stack
-from tapegrad.forward import computed, direct
+from tapegrad.forward import computed, direct, joined
 from tapegrad.sweep import find, groups, leaf_grads, loop
 from tapegrad.tape import recording
 
@@ -188,8 +188,8 @@ def test_calls(compiler):
 
 
 @pytest.mark.parametrize("function", [
-    find.find, loop.sweep, recording.record, computed.compute, direct.run_loop, groups.run, leaf_grads.bind_grads,
-    leaf_grads.bind_inputs, leaf_grads.commit_grads,
+    find.find, loop.sweep, recording.record, computed.compute, direct.run_loop, joined.join, groups.run,
+    leaf_grads.bind_grads, leaf_grads.bind_inputs, leaf_grads.commit_grads,
 ])  # fmt: skip
 def test_the_walks_are_of_words(function):
     signature = ("int64",) * function.__code__.co_argcount

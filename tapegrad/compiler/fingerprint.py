@@ -20,6 +20,7 @@ from typing import Any
 
 from tapegrad._version import __version__
 from tapegrad.compiler.intrinsics import Intrinsic
+from tapegrad.runtime.structs import Struct, layout_token, struct_hints
 
 __all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_namespace", "references"]
 
@@ -137,6 +138,8 @@ class _Walk:
         elif isinstance(value, Intrinsic):
             add(b"intrinsic")
             self.function(value.function)
+        elif isinstance(value, type) and issubclass(value, Struct):
+            add(b"struct" + layout_token(value))
         elif is_namespace(value):
             add(b"namespace")
             for name in attributes:
@@ -166,6 +169,8 @@ class _Walk:
         for name, in_cell, value in references(function, self.bind):
             add(b"\0%d" % in_cell + name.encode() + b"\0")
             self.value(value, attributes)
+        for name, kind in struct_hints(function).items():
+            add(b"points to" + name.encode() + layout_token(kind))
         add(b"end")
 
 
@@ -186,7 +191,8 @@ _VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEA
 
 _COMPILER = (
     "jit.py", "assembly.py", "words.py", "translation.py", "intrinsics.py", "elements.py",
-    os.path.join("..", "vmath", "lanes.py"), os.path.join("..", "vmath", "functions.py"),
+    os.path.join("..", "runtime", "structs.py"), os.path.join("..", "vmath", "lanes.py"),
+    os.path.join("..", "vmath", "functions.py"),
 )  # fmt: skip
 
 

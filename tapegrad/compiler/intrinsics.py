@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.runtime.memory import INTERPRETS
+
 __all__ = [
     "VECTORISABLE",
     "Intrinsic",
@@ -67,6 +69,18 @@ class Words(Intrinsic):
     def __init__(self, function: Callable[..., Any], constants: bool = False) -> None:
         super().__init__(function)
         self.constants = constants
+        self.symbol = ""  # of the C function that it calls
+        self._in_python: Callable[..., int] | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Do the same in Python, if compiled functions are interpreted."""
+        if self._in_python is None:
+            if not INTERPRETS:
+                return super().__call__()
+            from tapegrad.compiler.interpreter import meaning_of
+
+            self._in_python = meaning_of(self.__name__, self.symbol)
+        return self._in_python(*args)
 
     def compiled(self) -> Any:
         """Return numba's intrinsic, made once."""
@@ -206,6 +220,7 @@ def external(name: str, count: int) -> Words:
         assert len(args) == count
         return builder.call(_declared(builder.module, name, ir.FunctionType(word, [word] * count)), args)
 
+    function.symbol = name
     return function
 
 

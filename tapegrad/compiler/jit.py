@@ -26,10 +26,11 @@ cell (not in an argument of a helper function, where numba forgets the value)::
 from __future__ import annotations
 
 import gc
+import re
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from tapegrad.compiler.assembly import RAISED, JitError, assemble, target_machine
 from tapegrad.compiler.elements import divide
@@ -56,22 +57,25 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-_callees: dict[str, Any] = {}  # what compiled functions call, by fingerprint: many kernels have parts in common
+# What compiled functions call, by what makes it and by fingerprint: many kernels have parts in common.
+_callees: dict[tuple[Callable[..., Any], str], Any] = {}
+# What is raised where parts of numba that are not public are not as expected (or NUMBA_DISABLE_JIT is set).
+_MOVED: Final = (AttributeError, ImportError, TypeError)
 
 
 class _Builder:
     """Rebuilds functions with their globals made of things that numba can compile."""
 
-    def __init__(self, bind: Mapping[str, object]) -> None:
-        self.bind = bind
+    def __init__(self, bind: Mapping[str, object], callee: Callable[[types.FunctionType], Any]) -> None:
+        self.bind, self.callee = bind, callee
 
     def value(self, value: Any, attributes: tuple[str, ...]) -> Any:
         if isinstance(value, Intrinsic):
             return value.compiled()
         if isinstance(value, types.FunctionType):
-            token = fingerprint(value, (), self.bind)
+            token = self.callee, fingerprint(value, (), self.bind)
             if token not in _callees:
-                _callees[token] = _callee(self.function(value))
+                _callees[token] = self.callee(self.function(value))
             return _callees[token]
         if is_namespace(value):
             module = types.ModuleType(getattr(value, "__name__", "namespace"))
@@ -140,12 +144,19 @@ def compile_function(
         machine = target_machine()
         try:
             return assemble(words.lower(function, signature, bind or {}, symbol, machine), symbol, machine, walks=True)
-        except words.NotOfWordsError:
-            pass
+        except words.NotOfWordsError as error:
+            if words.uses_structs(function, bind or {}):
+                raise JitError(
+                    f"{function.__name__}: a function over structs is made from its source text, not by numba. {error}"
+                ) from error
         collects = gc.isenabled()
         gc.disable()  # numba makes hundreds of thousands of objects that live to the end: 10 % of the time
         try:
-            return assemble(_lower(_Builder(bind or {}).function(function), signature, symbol), symbol, machine)
+            try:
+                ir = _lower(_Builder(bind or {}, _callee).function(function), signature, symbol)
+            except _MOVED:
+                ir = _lower_publicly(function, signature, bind or {}, symbol)
+            return assemble(ir, symbol, machine)
         finally:
             if collects:
                 gc.enable()
@@ -280,11 +291,43 @@ def _lower(function: types.FunctionType, signature: tuple[str, ...], symbol: str
             typing, target, function, args, nb.int64, flags, {}, library=library, pipeline_class=pipeline
         )
         library.finalize()
-        parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
-        native = result.fndesc.llvm_func_name
-        wrapper = _WRAPPER.format(symbol=symbol, native=native, parameters=parameters, raised=RAISED)
         ir: str = library.get_llvm_str()
-        return ir + wrapper
+        return ir + _wrapper(signature, symbol, result.fndesc.llvm_func_name)
+
+
+def _public_callee(function: types.FunctionType) -> Any:
+    """Return numba's own compiled function."""
+    import numba
+
+    options: dict[str, Any] = dict(_OPTIONS)
+    try:
+        options["pipeline_class"] = _pipeline()
+    except _MOVED:
+        pass  # then a complex division may raise, and `assemble` refuses the kernel
+    return numba.njit(function, **options)
+
+
+def _lower_publicly(
+    function: types.FunctionType, signature: tuple[str, ...], bind: Mapping[str, object], symbol: str
+) -> str:
+    """Return what `_lower` does, by numba's public functions alone: twice as slow, as it makes machine code as well."""
+    import numba
+
+    disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, 0  # njit would return the function as it is
+    try:
+        made = _public_callee(_Builder(bind, _public_callee).function(function))
+        made.compile(f"int64({', '.join(signature)})")
+        ir: str = made.inspect_llvm(made.signatures[0])
+    finally:
+        numba.config.DISABLE_JIT = disabled
+    natives = re.findall(r"^define [^\n]*?i32 @\"?([\w.$]+)\"?\([^\n]*%retptr", ir, re.MULTILINE)
+    native = next(name for name in natives if f"{len(function.__name__)}{function.__name__}B" in name)
+    return ir + _wrapper(signature, symbol, native)
+
+
+def _wrapper(signature: tuple[str, ...], symbol: str, native: str) -> str:
+    parameters = ", ".join(f"{_LLVM_TYPES[name]} %a{i}" for i, name in enumerate(signature))
+    return _WRAPPER.format(symbol=symbol, native=native, parameters=parameters, raised=RAISED)
 
 
 _LLVM_TYPES = {"int64": "i64", "uint64": "i64", "int32": "i32", "float64": "double", "float32": "float"}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tapegrad.compiler.intrinsics import Words
+from tapegrad.runtime.structs import WORD, Array, Field, Struct, Table, sizeof, struct_hints
 
 __all__ = ["Function", "NotOfWordsError"]
 
@@ -35,13 +36,21 @@ class Function:
         What its global names and those of its closure stand for.
     callee : callable
         From a function that it calls to LLVM's.
+    kinds : mapping
+        The structs that its parameters point to. What its variables point to follows from their first values.
     """
 
-    def __init__(self, made: Any, outside: Mapping[str, Any], callee: Callable[[types.FunctionType], Any]) -> None:
+    def __init__(
+        self,
+        made: Any,
+        outside: Mapping[str, Any],
+        callee: Callable[[types.FunctionType], Any],
+        kinds: Mapping[str, type[int]],
+    ) -> None:
         from llvmlite import ir
 
-        self.made, self.outside, self.callee = made, outside, callee
-        self.word, self.bit = ir.IntType(64), ir.IntType(1)
+        self.made, self.outside, self.callee, self.kinds = made, outside, callee, dict(kinds)
+        self.word, self.half, self.bit = ir.IntType(64), ir.IntType(32), ir.IntType(1)
         self.builder = ir.IRBuilder(made.append_basic_block())
         self.places: dict[str, Any] = {}
         self.loops: list[tuple[Any, Any]] = []  # where continue and break go
@@ -55,6 +64,7 @@ class Function:
             if name not in self.places:
                 self.places[name] = self.builder.alloca(self.word)
                 self.builder.store(value, self.places[name])
+        self.infer(tree)
         # Whatever the body needs on the stack stands in a block of its own before it.
         body = self.made.append_basic_block()
         self.builder.branch(body)
@@ -62,6 +72,102 @@ class Function:
         self.body(tree.body)
         if not self.builder.block.is_terminated:
             self.builder.ret(self.word(0))
+
+    # --- structs -----------------------------------------------------------------------------------------------------
+
+    def infer(self, tree: ast.FunctionDef) -> None:
+        """Find the structs that variables point to: what they are first given, from top to bottom."""
+        assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+        for node in sorted(assigned, key=lambda node: (node.lineno, node.col_offset)):
+            (target,) = node.targets[:1]
+            pairs = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(target.elts, node.value.elts, strict=False))
+            for one, value in pairs:
+                if isinstance(one, ast.Name) and one.id not in self.kinds:
+                    self.kinds[one.id] = self.kind(value)
+
+    def kind(self, node: ast.expr) -> type[int]:
+        """Return the struct that an expression points to; int if none."""
+        if isinstance(node, ast.Name):
+            return self.kinds.get(node.id, int)
+        if isinstance(node, ast.Attribute):
+            return self.field(node).type
+        if isinstance(node, ast.Subscript):
+            element: type[int] = self.sequence(node.value).element
+            return element
+        if isinstance(node, ast.IfExp):
+            one, other = self.kind(node.body), self.kind(node.orelse)
+            return one if one is other else int
+        if isinstance(node, ast.Call):
+            if self.is_step(node):
+                assert isinstance(node.func, ast.Attribute)
+                return self.kind(node.func.value)
+            function = self.called(node)
+            if isinstance(function, type) and issubclass(function, Struct):
+                return function
+            if isinstance(function, types.FunctionType):
+                return struct_hints(function).get("return", int)
+        return int
+
+    def field(self, node: ast.Attribute) -> Field:
+        kind = self.kind(node.value)
+        found = kind.field(node.attr) if issubclass(kind, Struct) else None
+        if found is None:
+            raise NotOfWordsError(f"line {node.lineno}: {kind.__name__} has no field {node.attr}")
+        return found
+
+    def sequence(self, node: ast.expr) -> Any:
+        kind = self.kind(node)
+        if not issubclass(kind, (Array, Table)):
+            raise NotOfWordsError(f"line {node.lineno}: {kind.__name__} is neither an Array nor a Table")
+        return kind
+
+    def is_step(self, node: ast.Call) -> bool:
+        """Whether an expression is ``array.at(index)``."""
+        function = node.func
+        if not isinstance(function, ast.Attribute) or function.attr != "at" or len(node.args) != 1:
+            return False
+        return issubclass(self.kind(function.value), Array)
+
+    def pointer(self, node: ast.expr) -> tuple[Any, Any]:
+        """Return where a variable, a field or an element stands, and its type in LLVM."""
+        if isinstance(node, ast.Name):
+            return self.places[node.id], self.word
+        if isinstance(node, ast.Attribute) and not self.field(node).is_embedded:
+            field = self.field(node)
+            kind = self.word if field.size == WORD else self.half
+            return self.behind(self.value(node.value), self.word(field.offset // field.size), kind), kind
+        if isinstance(node, ast.Subscript) and issubclass(self.sequence(node.value), Array):
+            return self.behind(self.value(node.value), self.value(node.slice), self.word), self.word
+        raise NotOfWordsError(f"line {node.lineno}: {ast.unparse(node)} is no word")
+
+    def behind(self, address: Any, index: Any, kind: Any) -> Any:
+        pointer = self.builder.inttoptr(address, kind.as_pointer())
+        return self.builder.gep(pointer, [index], inbounds=True, source_etype=kind)
+
+    def read(self, pointer: Any, kind: Any) -> Any:
+        value = self.builder.load(pointer, typ=kind)
+        return value if kind == self.word else self.builder.sext(value, self.word)
+
+    def write(self, value: Any, pointer: Any, kind: Any) -> None:
+        self.builder.store(value if kind == self.word else self.builder.trunc(value, kind), pointer)
+
+    def Attribute(self, node: ast.Attribute) -> Any:
+        field = self.field(node)
+        if field.is_embedded:
+            return self.builder.add(self.value(node.value), self.word(field.offset))
+        return self.read(*self.pointer(node))
+
+    def Subscript(self, node: ast.Subscript) -> Any:
+        kind = self.sequence(node.value)
+        if issubclass(kind, Table):
+            return self.step(node.value, node.slice, sizeof(kind.element))
+        return self.read(*self.pointer(node))
+
+    def step(self, base: ast.expr, index: ast.expr, size: int) -> Any:
+        start = self.value(base)
+        return self.builder.add(start, self.builder.mul(self.value(index), self.word(size)))
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -81,21 +187,21 @@ class Function:
         self.builder.ret(self.value(node.value) if node.value is not None else self.word(0))
 
     def Assign(self, node: ast.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                targets, sources = target.elts, node.value.elts
-            else:
-                targets, sources = [target], [node.value]
-            if len(targets) != len(sources) or len(node.targets) > 1:
+        first = node.targets[0]
+        if isinstance(first, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            targets, values = first.elts, [self.value(source) for source in node.value.elts]
+            if len(targets) != len(values) or len(node.targets) > 1:
                 raise NotOfWordsError
-            values = [self.value(source) for source in sources]
-            for one, value in zip(targets, values, strict=True):
-                self.builder.store(value, self.place(one))
+        else:
+            targets, values = node.targets, [self.value(node.value)] * len(node.targets)
+        for target, value in zip(targets, values, strict=True):
+            pointer, kind = self.pointer(target)
+            self.write(value, pointer, kind)
 
     def AugAssign(self, node: ast.AugAssign) -> None:
-        place = self.place(node.target)
+        pointer, kind = self.pointer(node.target)
         value = self.value(node.value)
-        self.builder.store(self.operation(node.op, self.builder.load(place, typ=self.word), value), place)
+        self.write(self.operation(node.op, self.read(pointer, kind), value), pointer, kind)
 
     def If(self, node: ast.If) -> None:
         yes, no, after = (self.made.append_basic_block() for _ in range(3))
@@ -124,7 +230,9 @@ class Function:
         advance = _constant(step)
         if not advance:
             raise NotOfWordsError
-        place = self.place(node.target)
+        if not isinstance(node.target, ast.Name):
+            raise NotOfWordsError
+        place = self.places[node.target.id]
         # The body may assign to the variable: what counts stands elsewhere.
         with self.builder.goto_entry_block():
             counter = self.builder.alloca(self.word)
@@ -160,11 +268,6 @@ class Function:
     def go_to(self, block: Any) -> None:
         if not self.builder.block.is_terminated:
             self.builder.branch(block)
-
-    def place(self, target: ast.expr) -> Any:
-        if not isinstance(target, ast.Name):
-            raise NotOfWordsError
-        return self.places[target.id]
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
@@ -284,13 +387,22 @@ class Function:
         return made
 
     def called(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name):  # Array[Entry](...)
+            kind, element = self.outside.get(node.func.value.id), self.outside.get(ast.unparse(node.func.slice))
+            if kind in (Array, Table) and element is not None:
+                return kind[element]
         if not isinstance(node.func, ast.Name) or node.keywords or node.func.id in self.places:
             raise NotOfWordsError
         return self.outside.get(node.func.id)
 
     def Call(self, node: ast.Call) -> Any:
+        if self.is_step(node):
+            assert isinstance(node.func, ast.Attribute)
+            return self.step(node.func.value, node.args[0], WORD)
         function = self.called(node)
         args = [self.value(arg) for arg in node.args]
+        if isinstance(function, type) and issubclass(function, Struct) and len(args) == 1:
+            return args[0]
         if isinstance(function, Words):
             out = function.function(self.builder, *args)
             return self.word(0) if out is None else out

@@ -1,9 +1,11 @@
 """From Python over 64-bit words to LLVM, without numba: the walks, the recording path, the sweep.
 
-Such a function knows nothing but integers of 64 bits, intrinsics over them (`tapegrad.compiler.intrinsics.words`), and
-others of its kind. So there are no types to infer, and its syntax tree becomes LLVM in a twentieth of the time that
-numba takes. What it may be made of is what `translation.py` knows; all else is left to numba, with the same meaning:
-integers wrap around, ``//`` and ``%`` round down, and both are 0 where the divisor is.
+Such a function knows nothing but integers of 64 bits, structs (`tapegrad.runtime.structs`) that some of them point to,
+intrinsics over words (`tapegrad.compiler.intrinsics.words`), and others of its kind. So there are no types to infer,
+and its syntax tree becomes LLVM in a twentieth of the time that numba takes. What it may be made of is what
+`translation.py` knows; all else is left to numba, with the same meaning: integers wrap around, ``//`` and ``%`` round
+down, and both are 0 where the divisor is. numba knows no structs: functions over them need their source text where
+they are first compiled.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from typing import Any
 from tapegrad.compiler.fingerprint import code_token, references
 from tapegrad.compiler.intrinsics import Words
 from tapegrad.compiler.translation import Function, NotOfWordsError
+from tapegrad.runtime.structs import Struct, struct_hints
 
-__all__ = ["NotOfWordsError", "lower"]
+__all__ = ["NotOfWordsError", "lower", "uses_structs"]
 
 _NAMES = {"int64"}  # of types that a signature may have
 
@@ -52,6 +55,20 @@ def lower(
     return str(module.ir)
 
 
+def uses_structs(function: types.FunctionType, bind: Mapping[str, object], seen: set[Any] | None = None) -> bool:
+    """Whether a function, or one that it calls, is written over structs, which numba does not know."""
+    seen = set() if seen is None else seen
+    if function in seen:
+        return False
+    seen.add(function)
+    values = [value for _, _, value in references(function, bind)]
+    return (
+        bool(struct_hints(function))
+        or any(isinstance(value, type) and issubclass(value, Struct) for value in values)
+        or any(isinstance(value, types.FunctionType) and uses_structs(value, bind, seen) for value in values)
+    )
+
+
 class _Module:
     """The functions that one function calls, each once."""
 
@@ -68,13 +85,13 @@ class _Module:
         """Look, before any source is read, whether all that a function refers to is of words."""
         if function in self.checked:
             return
-        self.checked[function] = values = {"min": min, "max": max, "range": range}
+        self.checked[function] = values = {"min": min, "max": max, "range": range, "int": int}
         for name, _, value in references(function, self.bind):
             values[name] = value
             if isinstance(value, types.FunctionType):
                 self.check(value)
-            elif not isinstance(value, (int, Words)):
-                raise NotOfWordsError
+            elif not isinstance(value, (int, Words)) and not (isinstance(value, type) and issubclass(value, Struct)):
+                raise NotOfWordsError(f"{function.__name__} refers to {name}")
 
     def function(self, function: types.FunctionType, name: str = "") -> Any:
         """Return LLVM's function."""
@@ -86,7 +103,7 @@ class _Module:
             name = name or f"{function.__name__}.{len(self.done)}"
             self.done[function] = made = ir.Function(self.ir, kind, name)
             made.linkage = "internal"
-            Function(made, self.checked[function], self.function).define(_tree(function))
+            Function(made, self.checked[function], self.function, struct_hints(function)).define(_tree(function))
         return self.done[function]
 
 
@@ -99,10 +116,10 @@ def _tree(function: types.FunctionType) -> ast.FunctionDef:
     try:
         found = _functions(code.co_filename, "".join(linecache.getlines(code.co_filename, function.__globals__)))
     except (SyntaxError, ValueError):
-        raise NotOfWordsError from None
+        raise NotOfWordsError(f"{code.co_filename} cannot be read") from None
     tree, compiled = found.get((code.co_firstlineno, code.co_name), (None, None))
     if tree is None or compiled is None or code_token(compiled) != code_token(code):
-        raise NotOfWordsError
+        raise NotOfWordsError(f"{code.co_filename} does not say what {code.co_name} does")
     return tree
 
 

@@ -8,16 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.intrinsics import call, clear_float_errors, float_errors, get, memset, put, stack
-from tapegrad.forward.results import RESULT_WORDS, new_result, words_for
+from tapegrad.compiler.intrinsics import call, clear_float_errors, float_errors, memset, stack
+from tapegrad.forward.results import Result, new_result, words_for
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
-from tapegrad.kernels.geometry import iterate
+from tapegrad.kernels.geometry import Geometry, iterate
+from tapegrad.runtime.objects import NDArray, Object, Scalar
+from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape import native
-from tapegrad.tape.native import DATA, drop, new_object, release_gil, take_gil, vectorcall
+from tapegrad.tape.native import drop, new_object, release_gil, take_gil, vectorcall
 
-# Words of a forward, after those about its result: the bytes of one that is added to, or 0; the type of one that is a
-# scalar, or 0; NumPy's way; the dims at the end.
-KERNEL, ZEROED, SCALAR, OTHERWISE, BY_STATUS, DIMS = range(RESULT_WORDS, RESULT_WORDS + 6)
+
+class Computation(Result):
+    """The words of a forward that is a kernel."""
+
+    kernel: int
+    zeroed: int  # the bytes of a result that is added to, or 0
+    scalar: Object  # the type of a result that is a scalar, or 0
+    otherwise: Object  # NumPy's way
+    by_status: int
+    geometry: Array[int] = embedded()
 
 
 def computed(
@@ -53,39 +62,40 @@ def computed(
     return native.load(compute, words)
 
 
-def compute(self: int, args: int, nargs: int) -> int:
+def compute(self: NDArray, args: Array[NDArray], nargs: int) -> int:
     """Return the result of a kernel on arrays: a new array, or NumPy's scalar object; 0 if Python raised."""
-    words, places, value = get(self, DATA), stack(128), stack(16)
+    words, places, value = Computation(self.data), Array[int](stack(128)), Array[int](stack(16))
     for number in range(nargs):
-        put(places, number, get(get(args, number), DATA))
-    out = 0
-    if get(words, SCALAR) == 0:
+        places[number] = args[number].data
+    out = NDArray(0)
+    if words.scalar == 0:
         out = new_result(words)
         if out == 0:
             return out
-        put(places, nargs, get(out, DATA))
+        places[nargs] = out.data
     else:
-        put(value, 0, 0)
-        put(places, nargs, value)
-    zeroed = get(words, ZEROED)
+        value[0] = 0
+        places[nargs] = value
+    zeroed = words.zeroed
     thread = release_gil()
-    if get(words, BY_STATUS) == 0 and float_errors(FLOAT_ERRORS) != 0:
+    if words.by_status == 0 and float_errors(FLOAT_ERRORS) != 0:
         clear_float_errors(FLOAT_ERRORS)  # which takes longer
     if zeroed != 0:
-        memset(get(places, nargs), zeroed)
+        memset(places[nargs], zeroed)
     found = 0
-    if get(words, BY_STATUS) != 0:
-        found = call(get(words, KERNEL), places, words + 8 * DIMS, 0)
+    if words.by_status != 0:
+        found = call(words.kernel, places, words.geometry, 0)
     else:
-        iterate(get(words, KERNEL), places, nargs + 1, words + 8 * DIMS, 1 if zeroed != 0 else 0)
+        iterate(words.kernel, places, nargs + 1, Geometry(words.geometry), 1 if zeroed != 0 else 0)
         found = float_errors(FLOAT_ERRORS)
     take_gil(thread)
     if found != 0:
         if out != 0:
             drop(out)
-        return vectorcall(get(words, OTHERWISE), args, nargs, 0)
-    if get(words, SCALAR) != 0:
-        out = new_object(get(words, SCALAR), 0)
-        if out != 0:
-            put(out, DATA, get(value, 0))
+        return vectorcall(words.otherwise, args, nargs, 0)
+    if words.scalar != 0:
+        box = Scalar(new_object(words.scalar, 0))
+        if box != 0:
+            box.value[0] = value[0]
+        return box
     return out

@@ -10,28 +10,28 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_errors, get, put, stack
-from tapegrad.forward.results import RESULT_WORDS, Words, new_result, words_for
+from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_errors, stack
+from tapegrad.forward.results import Result, Words, new_result, words_for
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce
-from tapegrad.tape.layout import OBJECT_HEADER, Layout, contiguous_strides
-from tapegrad.tape.native import DATA, drop, load, vectorcall
+from tapegrad.runtime.objects import NDArray, Object, Scalar, Ufunc
+from tapegrad.runtime.structs import Array, embedded
+from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.native import drop, load, vectorcall
 
 
-class _Ufunc(ctypes.Structure):
-    """The beginning of PyUFuncObject, which is a part of NumPy's C API."""
+class Loop(Result):
+    """The words of a forward that is one of NumPy's loops."""
 
-    _fields_ = [
-        ("references", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("nin", ctypes.c_int), ("nout", ctypes.c_int),
-        ("nargs", ctypes.c_int), ("identity", ctypes.c_int), ("functions", ctypes.POINTER(ctypes.c_void_p)),
-        ("data", ctypes.POINTER(ctypes.c_void_p)), ("ntypes", ctypes.c_int), ("reserved", ctypes.c_int),
-        ("name", ctypes.c_char_p), ("types", ctypes.POINTER(ctypes.c_byte)),
-    ]  # fmt: skip
+    function: int
+    data: int
+    count: int  # elements of a row
+    rows: int
+    inline: int  # a bit for each operand that is a number inside an object
+    otherwise: Object  # NumPy's way
+    strides: Array[int] = embedded()  # of operands and result: within a row, then to the next
 
 
-# Words of a forward, after those about its result: the loop and its data, elements of a row, rows, the operands that
-# are numbers inside objects, NumPy's way, and at the end the steps of operands and result: within a row, to the next.
-LOOP, LOOP_DATA, COUNT, ROWS, INLINE, OTHERWISE, STRIDES = range(RESULT_WORDS, RESULT_WORDS + 7)
 # To begin a loop takes a function 10 to 30 ns, for the vectors that it makes of a few elements. NumPy copies short rows
 # into one array first.
 _FEW_ROWS: Final = 32
@@ -67,44 +67,44 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
 def _of_shape(words: Words, shape: tuple[int, ...]) -> Callable[..., Any]:
     """Return the same loop over the elements of a result of another shape."""
     own = words.of_shape(shape)
-    own[COUNT] = math.prod(shape)
+    own[Loop.word("count")] = math.prod(shape)
     return load(run_loop, own)
 
 
 @functools.lru_cache(maxsize=1024)
 def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | None:
     """Return the addresses of the loop for these dtypes, and of its data; None if there is none."""
-    inside = _Ufunc.from_address(id(ufunc))
-    if inside.name is None or inside.name.decode() != ufunc.__name__ or inside.ntypes != ufunc.ntypes:
-        return None  # not what it says in NumPy's header
+    inside = Ufunc(id(ufunc))
     wanted = [dtype.num for dtype in dtypes]
+    codes = ctypes.string_at(inside.types, inside.ntypes * inside.nargs)
     for number in range(inside.ntypes):
         first = number * inside.nargs
-        if inside.types[first : first + inside.nargs] == wanted and inside.functions[number]:
-            return inside.functions[number], inside.data[number] or 0 if inside.data else 0
+        function = inside.functions.unchecked(number)
+        if list(codes[first : first + inside.nargs]) == wanted and function:
+            return function, inside.data.unchecked(number) if inside.data else 0
     return None
 
 
-def run_loop(self: int, args: int, nargs: int) -> int:
+def run_loop(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Return the result of a loop on operands; 0 if Python raised. After an error of floating point NumPy says so."""
-    words, places, count = get(self, DATA), stack(64), stack(8)
+    words, places, count = Loop(self.data), Array[int](stack(64)), Array[int](stack(8))
     out = new_result(words)
     if out == 0:
         return 0
     for number in range(nargs):
-        value = get(args, number)
-        put(places, number, value + OBJECT_HEADER if get(words, INLINE) >> number & 1 else get(value, DATA))
-    put(places, nargs, get(out, DATA))
-    put(count, 0, get(words, COUNT))
+        value = args[number]
+        places[number] = Scalar(value).value if words.inline >> number & 1 else NDArray(value).data
+    places[nargs] = out.data
+    count[0] = words.count
     if float_errors(FLOAT_ERRORS) != 0:
         clear_float_errors(FLOAT_ERRORS)
-    within, rows = words + 8 * STRIDES, get(words, ROWS)
-    between = within + 8 * (nargs + 1)
+    within, rows = words.strides, words.rows
+    between = within.at(nargs + 1)
     for row in range(rows):
-        call_void(get(words, LOOP), places, count, within, get(words, LOOP_DATA))
+        call_void(words.function, places, count, within, words.data)
         for number in range(nargs + 1 if row + 1 < rows else 0):
-            put(places, number, get(places, number) + get(between, number))
+            places[number] += between[number]
     if float_errors(FLOAT_ERRORS) != 0:
         drop(out)
-        return vectorcall(get(words, OTHERWISE), args, nargs, 0)
+        return vectorcall(words.otherwise, args, nargs, 0)
     return out

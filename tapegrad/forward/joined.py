@@ -6,16 +6,22 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapegrad.compiler.intrinsics import get, memcpy
-from tapegrad.forward.results import RESULT_WORDS, new_result, words_for
+from tapegrad.compiler.intrinsics import memcpy
+from tapegrad.forward.results import Result, new_result, words_for
 from tapegrad.runtime import pool
+from tapegrad.runtime.objects import NDArray, Object, Scalar
+from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape.keys import MAX_ITEMS
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.native import DATA, load
+from tapegrad.tape.native import load
 
-# Words of a forward, after those about its result: how often each operand is taken up, the operands that are numbers
-# inside objects, and the bytes of each that are taken at a time.
-TURNS, INLINE, CHUNKS = range(RESULT_WORDS, RESULT_WORDS + 3)
+
+class Joining(Result):
+    """The words of a forward that joins arrays."""
+
+    turns: int  # how often each operand is taken up
+    inline: int  # a bit for each operand that is a number inside an object
+    chunks: Array[int] = embedded()  # the bytes of each that are taken at a time
 
 
 def joined(
@@ -35,17 +41,17 @@ def joined(
     return load(join, words_for(shape, dtype, outer, inline, *chunks))
 
 
-def join(self: int, args: int, nargs: int) -> int:
+def join(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Return a new array with the operands' bytes; 0 if Python raised."""
-    words = get(self, DATA)
+    words = Joining(self.data)
     out = new_result(words)
     if out == 0:
         return 0
-    place = get(out, DATA)
-    for turn in range(get(words, TURNS)):
+    place = out.data + 0
+    for turn in range(words.turns):
         for number in range(nargs):
-            value, chunk = get(args, number), get(words, CHUNKS + number)
-            data = value + 8 * DATA if get(words, INLINE) >> number & 1 else get(value, DATA)
+            value, chunk = args[number], words.chunks[number]
+            data = Scalar(value).value if words.inline >> number & 1 else NDArray(value).data
             memcpy(place, data + turn * chunk, chunk)
             place += chunk
     return out

@@ -13,9 +13,9 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import call_void, get
-from tapegrad.forward.capsules import numpy_core, pointer_in
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import coalesce, product_of_two
+from tapegrad.runtime.objects import numpy_core, pointer_in
 from tapegrad.tape.layout import Layout, contiguous_strides
 from tapegrad.tape.plan import ARRAY, CT, Source, Step
 

@@ -9,15 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.intrinsics import call, get
-from tapegrad.forward.capsules import numpy_function
+from tapegrad.compiler.intrinsics import call
 from tapegrad.runtime import pool
+from tapegrad.runtime.memory import watch
+from tapegrad.runtime.objects import NDArray, Object, numpy_function
+from tapegrad.runtime.structs import Array, Struct, embedded
 from tapegrad.tape.native import take, vectorcall
 from tapegrad.tape.plan import address_of_array
 
-# Words about a result, with which those of a forward begin: its shape and dtype as objects; the pool's function for
-# large arrays, else 0; and what PyArray_Empty of NumPy's C API takes: its address, the number of dimensions, lengths.
-SHAPE, DTYPE, LARGE, NEW, NDIM, LENGTHS, RESULT_WORDS = range(7)
+
+class Result(Struct):
+    """What a forward knows of its result; its own fields follow."""
+
+    arguments: Array[Object] = embedded(2)  # shape and dtype, as the pool's function takes them
+    pool_empty: Object  # that function, for large arrays; else 0
+    new: int  # the address of PyArray_Empty, which takes the number of dimensions, lengths and the dtype
+    ndim: int
+    lengths: int
 
 
 @cache
@@ -36,11 +44,14 @@ class Words(np.ndarray):
 
     def of_shape(self, shape: tuple[int, ...]) -> Words:
         """Return the words for a result of another shape, which takes the same way as this one."""
-        words: Words = self.copy()
+        words: Words = watch(self.copy(), "the words of a forward")
         lengths = np.array(shape, dtype=np.intp)
-        words[SHAPE], words[NDIM], words[LENGTHS] = id(shape), len(shape), address_of_array(lengths)
+        words[_SHAPE], words[_NDIM], words[_LENGTHS] = id(shape), len(shape), address_of_array(lengths)
         words.kept, words.objects = self.kept, (shape, lengths)
         return words
+
+
+_SHAPE, _NDIM, _LENGTHS = map(Result.word, ("arguments", "ndim", "lengths"))
 
 
 def words_for(shape: tuple[int, ...], dtype: np.dtype, *rest: int, keep: tuple[Any, ...] = ()) -> Words:
@@ -52,9 +63,9 @@ def words_for(shape: tuple[int, ...], dtype: np.dtype, *rest: int, keep: tuple[A
     return words.of_shape(shape)
 
 
-def new_result(words: int) -> int:
+def new_result(words: Result) -> NDArray:
     """Return a new array; 0 if Python raised."""
-    if get(words, LARGE) != 0:
-        return vectorcall(get(words, LARGE), words + 8 * SHAPE, 2, 0)
-    take(get(words, DTYPE))  # the function takes this reference over
-    return call(get(words, NEW), get(words, NDIM), get(words, LENGTHS), get(words, DTYPE), 0)
+    if words.pool_empty != 0:
+        return NDArray(vectorcall(words.pool_empty, words.arguments, 2, 0))
+    take(words.arguments[1])  # the function takes this reference over
+    return NDArray(call(words.new, words.ndim, words.lengths, words.arguments[1], 0))

@@ -15,8 +15,8 @@ from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, raise_float_errors, stack
-from tapegrad.forward.capsules import numpy_function
 from tapegrad.runtime.locks import module_lock
+from tapegrad.runtime.objects import numpy_function
 
 __all__ = ["Function"]
 

@@ -1,178 +1,161 @@
-"""The compiled step of a sweep: where its sources are, memory for its target, and the call of its kernel."""
+"""Compiled: one kernel call of a sweep, that is where its sources are, memory for its target, and the call itself."""
 
 from __future__ import annotations
 
-from tapegrad.compiler.intrinsics import call, get, memset, put
-from tapegrad.kernels.geometry import iterate
+from tapegrad.compiler.intrinsics import call, memset
+from tapegrad.kernels.geometry import Geometry, iterate
+from tapegrad.runtime.objects import NDArray, Object, Scalar
+from tapegrad.runtime.structs import Array
 from tapegrad.sweep.workspace import (
     BORROWED,
     CAPTURED,
-    CLASSES_AT,
-    END_FREE,
     FLAG_BITS,
-    NEED,
-    NEXT_FREE,
     UNWANTED,
     WRITTEN,
+    FreeBuffer,
+    State,
 )
-from tapegrad.tape.layout import OBJECT_HEADER
-from tapegrad.tape.native import DATA
-from tapegrad.tape.plan import (
-    ARRAY,
-    BETWEEN_CLASS,
-    CT,
-    DIMS,
-    IN_PARTS,
-    INLINE,
-    JOINT,
-    KERNEL,
-    KIND,
-    N_SOURCES,
-    NOTHING,
-    OFFSET,
-    PARTIAL,
-    SOURCES,
-    STEPS,
-    SUM_DIMS,
-    SUM_KERNEL,
-    TARGET_BYTES,
-    TARGET_CLASS,
-)
+from tapegrad.tape.plan import ARRAY, CT, IN_PARTS, INLINE, NOTHING
+from tapegrad.tape.structs import KernelCallFields, PlanFields
 
 
-def allocate(state: int, size_class: int) -> int:
+def allocate(state: State, size_class: int) -> int:
     """Return a buffer from the free list of its class or from fresh memory; 0 if there is none."""
-    entry = get(state, CLASSES_AT) + 16 * size_class
-    head = get(entry, 0)
+    own = state.classes[size_class]
+    head = own.head
     if head != 0:
-        put(entry, 0, get(head, 0))
+        own.head = head.next
         return head
-    size = get(entry, 1)
-    fresh = get(state, NEXT_FREE)
-    if fresh + size > get(state, END_FREE):
-        put(state, NEED, size)
+    fresh = state.next_free
+    if fresh + own.size > state.end_free:
+        state.need = own.size
         return 0
-    put(state, NEXT_FREE, fresh + size)
+    state.next_free = fresh + own.size
     return fresh
 
 
-def give_back(state: int, size_class: int, buffer: int) -> None:
+def give_back(state: State, size_class: int, buffer: FreeBuffer) -> None:
     """Put a buffer on the free list of its class."""
-    entry = get(state, CLASSES_AT) + 16 * size_class
-    put(buffer, 0, get(entry, 0))
-    put(entry, 0, buffer)
+    own = state.classes[size_class]
+    buffer.next = own.head
+    own.head = buffer
 
 
-def find_sources(step: int, args: int, ct: int, items: int) -> int:
-    """Put the addresses of a step's sources into the arguments of its kernel; return their number."""
-    count = get(step, N_SOURCES)
+def find_sources(step: KernelCallFields, args: Array[int], ct: int, items: Array[Object]) -> int:
+    """Put the addresses of a kernel's sources into its arguments; return their number."""
+    count = step.n_sources
     for source in range(count):
-        code = get(step, SOURCES + source)
+        code = step.sources[source]
         kind, value = code & 3, code >> 2
         if kind == CT:
             address = ct + value
         elif kind == ARRAY:
-            address = get(get(items, value), DATA)
+            address = NDArray(items[value]).data
         elif kind == INLINE:
-            address = get(items, value) + OBJECT_HEADER
+            address = Scalar(items[value]).value
         else:
             address = value
-        put(args, source, address)
+        args[source] = address
     return count
 
 
-def run_in_parts(state: int, step: int, args: int, count: int, buffer: int, accumulate: int) -> int:
-    """Run a step with outer dimensions, or that sums over what was broadcast, or that writes to a part.
+def run_in_parts(
+    state: State, step: KernelCallFields, args: Array[int], count: int, buffer: int, accumulate: int
+) -> int:
+    """Run a kernel with outer dimensions, or that sums over what was broadcast, or that writes to a part.
 
     Returns 0 if memory is needed first.
     """
-    summing, between_class = get(step, SUM_KERNEL), get(step, BETWEEN_CLASS)
-    between = 0
-    if summing != 0 and between_class != NOTHING:
-        between = allocate(state, between_class)
-        if between == 0:
+    summing, scratch_class = step.sum_kernel, step.scratch_class
+    scratch = 0
+    if summing != 0 and scratch_class != NOTHING:
+        scratch = allocate(state, scratch_class)
+        if scratch == 0:
             return 0
-    zero_first = get(step, PARTIAL) if summing == 0 else get(get(step, SUM_DIMS), 0)
+    zero_first = step.partial if summing == 0 else step.sum_geometry.outer
     if accumulate == 0 and zero_first != 0:
-        memset(buffer, get(step, TARGET_BYTES))
+        memset(buffer, step.target_bytes)
         accumulate = 1
     if summing == 0:
-        put(args, count, buffer + get(step, OFFSET))
-        iterate(get(step, KERNEL), args, count + 1, get(step, DIMS), accumulate)
+        args[count] = buffer + step.offset
+        iterate(step.kernel, args, count + 1, step.geometry, accumulate)
         return 1
-    if between != 0:
-        put(args, count, between)
-        iterate(get(step, KERNEL), args, count + 1, get(step, DIMS), 0)
-        put(args, 0, between)
-    put(args, 1, buffer)
-    count = 1
-    iterate(summing, args, count + 1, get(step, SUM_DIMS), accumulate)
-    if between != 0:
-        give_back(state, between_class, between)
+    if scratch != 0:
+        args[count] = scratch
+        iterate(step.kernel, args, count + 1, step.geometry, 0)
+        args[0] = scratch
+    args[1] = buffer
+    iterate(summing, args, 2, Geometry(step.sum_geometry), accumulate)
+    if scratch != 0:
+        give_back(state, scratch_class, FreeBuffer(scratch))
     return 1
 
 
-def buffer_at(state: int, step: int, target_at: int) -> int:
+def buffer_at(state: State, step: KernelCallFields, target_at: Array[int]) -> int:
     """Return an operand's cotangent with its flags, after giving it a buffer; 0 if memory is needed first."""
-    target = get(target_at, 0)
+    target = target_at[0]
     if target & ~FLAG_BITS == 0:
-        fresh = allocate(state, get(step, TARGET_CLASS))
+        fresh = allocate(state, step.target_class)
         if fresh == 0:
             return 0
         target |= fresh
-        put(target_at, 0, target)
+        target_at[0] = target
     return target
 
 
-def pass_on(cts: int, number: int, edge: int, operand: int, arity: int) -> int:
-    """Hand the memory of a cotangent over to an operand whose own it is; 0 if there is another's claim on either."""
-    ct, touched = get(cts, number), get(edge, operand)
-    target = get(cts, touched)
+def donate(cts: Array[int], number: int, edge: Array[int], operand: int, arity: int) -> int:
+    """Give the memory of a cotangent to an operand whose cotangent is the same; 0 if anything else uses either."""
+    ct, touched = cts[number], edge[operand]
+    target = cts[touched]
     if ct & (BORROWED | CAPTURED) != 0 or target & ~FLAG_BITS != 0:
         return 0
     for other in range(arity):
-        if other != operand and get(edge, other) == touched:
+        if other != operand and edge[other] == touched:
             return 0
-    put(cts, touched, target | ct)
-    put(cts, number, ct | BORROWED)
+    cts[touched] = target | ct
+    cts[number] = ct | BORROWED
     return 1
 
 
-def run_step(state: int, items: int, step: int, ct: int, target_at: int, args: int) -> int:
+def run_call(
+    state: State, items: Array[Object], step: KernelCallFields, ct: int, target_at: Array[int], args: Array[int]
+) -> int:
     """Bring a cotangent to the one operand whose own stands at `target_at`; 0 if memory is needed first."""
     target = buffer_at(state, step, target_at)
     if target == 0:
         return 0
     buffer, accumulate = target & ~FLAG_BITS, target & WRITTEN
     count = find_sources(step, args, ct, items)
-    if get(step, KIND) == IN_PARTS:
+    if step.kind == IN_PARTS:
         if run_in_parts(state, step, args, count, buffer, accumulate) == 0:
             return 0
     else:
-        put(args, count, buffer)
-        call(get(step, KERNEL), args, get(step, DIMS), accumulate)
-    put(target_at, 0, target | WRITTEN)
+        args[count] = buffer
+        call(step.kernel, args, step.geometry, accumulate)
+    target_at[0] = target | WRITTEN
     return 1
 
 
-def run_joint(state: int, items: int, plan: int, ct: int, cts: int, edge: int, args: int) -> int:
+def run_fused(
+    state: State, items: Array[Object], plan: PlanFields, ct: int, cts: Array[int], edge: Array[int], args: Array[int]
+) -> int:
     """Bring a cotangent to both operands at once; 0 if that cannot be, -1 if memory is needed first."""
-    first, second = get(edge, 0), get(edge, 1)
+    first, second = edge[0], edge[1]
     if first < 0 or second < 0:
         return 0
-    one_at, two_at = cts + 8 * first, cts + 8 * second
-    if get(one_at, 0) == UNWANTED or get(two_at, 0) == UNWANTED:
+    one_at, two_at = cts.at(first), cts.at(second)
+    if one_at[0] == UNWANTED or two_at[0] == UNWANTED:
         return 0
-    one = buffer_at(state, get(plan, STEPS), one_at)
-    two = buffer_at(state, get(plan, STEPS + 1), two_at)
+    one = buffer_at(state, plan.calls[0], one_at)
+    two = buffer_at(state, plan.calls[1], two_at)
     if one == 0 or two == 0:
         return -1
-    joint = get(plan, JOINT)
-    count = find_sources(joint, args, ct, items)
-    put(args, count, one & ~FLAG_BITS)
-    put(args, count + 1, two & ~FLAG_BITS)
+    fused = plan.fused
+    count = find_sources(fused, args, ct, items)
+    args[count] = one & ~FLAG_BITS
+    args[count + 1] = two & ~FLAG_BITS
     adds = 1 if first == second else two & WRITTEN
-    call(get(joint, KERNEL), args, get(joint, DIMS), (one & WRITTEN) + 2 * adds)
-    put(one_at, 0, one | WRITTEN)
-    put(two_at, 0, two | WRITTEN)
+    call(fused.kernel, args, fused.geometry, (one & WRITTEN) + 2 * adds)
+    one_at[0] = one | WRITTEN
+    two_at[0] = two | WRITTEN
     return 1

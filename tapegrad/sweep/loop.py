@@ -6,143 +6,122 @@ writes to nothing but the workspace and the cotangents. It never raises: it retu
 
 from __future__ import annotations
 
-from tapegrad.compiler.intrinsics import get, put, stack
-from tapegrad.sweep.kernel_calls import give_back, pass_on, run_joint, run_step
+from tapegrad.compiler.intrinsics import stack
+from tapegrad.runtime.objects import List, NDArray, Object
+from tapegrad.runtime.structs import Array
+from tapegrad.sweep.kernel_calls import donate, give_back, run_call, run_fused
 from tapegrad.sweep.workspace import (
     BORROWED,
     CAPTURED,
-    CLASSES_AT,
-    CTS_AT,
     DONE,
-    EDGES_AT,
-    END_FREE,
-    FIRST_FREE,
     FLAG_BITS,
-    GRADS_AT,
     INCOMPLETE,
     LARGE,
-    LAST_FREE,
-    LEAVES_AT,
     MEMORY,
-    N_CLASSES,
-    N_LEAVES,
-    N_ORDER,
-    N_ROOTS,
-    NEXT_FREE,
-    NO_RUN_AT,
-    OPERAND,
-    ORDER_AT,
-    POSITION,
-    PROBLEM,
-    RESUMED,
-    SLOTS_AT,
-    STARTS_AT,
     STOPPED,
     UNWANTED,
     WRITTEN,
+    FreeBuffer,
+    State,
 )
-from tapegrad.tape.entries import NODE, PLAN, STOP
-from tapegrad.tape.native import DATA, ITEMS, new_integer, release_gil, take_gil
-from tapegrad.tape.plan import ARITY, ELEMENTS, JOINT, KERNEL, KIND, PASSES, PYTHON, RESULT_CLASS, STATE, STEPS
+from tapegrad.tape.native import new_integer, release_gil, take_gil
+from tapegrad.tape.plan import PASSES, PYTHON
 
 
-def start(state: int, seeds: int) -> None:
+def start(state: State, seeds: List) -> None:
     """Take over the seeds of the roots and the gradients of the leaves, which Python gives as arrays."""
-    put(state, POSITION, 0)
-    put(state, OPERAND, 0)
-    put(state, RESUMED, -1)
-    put(state, NEXT_FREE, get(state, FIRST_FREE))
-    put(state, END_FREE, get(state, LAST_FREE))
-    cts, classes = get(state, CTS_AT), get(state, CLASSES_AT)
-    for number in range(get(state, N_CLASSES)):
-        put(classes, 2 * number, 0)
-    grads, leaves = get(state, GRADS_AT), get(state, LEAVES_AT)
-    for root in range(get(state, N_ROOTS)):
-        captured = get(cts, root) & CAPTURED if get(cts, root) != UNWANTED else 0
-        put(cts, root, get(get(get(seeds, ITEMS), root), DATA) | WRITTEN | BORROWED | captured)
-    for leaf in range(get(state, N_LEAVES)):
-        array = get(grads, leaf)
+    state.position = 0
+    state.operand = 0
+    state.resumed = -1
+    state.next_free = state.first_free
+    state.end_free = state.last_free
+    cts = state.cts
+    for number in range(state.n_classes):
+        state.classes[number].head = FreeBuffer(0)
+    for root in range(state.n_roots):
+        captured = cts[root] & CAPTURED if cts[root] != UNWANTED else 0
+        cts[root] = NDArray(seeds.items[root]).data | WRITTEN | BORROWED | captured
+    for place in range(state.n_leaves):
+        array = state.grads[place]
         value = UNWANTED
         if array != 0:
-            value = get(array & ~FLAG_BITS, DATA) | (array & FLAG_BITS)
-        put(cts, get(leaves, 2 * leaf), value)
-    put(state, NO_RUN_AT, -1)
+            value = NDArray(array & ~FLAG_BITS).data | (array & FLAG_BITS)
+        cts[state.leaves[place].number] = value
+    state.no_group_at = -1
 
 
-def pause(state: int, status: int, position: int, operand: int) -> int:
+def pause(state: State, status: int, position: int, operand: int) -> int:
     """Remember where to go on, at an entry whose hooks have run."""
-    put(state, POSITION, position)
-    put(state, OPERAND, operand)
-    put(state, RESUMED, position)
+    state.position = position
+    state.operand = operand
+    state.resumed = position
     return status
 
 
-def go_back(state: int) -> int:
+def go_back(state: State) -> int:
     """Go over the found entries and bring each cotangent to the operands'.
 
     Returns DONE, or STOPPED at an entry that needs Python, or MEMORY, or INCOMPLETE at a plan that lacks kernels, or
-    LARGE where a run of entries on large arrays may begin. Called again, it goes on where it was.
+    LARGE where a group of entries on large arrays may begin. Called again, it goes on where it was.
     """
-    cts, order, starts = get(state, CTS_AT), get(state, ORDER_AT), get(state, STARTS_AT)
-    edges, slots = get(state, EDGES_AT), get(state, SLOTS_AT)
-    first = get(state, OPERAND)
-    args = stack(256)
-    position, count = get(state, POSITION), get(state, N_ORDER)
+    cts, order, starts, edges, slots = state.cts, state.order, state.starts, state.edges, state.slots
+    first = state.operand
+    args = Array[int](stack(256))
+    position, count = state.position, state.n_order
     while position < count:
-        number = get(order, position)
+        number = order[position]
         if number < 0:
             position += 1
             continue
-        slot = get(slots, number)
-        plan = get(slot, PLAN)
-        ct = get(cts, number)
-        if (get(slot, STOP) or get(plan, STATE) & PYTHON or ct & CAPTURED) and get(state, RESUMED) != position:
-            put(state, POSITION, position)
-            put(state, OPERAND, 0)
+        slot = slots[number]
+        plan = slot.plan
+        ct = cts[number]
+        if (slot.stop or plan.state & PYTHON or ct & CAPTURED) and state.resumed != position:
+            state.position = position
+            state.operand = 0
             return STOPPED
-        if get(plan, ELEMENTS) != 0 and first == 0 and get(state, NO_RUN_AT) != position:
+        if plan.elements != 0 and first == 0 and state.no_group_at != position:
             return pause(state, LARGE, position, 0)
         if ct & WRITTEN:
-            edge = edges + 8 * get(starts, position)
-            items = get(get(slot, NODE), ITEMS)
-            joint = get(plan, JOINT)
+            edge = edges.at(starts[position])
+            items = slot.node.items
             done = 0
-            if joint != 0 and first == 0:
-                done = run_joint(state, items, plan, ct & ~FLAG_BITS, cts, edge, args)
+            if plan.fused != 0 and first == 0:
+                done = run_fused(state, items, plan, ct & ~FLAG_BITS, cts, edge, args)
             if done < 0:
                 return pause(state, MEMORY, position, 0)
-            for operand in range(first, get(plan, ARITY) if done == 0 else 0):
-                touched = get(edge, operand)
-                step = get(plan, STEPS + operand)
+            for operand in range(first, plan.arity if done == 0 else 0):
+                touched = edge[operand]
+                step = plan.calls[operand]
                 if touched < 0 or step == 0:
                     continue
-                target_at = cts + 8 * touched
-                if get(target_at, 0) == UNWANTED:
+                target_at = cts.at(touched)
+                if target_at[0] == UNWANTED:
                     continue
-                if get(step, KERNEL) == 0:
-                    put(state, PROBLEM, plan)
+                if step.kernel == 0:
+                    state.problem = plan
                     return pause(state, INCOMPLETE, position, operand)
-                if get(step, KIND) == PASSES and pass_on(cts, number, edge, operand, get(plan, ARITY)) != 0:
+                if step.kind == PASSES and donate(cts, number, edge, operand, plan.arity) != 0:
                     ct |= BORROWED
                     continue
-                if run_step(state, items, step, ct & ~FLAG_BITS, target_at, args) == 0:
+                if run_call(state, items, step, ct & ~FLAG_BITS, target_at, args) == 0:
                     return pause(state, MEMORY, position, operand)
             if ct & (BORROWED | CAPTURED) == 0:
-                give_back(state, get(plan, RESULT_CLASS), ct & ~FLAG_BITS)
+                give_back(state, plan.result_class, FreeBuffer(ct & ~FLAG_BITS))
         first = 0
         position += 1
-    put(state, POSITION, count)
+    state.position = count
     return DONE
 
 
-def sweep(self: int, args: int, nargs: int) -> int:
+def sweep(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Return the status of `go_back` to Python: ``sweep(seeds)``, or ``sweep()`` to go on.
 
     ``self`` is the array of the workspace's words, `seeds` the list of the roots' cotangents.
     """
-    state = get(self, DATA)
+    state = State(self.data)
     if nargs == 1:
-        start(state, get(args, 0))
+        start(state, List(args[0]))
     thread = release_gil()
     status = go_back(state)
     take_gil(thread)

@@ -21,6 +21,7 @@ from tapegrad.modes import no_grad
 from tapegrad.ops.table.results import parts_of, split_cotangent
 from tapegrad.ops.table.rules import cotangents
 from tapegrad.runtime.locks import in_child
+from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
 from tapegrad.sweep import find, groups, loop
 from tapegrad.sweep import workspace as ws
@@ -36,7 +37,6 @@ from tapegrad.tape.entries import (
     Leaf,
     TapeNode,
     describe,
-    object_at,
     order_of,
     read_entry,
     slot_of,

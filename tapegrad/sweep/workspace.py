@@ -11,42 +11,162 @@ from typing import Final
 import numpy as np
 
 from tapegrad.runtime import blocking, pool
+from tapegrad.runtime.memory import watch
+from tapegrad.runtime.objects import List
+from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
 from tapegrad.runtime.threads import SHARED_WORK
 from tapegrad.tape.entries import write_word
 from tapegrad.tape.plan import size_classes
+from tapegrad.tape.structs import Entry, PageHead, PlanFields
 
-# Words of a workspace. First what `find` and `sweep` set from their arguments, and the fresh memory of the arena: what
-# is left of it, and all.
-N_ROOTS, N_INPUTS, RETAIN, WRITE_SEQUENCE, WRITE_PLACE = range(5)
-POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE = range(5, 12)
-# What the walk tells: counts, the entry or plan that it could not go on with, and the bytes that it needs.
-N_IDS, N_ORDER, N_EDGES, N_LEAVES, N_PAGES, N_MISSING, N_OUTLIVING, PROBLEM = range(12, 20)
-CONSUMED_INPUT, HAS_HOOKS = range(20, 22)
-# The arrays of the workspace, and their lengths.
-NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, N_CLASSES, ROOTS_AT, INPUTS_AT, SLOTS_AT, ORDER_AT, STARTS_AT = range(22, 32)
-EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT = range(32, 38)
-# Runs (`runs.py`): elements of a block as they were asked for; from how many elements times steps on a run is for
-# several threads; the place at which no run begins; of the run at hand its elements, those of a block, where it ends,
-# its records, the bytes of memory for one block, and of how many elements a part must be a multiple.
-BLOCK, SHARED_FROM, NO_RUN_AT, RUN_ELEMENTS, RUN_BLOCK, RUN_END, RUN_RECORDS, RUN_SLOT, RUN_GRAIN = range(38, 47)
-RECORDS_AT, LOCALS_AT = range(47, 49)
-WORKSPACE_WORDS: Final = 49
+
+class Argument(Struct):
+    """An argument of an instruction's kernel."""
+
+    address: int
+    stride: int  # bytes to the next element, and to the next row
+    row_stride: int
+    is_local: int  # it is memory for one block
+
+
+class Instruction(Struct):
+    """What is done for any block of elements: a kernel, and on what (see `tapegrad.sweep.instructions`)."""
+
+    kernel: int
+    count: int  # of arguments
+    accumulate: int
+    row: int  # elements of a row, of a loop over rows; 0: a loop over all elements
+    inner: int  # of a sum, which adds up a block as partial sums, to be combined at the end: elements of a row; else 0
+    combine: int
+    partial_sums: FreeBuffer
+    target: int
+    n_groups: int
+    size_class: int  # of the partial sums
+    arguments: Table[Argument] = embedded(36)
+
+
+class FoundLeaf(Struct):
+    """A leaf that `find` reached."""
+
+    number: int
+    slot: Entry
+
+
+class FreeBuffer(Struct):
+    """A buffer of the arena that is not in use."""
+
+    next: FreeBuffer
+
+
+class SizeClass(Struct):
+    """A size class of the arena: its free list, and the bytes of its buffers."""
+
+    head: FreeBuffer
+    size: int
+
+
+class UsedScratch(Struct):
+    """Partial sums of a group: their size class, and their memory."""
+
+    size_class: int
+    buffer: FreeBuffer
+
+
+class State(Struct):
+    """The words of a workspace."""
+
+    # What `find` and `sweep` set from their arguments.
+    n_roots: int
+    n_inputs: int
+    retain: int
+    write_sequence: int
+    write_place: int
+    # Where the sweep stands: the place in the order, the operand, and the place whose hooks have run.
+    position: int
+    operand: int
+    resumed: int
+    # Fresh memory of the arena: what is left of it, and all.
+    next_free: int
+    end_free: int
+    first_free: int
+    last_free: int
+    # What the walk tells: counts, the entry or plan that it could not go on with, and the bytes that it needs.
+    n_ids: int
+    n_order: int
+    n_edges: int
+    n_leaves: int
+    n_pages: int
+    n_missing: int
+    n_shared: int
+    problem: int
+    consumed_input: int
+    has_hooks: int
+    need: int
+    # The arrays of the workspace, and their lengths.
+    capacity: int
+    edge_capacity: int
+    classes: Table[SizeClass]
+    n_classes: int
+    roots: Array[Entry]
+    inputs: Array[Entry]
+    slots: Array[Entry]  # by id
+    order: Array[int]  # ids, latest first
+    starts: Array[int]  # by place in the order: the first of its edges
+    edges: Array[int]  # ids of operands
+    cts: Array[int]  # by id: the address of a cotangent with its flags
+    pages: Array[PageHead]
+    leaves: Table[FoundLeaf]
+    grads: Array[int]  # arrays of the leaves' gradients with their flags
+    uses: Array[int]  # by id: how many entries that run use it
+    # Memory that is used twice: pages and grads have done their work by then.
+    shared_nodes: Array[List]
+    missing: Array[PlanFields]
+    sums: Table[UsedScratch]
+    # Groups (`groups.py`): elements of a block as they were asked for; from how many elements times steps on a group is
+    # for several threads; the place at which no group begins.
+    block: int
+    shared_from: int
+    no_group_at: int
+    # Of the group at hand: its elements, those of a block, where it ends, its instructions, the bytes of memory for one
+    # block, and of how many elements a part must be a multiple.
+    group_elements: int
+    group_block: int
+    group_end: int
+    n_instructions: int
+    local_bytes: int
+    multiple: int
+    instructions: Table[Instruction]
+    locals: int  # memory for blocks of all threads
+
+
+# The words that Python reads and writes too, in a view of the same memory.
+(
+    N_ROOTS, N_INPUTS, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE, N_IDS, N_ORDER, N_EDGES,
+    N_LEAVES, N_PAGES, N_MISSING, N_OUTLIVING, PROBLEM, HAS_HOOKS, NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, N_CLASSES,
+    ROOTS_AT, INPUTS_AT, SLOTS_AT, ORDER_AT, STARTS_AT, EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT,
+    BLOCK, SHARED_FROM, NO_RUN_AT, RUN_ELEMENTS, RUN_GRAIN, RUN_RECORDS, RECORDS_AT, LOCALS_AT,
+) = map(State.word, (
+    "n_roots", "n_inputs", "position", "operand", "resumed", "next_free", "end_free", "first_free", "last_free",
+    "n_ids", "n_order", "n_edges", "n_leaves", "n_pages", "n_missing", "n_shared", "problem", "has_hooks", "need",
+    "capacity", "edge_capacity", "classes", "n_classes", "roots", "inputs", "slots", "order", "starts", "edges", "cts",
+    "pages", "leaves", "grads", "uses", "block", "shared_from", "no_group_at", "group_elements", "multiple",
+    "n_instructions", "instructions", "locals",
+))  # fmt: skip
 
 # Statuses.
 OK, GROW, FREED, MISSING, CHANGED, DISORDER = range(6)
-DONE, STOPPED, MEMORY, INCOMPLETE, LARGE, NO_RUN = range(6)
+DONE, STOPPED, MEMORY, INCOMPLETE, LARGE, NO_GROUP = range(6)
 
 # Flags of a cotangent's address.  Borrowed memory is a leaf's gradient or a seed: it is not given back to the arena.
 WRITTEN, BORROWED, CAPTURED, FLAG_BITS = 1, 2, 4, 7
 UNWANTED: Final = -8
 
-# Of a run: the most entries, each of which has memory for one block, of elements of 16 bytes; the most records, and
-# their words.
+# Of a group: the most entries, each of which has memory for one block, of elements of 16 bytes; the most instructions,
+# and their words.
 LOCALS: Final = 16
 SLOT_PAD: Final = 192  # so that blocks do not all fall on the same places in the cache
 THREAD_BYTES: Final = (LOCALS + 1) * (16 * blocking.MAX_BLOCK + SLOT_PAD)
-RECORDS: Final = 64
-RECORD_WORDS: Final = 48
+MOST_INSTRUCTIONS: Final = 64
 
 _FIRST_CAPACITY: Final = 1024
 _FIRST_CHUNK: Final = 1 << 20
@@ -60,14 +180,15 @@ class Workspace:
     """The integers and the memory that one sweep works in; kept for the next one."""
 
     def __init__(self) -> None:
-        self.words = np.zeros(WORKSPACE_WORDS, dtype=np.int64)
+        self.words = watch(np.zeros(sizeof(State) // WORD, dtype=np.int64), "a workspace")
         self.state = memoryview(self.words.data)  # reads and writes Python integers twice as fast as the array
         self.chunks: list[np.ndarray] = []
         self.buffers: list[np.ndarray] = []
         self.classes = np.zeros(0, dtype=np.int64)
         self.n_classes = 0
-        self.records = np.zeros(RECORDS * RECORD_WORDS, dtype=np.int64)
-        self.state[RECORDS_AT] = self.records.ctypes.data
+        words = MOST_INSTRUCTIONS * sizeof(Instruction) // WORD
+        self.instructions = watch(np.zeros(words, dtype=np.int64), "the instructions of a group")
+        self.state[RECORDS_AT] = self.instructions.ctypes.data
         self.division: blocking.Division | None = None
         self.resize(_FIRST_CAPACITY)
 
@@ -75,10 +196,13 @@ class Workspace:
         """Make room for this many entries."""
         longer = {LEAVES_AT: 2, EDGES_AT: 3}
         words = {
-            word: np.empty(longer.get(word, 1) * capacity, dtype=np.int64) for word in range(ROOTS_AT, USES_AT + 1)
+            word: watch(np.empty(longer.get(word, 1) * capacity, dtype=np.int64), "an array of a workspace")
+            for word in range(ROOTS_AT, USES_AT + 1)
         }
         for word, array in words.items():
             self.state[word] = array.ctypes.data
+        for name, word in (("shared_nodes", PAGES_AT), ("missing", GRADS_AT), ("sums", GRADS_AT)):
+            self.state[State.word(name)] = self.state[word]
         self.state[CAPACITY], self.state[EDGE_CAPACITY] = capacity, 3 * capacity
         self.arrays = {word: memoryview(array.data) for word, array in words.items()}
 
@@ -87,7 +211,7 @@ class Workspace:
         if len(size_classes) != self.n_classes:
             sizes = list(size_classes)  # other threads may add to it
             self.n_classes = self.state[N_CLASSES] = len(sizes)
-            self.classes = np.array([word for size in sizes for word in (0, size)], dtype=np.int64)
+            self.classes = watch(np.array([word for size in sizes for word in (0, size)]), "the size classes")
             self.state[CLASSES_AT] = self.classes.ctypes.data
         if self.division is not blocking.division:
             self.divide(blocking.division)
@@ -96,7 +220,7 @@ class Workspace:
 
     def divide(self, division: blocking.Division) -> None:
         """Make memory for the blocks of each thread."""
-        self.locals = np.empty(division.threads * THREAD_BYTES, dtype=np.uint8)
+        self.locals = watch(np.empty(division.threads * THREAD_BYTES, dtype=np.uint8), "memory for blocks")
         self.state[LOCALS_AT], self.state[BLOCK] = self.locals.ctypes.data, division.block
         self.state[SHARED_FROM] = SHARED_WORK if division.threads > 1 else 1 << 62
         self.division = division
@@ -105,7 +229,7 @@ class Workspace:
         """Give the arena more memory: a buffer from the pool for a large cotangent, for others twice what it has."""
         need = self.state[NEED]
         if need >= _LARGE:
-            buffer = pool.empty((need + _LINE,), _BYTE)
+            buffer = watch(pool.empty((need + _LINE,), _BYTE), "a large buffer of the arena")
             self.buffers.append(buffer)
             first = -(-buffer.ctypes.data // _LINE) * _LINE
             place = 2 * size_classes[need]
@@ -113,7 +237,7 @@ class Workspace:
             self.classes[place] = first
             return
         newest = self.chunks[-1].nbytes if self.chunks else 0
-        chunk = np.empty(max(_FIRST_CHUNK, min(2 * newest, _LARGEST_CHUNK)), dtype=_BYTE)
+        chunk = watch(np.empty(max(_FIRST_CHUNK, min(2 * newest, _LARGEST_CHUNK)), dtype=_BYTE), "the arena")
         self.chunks.append(chunk)
         first = chunk.ctypes.data
         self.state[NEXT_FREE] = self.state[FIRST_FREE] = -(-first // _LINE) * _LINE

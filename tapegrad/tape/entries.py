@@ -26,39 +26,35 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import sys
 import weakref
-from _ctypes import PyObj_FromPtr  # a fifth of the time of ctypes.cast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tapegrad.runtime.locks import module_lock
-from tapegrad.tape.layout import OBJECT_HEADER, Layout
+from tapegrad.runtime.memory import MEMORY, object_at, watch
+from tapegrad.runtime.structs import WORD, sizeof
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
 
-WORDS: Final = 8
-ENTRY_BYTES: Final = 8 * WORDS
-PAGE_BYTES: Final = 256 * ENTRY_BYTES
-PLAN, NODE, OPERANDS, FLAGS, MARK, STOP = 0, 1, 2, 5, 6, 7
+WORDS: Final = ENTRY_BYTES // WORD
+PLAN, NODE, OPERANDS, FLAGS, MARK, STOP = (field.offset // WORD for field in Entry.fields())
 INLINE_OPERANDS: Final = 3
 CONSUMED, WANTED, RESHAPED = 1, 2, 4
 
 # The head of a page takes the place of its first two entries: its sequence number, whether a walk has reached it, and
 # one bit an entry that a walk has reached (4 words).
-SEQUENCE, ACTIVE, REACHED = 0, 1, 2
-HEAD_ENTRIES: Final = 2
+SEQUENCE: Final = PageHead.word("sequence")
+HEAD_ENTRIES: Final = -(-sizeof(PageHead) // ENTRY_BYTES)
 
 # Positions in a node.
 SLOT, PAGE, PLAN_OBJECT, FIRST_OPERAND = 0, 1, 2, 3
 TapeNode = list[Any]
 
-# All of this process's memory as one buffer, so that a slot is also the offset at which `struct` writes to its entry.
-# Only slots handed out by a page are ever written to.
-MEMORY: Final = (ctypes.c_char * (1 << 62)).from_address(0)
 _pack_word: Final = struct.Struct("q").pack_into
 _unpack_entry: Final = struct.Struct("8q").unpack_from
 
@@ -90,7 +86,7 @@ _MAX_POOLED: Final = 4096  # pages of 16 KB
 
 
 def _grow_pool() -> None:
-    block = np.zeros((_BLOCK_PAGES + 1) * PAGE_BYTES, dtype=np.uint8)
+    block = watch(np.zeros((_BLOCK_PAGES + 1) * PAGE_BYTES, dtype=np.uint8), "pages of the tape")
     first = -(-block.ctypes.data // PAGE_BYTES) * PAGE_BYTES
     for page in reversed(range(_BLOCK_PAGES)):
         base = first + page * PAGE_BYTES
@@ -226,11 +222,6 @@ def order_of(slot: int) -> tuple[int, int]:
     return read_entry(base)[SEQUENCE], (slot - base) // ENTRY_BYTES - HEAD_ENTRIES
 
 
-def object_at(identity: int) -> Any:
-    """Return the object with this `id`, which the caller knows to be alive."""
-    return PyObj_FromPtr(identity)
-
-
 def operand_nodes(node: TapeNode) -> list[TapeNode | Leaf | None]:
     """Return the nodes of an entry's operands, None where no gradient is wanted."""
     return node[FIRST_OPERAND : FIRST_OPERAND + node[PLAN_OBJECT].arity]
@@ -338,27 +329,3 @@ def slot_of(node: TapeNode | Leaf | None) -> int:
     if node is None:
         return 0
     return node.slot if isinstance(node, Leaf) else node[SLOT]
-
-
-def _check_object_layout() -> None:
-    # Compiled code finds residuals through three fields of CPython and NumPy objects.  They have stood where they
-    # stand for as long as there was a stable ABI to NumPy, but it costs microseconds to make sure.
-    array, box = np.array([1.5, 2.5]), np.float64(2.5)
-    items = [array, box]
-    word = ctypes.c_int64.from_address
-    first_item = word(id(items) + OBJECT_HEADER + 8).value
-    right = (
-        word(id(array) + OBJECT_HEADER).value == array.ctypes.data
-        and ctypes.c_double.from_address(id(box) + OBJECT_HEADER).value == 2.5
-        and ctypes.c_double.from_address(id(3.25) + OBJECT_HEADER).value == 3.25
-        and word(first_item).value == id(array)
-        and word(first_item + 8).value == id(box)
-    )
-    if not right:
-        raise ImportError(
-            f"tapegrad reads residuals where CPython with a GIL and NumPy keep them; {sys.implementation.name} "
-            f"{sys.version.split()[0]} keeps them elsewhere. Use CPython 3.11 or later, not the free-threaded build."
-        )
-
-
-_check_object_layout()

@@ -18,8 +18,10 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.compiler.cache import address_of
+from tapegrad.compiler.interpreter import Interpreted
 from tapegrad.compiler.intrinsics import external, get
 from tapegrad.runtime import pool
+from tapegrad.runtime.memory import INTERPRETS, watch, watch_forever
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
 from tapegrad.tape.layout import FLOAT, INTEGER, OBJECT_HEADER, Layout, layout_of
 from tapegrad.tape.plan import Plan
@@ -106,6 +108,8 @@ _new_function: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctyp
 
 def load(function: Callable[..., int], own: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
     """Return a compiled function as Python calls it, with ``own`` as its first argument."""
+    if INTERPRETS:
+        return Interpreted(function, own, name or function.__name__, doc)
     method = _method(function, name or function.__name__, doc)
     made: Callable[..., Any] = _new_function(ctypes.addressof(method), own, None)
     return made
@@ -151,12 +155,13 @@ def shared() -> np.ndarray:
     ImportError
         If this Python keeps the slots of an object where nobody would expect them.
     """
-    words = np.zeros(SHARED_WORDS, dtype=np.int64)
+    words = watch(np.zeros(SHARED_WORDS, dtype=np.int64), "the words that all functions share")
     for word, value in _objects.items():
         words[word] = id(value)
     for word, (kind, name) in _slots.items():
         words[word] = _word_of(kind, name)
     words[MODE_AT] = ctypes.addressof(modes.mode)
+    watch_forever(ctypes.addressof(modes.mode), ctypes.sizeof(modes.mode), "the mode")
     keep_forever(words)
     probe = object.__new__(Tensor)
     probe._layout = FLOAT

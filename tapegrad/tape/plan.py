@@ -32,18 +32,24 @@ import numpy as np
 
 from tapegrad.runtime import blocking, state
 from tapegrad.runtime.locks import module_lock
+from tapegrad.runtime.memory import INTERPRETS, watch
+from tapegrad.runtime.structs import WORD
 from tapegrad.tape.entries import FIRST_OPERAND
 from tapegrad.tape.layout import OBJECT_HEADER, Layout
+from tapegrad.tape.structs import KernelCallFields, PlanFields
 
 if TYPE_CHECKING:
     from tapegrad.ops.table.op import Op
 
-ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT = range(9)
-ELEMENTS, GRAIN, PACK, IS_VIEW, STEPS = range(9, 14)
+(
+    ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT, ELEMENTS, GRAIN, PACK,
+    IS_VIEW, STEPS,
+) = (field.offset // WORD for field in PlanFields.fields())  # fmt: skip
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
-KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET = 0, 1, 2, 3, 4, 5, 6
-SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES = 7, 8, 9, 10
-PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES = 11, 12, 13, 14
+(
+    KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET, SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES,
+    PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES,
+) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
 # Kinds of steps, beside 0.
 IN_PARTS, PASSES, SUMS_ROWS = 1, 2, 3
@@ -82,6 +88,8 @@ _SHARED_BY_SIBLINGS: Final = ("_alike", "arity", "attrs", "name", "op", "pack", 
 
 def address_of_array(array: np.ndarray) -> int:
     """Return where an array's elements are; to ask NumPy takes five times as long."""
+    if INTERPRETS:
+        watch(array, "memory of a plan")
     return ctypes.c_int64.from_address(id(array) + OBJECT_HEADER).value
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
+from tapegrad.runtime.memory import watch
 from tapegrad.tape.keys import (
     KEYWORDS,
     LINE_LENGTH,
@@ -85,7 +86,7 @@ class PlanCache(dict[Any, Plan]):
             with _lock:
                 if not len(self._table):
                     lines = LINES_WITH_ARGUMENTS if n_arguments else LINES
-                    self._table = np.zeros(lines * LINE_WORDS, dtype=np.int64)
+                    self._table = watch(np.zeros(lines * LINE_WORDS, dtype=np.int64), f"the plans of {name}")
                     self._fallback = fallback
                     table = self._table.ctypes.data
                     self._words[:] = shared().ctypes.data, n_operands, n_arguments, table, lines, id(fallback), 0, flags

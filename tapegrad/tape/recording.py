@@ -11,7 +11,7 @@ from typing import Final
 
 from tapegrad.compiler.intrinsics import get, put, stack
 from tapegrad.modes import DISABLED, INTERCEPTORS, WRITES_NOTED
-from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, NODE, OPERANDS, PAGE_BYTES, PLAN, SEQUENCE
+from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, NODE, OPERANDS, PLAN, SEQUENCE
 from tapegrad.tape.keys import (
     FALLBACK,
     KEY_WORDS,
@@ -84,6 +84,7 @@ from tapegrad.tape.native import (
     vectorcall,
 )
 from tapegrad.tape.plan import ARITY, FORWARD, IS_VIEW, PACK, RESULT, SAVE, WANTED_OPERANDS
+from tapegrad.tape.structs import PAGE_BYTES
 
 MAX_SAVED: Final = 8  # operands that may be residuals
 MASK_BITS: Final = 62  # operands beyond are wanted if they require grad

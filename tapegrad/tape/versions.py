@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.tape.entries import ENTRY_BYTES, HEAD_ENTRIES, PAGE_BYTES, order_of, recorder
+from tapegrad.tape.entries import HEAD_ENTRIES, order_of, recorder
+from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES
 
 
 @dataclass

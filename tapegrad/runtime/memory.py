@@ -1,0 +1,222 @@
+"""Memory that Python reads and writes by address, as compiled code does, with every access checked.
+
+What may be touched is what `watch` was told of (pages, workspaces, the arena, plans: they are arrays, and no longer
+watched when they die), the stack of the function at hand, and Python objects of the types that compiled code knows,
+each as far as its own size.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import os
+import struct
+import weakref
+from _ctypes import PyObj_FromPtr  # a fifth of the time of ctypes.cast
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from tapegrad.runtime.locks import in_child, module_lock
+
+__all__ = [
+    "INTERPRETS",
+    "MEMORY",
+    "OutOfBoundsError",
+    "check",
+    "object_at",
+    "peek",
+    "read",
+    "watch",
+    "watch_forever",
+    "write",
+]
+
+#: Whether compiled functions are run in Python instead (`tapegrad.compiler.interpreter`), for debugging.
+INTERPRETS: Final = os.environ.get("TAPEGRAD_INTERPRET", "0") not in ("", "0")
+
+#: All of this process's memory as one buffer: an address is an offset in it.
+MEMORY: Final = (ctypes.c_char * (1 << 62)).from_address(0)
+
+_words: Final = struct.Struct("q")
+_halves: Final = struct.Struct("i")
+_header: Final = struct.Struct("=qqq")  # of an object: references, type, and of many the number of items
+
+
+class OutOfBoundsError(RuntimeError):
+    """Interpreted code touched memory that is none of its own."""
+
+
+# ---- what may be touched
+
+_starts: list[int] = []  # sorted; replaced, never changed, since other threads look into it
+_regions: dict[int, tuple[int, str, Callable[[], object]]] = {}  # from the start to the end, a name, and the owner
+_dead: list[tuple[int, object]] = []
+_changing: Final = module_lock()
+Owner = TypeVar("Owner", bound=np.ndarray)
+
+
+def watch(array: Owner, name: str) -> Owner:
+    """Let interpreted code touch an array's elements while it lives; return it. Does nothing otherwise."""
+    if INTERPRETS and array.nbytes:
+        start = array.ctypes.data
+        reference = weakref.ref(array, lambda reference: _dead.append((start, reference)))
+        _add(start, array.nbytes, name, reference)
+    return array
+
+
+def watch_forever(start: int, nbytes: int, name: str) -> None:
+    """Let interpreted code touch memory that is no array's and never dies."""
+    if INTERPRETS:
+        _add(start, nbytes, name, lambda: True)
+
+
+def _add(start: int, nbytes: int, name: str, owner: Callable[[], object]) -> None:
+    global _starts
+    with _changing:
+        starts = _starts.copy()
+        while _dead:
+            gone, reference = _dead.pop()
+            if gone in _regions and _regions[gone][2] is reference:
+                del _regions[gone]
+                del starts[bisect.bisect_left(starts, gone)]
+        if start not in _regions:
+            bisect.insort(starts, start)
+        _regions[start] = start + nbytes, name, owner
+        _starts = starts
+
+
+def _region(address: int) -> tuple[int, int, str] | None:
+    """Return the start, the end and the name of what is watched at an address."""
+    starts = _starts
+    place = bisect.bisect_right(starts, address) - 1
+    while place >= 0:
+        end, name, owner = _regions.get(starts[place], (0, "", lambda: None))
+        if owner() is not None:
+            return (starts[place], end, name) if address < end else None
+        place -= 1  # it died
+    return None
+
+
+# ---- objects
+
+# See `tapegrad.runtime.objects`. Of some objects, compiled code keeps the address of what is inside.
+_LIST_ITEMS, _ARRAY_DATA = 24, 16
+_INSIDE: Final = ((0, object), (16, (slice, float, complex, np.generic)), (24, tuple), (32, bytes))
+_sizes: dict[int, tuple[type, int, int]] = {}  # of a type that was met: itself, and the bytes of its objects
+_lent: dict[int, int] = {}  # from memory outside of an object, of a list or of an array, to its owner
+_lent_before: dict[int, int] = {}  # the same, older
+_MOST_LENT: Final = 4096
+
+
+def object_at(identity: int) -> Any:
+    """Return the object with this `id`, which the caller knows to be alive."""
+    return PyObj_FromPtr(identity)
+
+
+@cache
+def _opened() -> int:
+    """Return this process's memory as a file: to read where no memory is, is then an error that can be caught."""
+    try:
+        return os.open("/proc/self/mem", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return -1
+
+
+in_child(_opened.cache_clear)  # it would read its parent's memory
+
+
+def peek(address: int, size: int = 8) -> bytes:
+    """Return bytes at an address; zeros where no memory is."""
+    file = _opened()
+    try:
+        raw = os.pread(file, size, address) if file >= 0 else ctypes.string_at(address, size)
+    except (OSError, OverflowError):
+        raw = b""
+    return raw.ljust(size, b"\0")
+
+
+def _type_at(address: int) -> int:
+    return int(_words.unpack(peek(address + 8))[0])
+
+
+def _kind_at(address: int) -> tuple[type | None, int]:
+    """Return the type and the bytes of the object at an address, if what lies there looks like one."""
+    references, type_at, count = _header.unpack(peek(address, _header.size))
+    if references & 0xFFFFFFFF == 0:
+        return None, 0
+    if type_at not in _sizes:
+        meta = _type_at(type_at)
+        if meta != id(type) and not (_type_at(meta) == id(type) and issubclass(object_at(meta), type)):
+            return None, 0
+        kind: type = object_at(type_at)
+        _sizes[type_at] = kind, kind.__basicsize__, kind.__itemsize__
+    kind, size, item = _sizes[type_at]
+    return kind, size + abs(count) * item
+
+
+def _room(address: int) -> int:
+    """Return how many bytes may be touched from an address on that `watch` was not told of."""
+    owner = _lent.get(address) or _lent_before.get(address, 0)
+    kind = _kind_at(owner)[0] if owner else None
+    if kind is list and _words.unpack_from(MEMORY, owner + _LIST_ITEMS)[0] == address:
+        return 8 * int(_words.unpack_from(MEMORY, owner + _LIST_ITEMS + 8)[0])
+    # A sequence (`tapegrad.runtime.structs`) is no object.
+    for begin, kinds in _INSIDE[1 if hasattr(address, "element") else 0 :]:
+        found, size = _kind_at(address - begin)
+        if found is not None and issubclass(found, kinds):
+            return size - begin
+    raise OutOfBoundsError(f"no object is at {address:#x}")
+
+
+# ---- access
+
+
+def check(base: int, offset: int, size: int) -> None:
+    """Check that `size` bytes at `offset` from an address may be touched.
+
+    Raises
+    ------
+    OutOfBoundsError
+    """
+    region = _region(base)
+    if region is not None:
+        start, end, name = region
+        first = base + offset - start
+        if 0 <= first <= end - start - size:
+            return
+        raise OutOfBoundsError(f"bytes {first} to {first + size} of {name}, which has {end - start}")
+    if not 0 <= offset <= _room(base) - size:
+        raise OutOfBoundsError(f"{size} bytes at {offset} from {base:#x}, where {_room(base)} are")
+
+
+def read(base: int, offset: int, size: int) -> int:
+    """Return the signed word, or half of one, at `offset` from an address."""
+    check(base, offset, size)
+    value: int = (_words if size == 8 else _halves).unpack_from(MEMORY, base + offset)[0]
+    if offset in (_LIST_ITEMS, _ARRAY_DATA) and value and _region(base) is None:
+        _lend(value, int(base))
+    return value
+
+
+def _lend(address: int, owner: int) -> None:
+    """Note that an object owns memory elsewhere: an array's may be touched like that of arrays that are watched."""
+    global _lent, _lent_before
+    kind = _kind_at(owner)[0]
+    if kind is not None and issubclass(kind, np.ndarray):
+        region, array = _region(address), object_at(owner)
+        if region is None or region[1] - address < array.nbytes:
+            watch(array, "an array")
+        return
+    if len(_lent) > _MOST_LENT:
+        _lent, _lent_before = {}, _lent
+    _lent[address] = owner
+
+
+def write(base: int, offset: int, size: int, value: int) -> None:
+    """Write a word, or half of one; what is too large wraps around."""
+    check(base, offset, size)
+    half = 1 << (8 * size - 1)
+    (_words if size == 8 else _halves).pack_into(MEMORY, base + offset, (value + half) % (2 * half) - half)

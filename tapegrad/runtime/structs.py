@@ -1,0 +1,272 @@
+"""Structs: names and types for the words that compiled code reads and writes behind an address.
+
+A struct is an integer, the address, with fields behind it::
+
+    class Entry(Struct):
+        plan: PlanWords
+        operands: Array[int] = embedded(3)
+        flags: int
+
+
+    entry.flags |= CONSUMED
+
+`tapegrad.compiler.translation` lowers each field to a load or a store at its offset, which follows from the order of
+the fields. In Python the same expressions read and write memory through `tapegrad.runtime.memory`, which checks every
+access: that is how the interpreter runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
+
+from tapegrad.runtime import memory
+
+__all__ = [
+    "WORD",
+    "Array",
+    "Field",
+    "Struct",
+    "Table",
+    "embedded",
+    "int32",
+    "layout_token",
+    "sizeof",
+    "slot",
+    "struct_hints",
+]
+
+WORD: Final = 8  # bytes of a field, unless it says otherwise
+
+
+class Field:
+    """A field of a struct: where it stands and what it holds.
+
+    Attributes
+    ----------
+    offset, size : int
+        Bytes from the address of the struct, and bytes that one value takes: 8, or 4.
+    is_embedded : bool
+        The field is the memory itself, so its value is an address, not what stands there.
+    """
+
+    __slots__ = ("is_embedded", "name", "offset", "owner", "size")
+
+    def __init__(self, owner: type[Struct], name: str, offset: int, size: int, is_embedded: bool) -> None:
+        self.owner, self.name, self.offset, self.size, self.is_embedded = owner, name, offset, size, is_embedded
+
+    @property
+    def type(self) -> type[int]:
+        """What the field holds: int, or a struct that it points to."""
+        return _types(self.owner)[self.name]
+
+    def __get__(self, struct: Struct | None, owner: object = None) -> Any:
+        if struct is None:
+            return self
+        value = int(struct) + self.offset
+        if not self.is_embedded:
+            value = memory.read(struct, self.offset, self.size)
+        kind = self.type
+        return value if kind is int else kind(value)
+
+    def __set__(self, struct: Struct, value: int) -> None:
+        if self.is_embedded:
+            raise AttributeError(
+                f"{self.owner.__name__}.{self.name} is memory inside the struct; write to its elements"
+            )
+        memory.write(struct, self.offset, self.size, value)
+
+
+class _Form:
+    """What a field looks like that is no plain word, from its default in the class body."""
+
+    __slots__ = ("count", "size", "slot")
+
+    def __init__(self, size: int, count: int | None, slot: str = "") -> None:
+        self.size, self.count, self.slot = size, count, slot
+
+
+def embedded(words: int = 0) -> Any:
+    """Say that a field is `words` words inside the struct; 0: all that follows."""
+    return _Form(WORD, words)
+
+
+def int32() -> Any:
+    """Say that a field is a C int of 32 bits."""
+    return _Form(4, None)
+
+
+def slot(name: str) -> Any:
+    """Say that a field is the slot of this name of the class that the struct describes."""
+    return _Form(WORD, None, name)
+
+
+class Struct(int):
+    """An address whose fields have names; subclasses list them with their types.
+
+    Parameters of a subclass
+    ------------------------
+    of : type, optional
+        A class with ``__slots__``, whose fields made by `slot` stand where CPython put them.
+    """
+
+    _size: ClassVar[int] = 0  # bytes of all fields
+
+    def __init_subclass__(cls, of: type | None = None) -> None:
+        super().__init_subclass__()
+        offset = cls._size
+        for name, annotation in inspect.get_annotations(cls).items():
+            if str(annotation).startswith("ClassVar"):
+                continue
+            form = cls.__dict__.get(name)
+            form = form if isinstance(form, _Form) else _Form(WORD, None)
+            if form.slot:
+                assert of is not None
+                place = _offset_of_slot(of, form.slot)
+            else:
+                place = -(-offset // form.size) * form.size
+                offset = place + form.size * (1 if form.count is None else form.count)
+            setattr(cls, name, Field(cls, name, place, form.size, form.count is not None))
+        cls._size = -(-offset // WORD) * WORD
+
+    @classmethod
+    def fields(cls) -> Iterator[Field]:
+        """Yield the fields, those of base classes first."""
+        for base in reversed(cls.__mro__):
+            items = map(base.__dict__.get, inspect.get_annotations(base) if issubclass(base, Struct) else ())
+            yield from (item for item in items if isinstance(item, Field))
+
+    @classmethod
+    def field(cls, name: str) -> Field | None:
+        """Return the field of this name, None if there is none."""
+        found = getattr(cls, name, None)
+        return found if isinstance(found, Field) else None
+
+    @classmethod
+    def word(cls, name: str) -> int:
+        """Return the number of the word in which a field begins, for Python's views of the same memory."""
+        found = cls.field(name)
+        assert found is not None, name
+        return found.offset // WORD
+
+
+def sizeof(kind: type[Struct]) -> int:
+    """Return the bytes of all fields of a struct."""
+    return kind._size
+
+
+T = TypeVar("T", bound=int)
+
+
+class Array(Struct, Generic[T]):
+    """The address of words one after another, each of which is a T: an integer, or the address of a struct."""
+
+    element: ClassVar[type[int]] = int
+
+    def __getitem__(self, index: int) -> T:
+        value = memory.read(self, WORD * index, WORD)
+        return cast(T, value if self.element is int else self.element(value))
+
+    def __setitem__(self, index: int, value: T) -> None:
+        memory.write(self, WORD * index, WORD, value)
+
+    def unchecked(self, index: int) -> int:
+        """Return a word of memory that is not watched, 0 if there is none; for Python only."""
+        return int.from_bytes(memory.peek(self + WORD * index), sys.byteorder)
+
+    def at(self, index: int) -> Array[T]:
+        """Return the address of an element."""
+        return self.__class__(int(self) + WORD * index)
+
+
+class Table(Struct, Generic[T]):
+    """The address of structs one after another; an element is the struct that stands there."""
+
+    element: ClassVar[type[Struct]] = Struct
+
+    def __getitem__(self, index: int) -> T:
+        return cast(T, self.element(int(self) + sizeof(self.element) * index))
+
+
+if not TYPE_CHECKING:
+    # typing would keep the type of the elements where no instance finds it.
+    Array.__class_getitem__ = classmethod(lambda cls, element: _of(cls, element))
+    Table.__class_getitem__ = classmethod(lambda cls, element: _of(cls, element))
+
+
+_known: dict[Any, Any] = {}  # types of fields and of sequences, and tokens, each worked out once
+
+
+def _of(kind: type[Any], element: type[int]) -> Any:
+    key = kind, element
+    if key not in _known:
+        _known[key] = type(f"{kind.__name__}[{element.__name__}]", (kind,), {"element": element})
+    return _known[key]
+
+
+def _types(owner: type[Struct]) -> Mapping[str, type[int]]:
+    """Return what the fields of one class hold. Structs refer to each other, so this waits until one is asked for."""
+    found: Mapping[str, type[int]] | None = _known.get(owner)
+    if found is None:
+        space = vars(sys.modules[owner.__module__])
+        found = {name: _resolve(text, space) for name, text in inspect.get_annotations(owner).items()}
+        _known[owner] = found
+    return found
+
+
+def _resolve(annotation: Any, space: Mapping[str, Any]) -> type[int]:
+    """Return the struct that an annotation names; int for any other."""
+    if isinstance(annotation, str):
+        if annotation.isidentifier():
+            annotation = space.get(annotation)
+        else:
+            try:
+                annotation = eval(annotation, dict(space))
+            except NameError:  # imported for type checkers only, so it is no struct
+                return int
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Struct) else int
+
+
+@cache
+def struct_hints(function: FunctionType) -> Mapping[str, type[int]]:
+    """Return the structs that parameters of a function point to, and under "return" its result's."""
+    found = {name: _resolve(text, function.__globals__) for name, text in function.__annotations__.items()}
+    return {name: kind for name, kind in found.items() if kind is not int}
+
+
+def _offset_of_slot(kind: type, name: str) -> int:
+    """Return the byte of an instance at which a slot stands, from what CPython says of it (PyMemberDef)."""
+    word = ctypes.c_int64.from_address
+    definition = word(id(kind.__dict__[name]) + 40).value
+    return word(definition + 16).value
+
+
+def layout_token(kind: type[int]) -> bytes:
+    """Return what the machine code of functions over a struct depends on: its fields, and those that they lead to."""
+    key = "token", kind
+    if key in _known:
+        return bytes(_known[key])
+    seen: dict[Any, int] = {}
+    parts: list[Any] = []
+
+    def number(kind: type[int]) -> int:
+        if kind in seen:
+            return seen[kind]
+        place = seen[kind] = len(seen)
+        if issubclass(kind, Struct):
+            parts.append((place, kind._size, issubclass(kind, Array), issubclass(kind, Table)))
+            element = getattr(kind, "element", None)
+            parts.append(element and number(element))
+            parts.extend(
+                (item.name, item.offset, item.size, item.is_embedded, number(item.type)) for item in kind.fields()
+            )
+        return place
+
+    number(kind)
+    _known[key] = repr(parts).encode()
+    return bytes(_known[key])
