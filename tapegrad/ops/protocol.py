@@ -138,6 +138,12 @@ def _reduction(name: str) -> Callable[..., Any]:
     return call
 
 
+def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    _refuse("cumsum", out=out)
+    x = as_operand(a, "cumsum", "input", 1)
+    return ops.cumsum(ops.reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)
+
+
 def _extremum(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
         _refuse(name, out=out, **kwargs)
@@ -285,6 +291,7 @@ def _values(value: Any) -> Any:
 
 _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     np.sum: _reduction("sum"), np.mean: _reduction("mean"), np.prod: _reduction("prod"),
+    np.cumsum: _cumsum,
     np.max: _extremum("amax"), np.min: _extremum("amin"), np.amax: _extremum("amax"), np.amin: _extremum("amin"),
     np.any: _extremum("any"), np.all: _extremum("all"),
     np.var: _moment("var"), np.std: _moment("std"),
