@@ -236,6 +236,8 @@ def _operands(op: Op, sample: Sample, dtype: np.dtype) -> list[Any]:
             operands.append(np.full(shape, low + 0.6 * (high - low), dtype))
         elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
             operands.append(value.astype(dtype))
+        elif callable(value):
+            operands.append(value(shape, dtype, np.random.default_rng(0)))
         else:
             operands.append(value)
     return operands
