@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,20 +28,43 @@ SAMPLES = {"float64": range(99), "float32": (1, 2), "complex128": (1, 2), "compl
 EXTREMES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-320, 1e300, -1e300]
 
 
-def each_case(chosen: list[Case], dtypes: Sequence[str] = ("float64",), thin: bool = True) -> pytest.MarkDecorator:
+def each_case(
+    chosen: list[Case], dtypes: Sequence[str] = ("float64",), thin: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test on cases with dtypes; complex ones where the function takes complex numbers.
 
     Each pattern of strides in each dtype is a kernel to compile, and float64 has them all; so elementwise rows run in
-    other dtypes on fewer samples, if `thin`.
+    other dtypes on fewer samples, if `thin`. The samples of an op are one test, since thousands of tests take longer
+    to be handed out than to run; a note says which sample failed.
     """
-    found = [
-        (case, dtype)
-        for case in chosen
-        for dtype in dtypes
-        if (np.dtype(dtype).kind != "c" or case.is_complex())
-        and (not thin or case.op not in ELEMENTWISE or case.number in SAMPLES[dtype])
-    ]
-    return pytest.mark.parametrize(("case", "dtype"), found, ids=[f"{case}-{dtype}" for case, dtype in found])
+    found: dict[tuple[str, str], list[Case]] = {}
+    for case in chosen:
+        for dtype in dtypes:
+            if (np.dtype(dtype).kind != "c" or case.is_complex()) and (
+                not thin or case.op not in ELEMENTWISE or case.number in SAMPLES[dtype]
+            ):
+                found.setdefault((case.op.name, dtype), []).append(case)
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def grouped(case: list[Case], **arguments: Any) -> None:
+            skipped = []
+            for own in case:
+                try:
+                    test(case=own, **arguments)
+                except pytest.skip.Exception as reason:
+                    skipped.append(reason)
+                except Exception as error:
+                    error.add_note(f"sample {own}")
+                    raise
+            if len(skipped) == len(case):
+                raise skipped[0]
+
+        values = [(group, dtype) for (_, dtype), group in found.items()]
+        ids = [f"{name}-{dtype}" for name, dtype in found]
+        return pytest.mark.parametrize(("case", "dtype"), values, ids=ids)(grouped)
+
+    return decorate
 
 
 def each_row(found: list[Op]) -> pytest.MarkDecorator:

@@ -70,6 +70,7 @@ def python(*arguments, folder, **variables):
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
 
+@pytest.mark.full
 def test_programs_compile_nothing_after_a_warmup(tmp_path):
     program = f"import tapegrad as tg; print(tg.warmup({OPS}, ['float64', 'float32'], processes=2).compiled)"
     done = python("-c", program, folder=tmp_path)
