@@ -14,7 +14,6 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
-from tapegrad.runtime import pool
 from tapegrad.tape.plan import Plan
 from tapegrad.tensor import Tensor
 
@@ -51,7 +50,7 @@ def _im2col_forward(x: np.ndarray, window: Window) -> np.ndarray:
         padded[:, :, padding[0][0] : padding[0][0] + height, padding[1][0] : padding[1][0] + width] = x
         x = padded
     counts = _counts((height, width), window)
-    out = pool.empty((n, channels, *kernel, *counts), x.dtype)
+    out = np.empty((n, channels, *kernel, *counts), x.dtype)
     for i, j, part in _parts(height, width, window):
         out[:, :, i, j] = x[part]
     return out.reshape(n, channels * math.prod(kernel), math.prod(counts))
