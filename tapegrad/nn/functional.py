@@ -7,14 +7,15 @@ from typing import Any
 from tapegrad.ops.along import log_softmax, softmax
 from tapegrad.ops.arithmetic import relu, where
 from tapegrad.ops.composite import linear
+from tapegrad.ops.convolution import conv2d
 from tapegrad.ops.losses import cross_entropy, mse_loss, nll_loss
 from tapegrad.ops.transcendental import sigmoid, tanh
 from tapegrad.ops.transcendental import softplus as softplus_row
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "cross_entropy", "linear", "log_softmax", "mse_loss", "nll_loss", "relu", "sigmoid", "softmax", "softplus",
-    "tanh",
+    "conv2d", "cross_entropy", "linear", "log_softmax", "mse_loss", "nll_loss", "relu", "sigmoid", "softmax",
+    "softplus", "tanh",
 ]  # fmt: skip
 
 

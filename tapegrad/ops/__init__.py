@@ -18,6 +18,7 @@ from tapegrad.ops.complex import *
 from tapegrad.ops.composite import addmm, positive, reciprocal, square
 from tapegrad.ops.concat import cat, stack
 from tapegrad.ops.creation import DoubleTensor, FloatTensor, as_tensor, from_numpy, tensor
+from tapegrad.ops.cumulative import cumsum, prod
 from tapegrad.ops.diagonals import diagonal
 from tapegrad.ops.einsum import einsum
 from tapegrad.ops.extrema import amax, amin, argmax, argmin, max, min
@@ -75,7 +76,7 @@ __all__ = [
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
     # reductions
     "sum", "mean", "var", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "sort", "logsumexp",
-    "softmax", "log_softmax",
+    "softmax", "log_softmax", "prod", "cumsum",
     # shapes
     "reshape", "flatten", "ravel", "transpose", "t", "permute", "movedim", "moveaxis", "swapaxes",
     "swapdims", "squeeze", "unsqueeze", "view", "view_as", "reshape_as", "expand", "expand_as", "broadcast_to",

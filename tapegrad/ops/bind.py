@@ -24,7 +24,8 @@ Binary = Callable[[Any, Any], Tensor]
 # argument is the tensor.
 METHODS = (
     "sgn", "clamp", "where", "square", "reciprocal", "positive", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "bitwise_not", "sum", "mean", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin", "sort", "var",
+    "bitwise_not", "sum", "prod", "cumsum", "mean", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin",
+    "sort", "var",
     "reshape", "view", "flatten", "ravel", "transpose", "permute", "movedim", "moveaxis", "swapaxes", "t", "expand",
     "expand_as", "squeeze", "unsqueeze", "clone", "contiguous", "broadcast_to", "diagonal", "sum_to_size", "view_as",
     "reshape_as", "matmul", "mm", "mv", "dot", "outer", "softmax", "log_softmax", "logsumexp", "bernoulli", "to",

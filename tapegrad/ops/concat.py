@@ -38,7 +38,7 @@ def _cat_step(plan: Plan, operand: int) -> Step:
 
 
 def _forward(by_numpy: Any, layouts: Sequence[Layout], dim: int, shape_of: Callable[..., Any]) -> Callable[..., Any]:
-    dtype = common_dtype(layout.dtype for layout in layouts)
+    dtype = common_dtype(own.dtype for own in layouts)
     return joined(layouts, shape_of(layouts, dim), dim, lambda *tensors: by_numpy(tensors, axis=dim, dtype=dtype))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapegrad import ops
 from tapegrad.dtypes import default_dtype
+from tapegrad.ops import matrices
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.table.gateway import as_operand
@@ -138,6 +139,12 @@ def _reduction(name: str) -> Callable[..., Any]:
     return call
 
 
+def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    _refuse("cumsum", out=out)
+    x = as_operand(a, "cumsum", "input", 1)
+    return ops.cumsum(ops.reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)
+
+
 def _extremum(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
         _refuse(name, out=out, **kwargs)
@@ -243,6 +250,13 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
     return ops.einsum(*operands)
 
 
+def _solve(a: Any, b: Any) -> Any:
+    x, y = as_operand(a, "linalg.solve", "a", 1), as_operand(b, "linalg.solve", "b", 2)
+    while 1 < y.ndim < x.ndim:  # NumPy takes these for matrices, where PyTorch might see vectors
+        y = ops.unsqueeze(y, 0)
+    return matrices.solve(x, y)
+
+
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     return ops.clone(a)
 
@@ -285,6 +299,7 @@ def _values(value: Any) -> Any:
 
 _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     np.sum: _reduction("sum"), np.mean: _reduction("mean"), np.prod: _reduction("prod"),
+    np.cumsum: _cumsum,
     np.max: _extremum("amax"), np.min: _extremum("amin"), np.amax: _extremum("amax"), np.amin: _extremum("amin"),
     np.any: _extremum("any"), np.all: _extremum("all"),
     np.var: _moment("var"), np.std: _moment("std"),
@@ -295,6 +310,7 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     np.broadcast_to: lambda array, shape, subok=False: ops.broadcast_to(array, shape),
     np.concatenate: _concatenate, np.stack: _stack, np.where: _where, np.clip: _clip, np.dot: _dot, np.copy: _copy,
     np.einsum: _einsum,
+    np.linalg.inv: matrices.inv, np.linalg.solve: _solve, np.linalg.eigh: matrices.eigh,
     np.diagonal: lambda a, offset=0, axis1=0, axis2=1: ops.diagonal(a, offset, axis1, axis2),
     np.outer: lambda a, b, out=None: ops.mul(ops.reshape(a, (-1, 1)), ops.reshape(b, (1, -1))),
     np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),
