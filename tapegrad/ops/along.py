@@ -42,7 +42,7 @@ def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
         return cast(x, dtype)
     if x._layout.dtype.kind != "f":
         name = TORCH_NAMES.get(x.dtype.name, x.dtype.name)
-        raise NotImplementedError(f"\"{call}\" not implemented for '{name}'; it got dtype {x.dtype}: convert it first")
+        raise NotImplementedError(f"{call} not implemented for '{name}'; it got dtype {x.dtype}: convert it first")
     return x
 
 
