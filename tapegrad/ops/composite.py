@@ -12,9 +12,12 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.transcendental import softplus as softplus_op
 from tapegrad.tensor import Tensor
 
 
+@public(method=True, inplace=True)
 def square(input: Any) -> Tensor:
     """Multiply by itself.
 
@@ -42,6 +45,7 @@ def square(input: Any) -> Tensor:
     return mul(x, x)
 
 
+@public(method=True)
 def positive(input: Any) -> Tensor:
     """Return the tensor itself: what ``+x`` computes.
 
@@ -71,6 +75,7 @@ def positive(input: Any) -> Tensor:
     return x
 
 
+@public(method=True, inplace=True)
 def reciprocal(input: Any) -> Tensor:
     """Divide 1 by it.
 
@@ -95,9 +100,42 @@ def reciprocal(input: Any) -> Tensor:
     return div(1.0, as_operand(input, "reciprocal", "input", 1))
 
 
+@public(namespaces=(FUNCTIONAL,))
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu`.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    beta : float
+    threshold : float
+        Where ``beta * input`` is above, the result is the input itself.
+
+    Returns
+    -------
+    Tensor
+        Of the operand's shape.
+
+    Raises
+    ------
+    TypeError
+        If the operand is complex, or no tensor, array or number.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.softplus(tg.tensor([-1.0, 0.0, 30.0]))
+    tensor([ 0.3133,  0.6931, 30.0000])
+    """
+    scaled = input if beta == 1 else input * beta
+    result = softplus_op(scaled)
+    return where(scaled > threshold, input, result if beta == 1 else result / beta)
+
+
 # Linear ------------------------------------------------------------------------------------------------
 
 
+@public(namespaces=(FUNCTIONAL,))
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """Multiply by the transpose of a matrix and add a vector.
 
@@ -126,6 +164,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     return out if bias is None else add(out, bias)
 
 
+@public()
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Product of two matrices, times `alpha`, plus `beta` times a matrix.
 

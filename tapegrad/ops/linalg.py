@@ -10,9 +10,9 @@ from tapegrad import errors
 from tapegrad.forward.products import product_forward, product_step
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import unsqueeze
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import public, publish
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -77,29 +77,30 @@ _matmul = Op(
     ),
     errors=(
         ErrorSample(
-            lambda: matmul(np.ones((2, 2)), np.ones((1, 3))), RuntimeError,
+            lambda: xp.matmul(np.ones((2, 2)), np.ones((1, 3))), RuntimeError,
             "mat1 and mat2 shapes cannot be multiplied (2x2 and 1x3)",
         ),
         ErrorSample(
-            lambda: matmul(np.ones((2, 2), np.float32), np.ones((2, 2))), RuntimeError,
+            lambda: xp.matmul(np.ones((2, 2), np.float32), np.ones((2, 2))), RuntimeError,
             "expected m1 and m2 to have the same dtype, but got: float != double",
         ),
         ErrorSample(
-            lambda: matmul(np.ones((2, 3)), np.ones(2)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec"
+            lambda: xp.matmul(np.ones((2, 3)), np.ones(2)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec"
         ),
-        ErrorSample(lambda: matmul(2.0, np.ones(2)), RuntimeError, "need to be at least 1D, but they are 0D and 1D"),
+        ErrorSample(lambda: xp.matmul(2.0, np.ones(2)), RuntimeError, "need to be at least 1D, but they are 0D and 1D"),
         ErrorSample(
-            lambda: matmul(np.ones((2, 3, 4)), np.ones((2, 5, 4))), RuntimeError,
+            lambda: xp.matmul(np.ones((2, 3, 4)), np.ones((2, 5, 4))), RuntimeError,
             "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 5]",
         ),
         ErrorSample(
-            lambda: matmul(np.ones((2, 3, 4)), np.ones((3, 4, 5))), RuntimeError,
+            lambda: xp.matmul(np.ones((2, 3, 4)), np.ones((3, 4, 5))), RuntimeError,
             "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0",
         ),
     ),
 )  # fmt: skip
 
 
+@public(method=True)
 def matmul(input: Any, other: Any) -> Tensor:
     r"""Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast.
 
@@ -138,7 +139,7 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 
 connect(_matmul)
-_publish(matmul, _matmul, matmul.__doc__ or "")
+publish(matmul, _matmul, matmul.__doc__ or "")
 
 
 def _check(x: Tensor, y: Tensor) -> None:
@@ -181,6 +182,7 @@ def _check(x: Tensor, y: Tensor) -> None:
         raise errors.broadcast_mismatch("matmul", x.shape[:-2], y.shape[:-2]) from None
 
 
+@public(method=True)
 def mm(input: Any, mat2: Any) -> Tensor:
     """Product of two matrices; see `matmul`.
 
@@ -202,6 +204,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
     return matmul(x, y)
 
 
+@public()
 def bmm(input: Any, mat2: Any) -> Tensor:
     """Products of two batches of matrices, which do not broadcast; see `matmul`.
 
@@ -228,6 +231,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     return matmul(x, y)
 
 
+@public(method=True)
 def mv(input: Any, vec: Any) -> Tensor:
     """Product of a matrix and a vector; see `matmul`.
 
@@ -248,6 +252,7 @@ def mv(input: Any, vec: Any) -> Tensor:
     return matmul(x, y)
 
 
+@public(method=True)
 def dot(input: Any, tensor: Any) -> Tensor:
     """Product of two vectors, without conjugation.
 
@@ -270,6 +275,7 @@ def dot(input: Any, tensor: Any) -> Tensor:
     return matmul(x, y)
 
 
+@public(method=True)
 def outer(input: Any, vec2: Any) -> Tensor:
     """Products of each element of one vector with each of another.
 

@@ -16,9 +16,9 @@ from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.indexing import ARRAY, index_gather
 from tapegrad.ops.movement import movedim, reshape
 from tapegrad.ops.reductions import mean, sum
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public, publish
 from tapegrad.tape.keys import TAKES_ARRAYS
 from tapegrad.tensor import Tensor, from_array
 
@@ -31,6 +31,7 @@ def _reduce(call: str, loss: Tensor, reduction: str) -> Tensor:
     raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
 
 
+@public(namespaces=(FUNCTIONAL,))
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """Squares of the differences.
 
@@ -151,6 +152,7 @@ def _weighted(
     return _reduce(call, losses if losses.shape == shape else reshape(losses, shape), reduction)
 
 
+@public(namespaces=(FUNCTIONAL,))
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """Negative log-likelihood of classes.
 
@@ -249,9 +251,10 @@ def class_loss(input: Any, target: Any) -> Tensor:
     return _class_loss.plans.call(input, target)
 
 
-_publish(class_loss, _class_loss, class_loss.__doc__ or "")
+publish(class_loss, _class_loss, class_loss.__doc__ or "")
 
 
+@public(namespaces=(FUNCTIONAL,))
 def cross_entropy(
     input: Any,
     target: Any,

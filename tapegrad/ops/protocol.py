@@ -1,6 +1,7 @@
 """NumPy's protocols: its functions, called on tensors, are ours and recorded.
 
-`UFUNCS` and `_TABLE` say which is which; a ufunc that is named as a function of ours needs no line.
+Each function of ours says which of NumPy's it is, and how the arguments differ: see `tapegrad.ops.table.public`.
+`_TABLE` has these, and functions of NumPy that are put together from several of ours.
 """
 
 from __future__ import annotations
@@ -14,24 +15,14 @@ from tapegrad import ops
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
+from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
 from tapegrad.tensor import Tensor, from_array
 
-# Ufuncs whose names differ from ours. SciPy's ufuncs are found by name too.
-UFUNCS: Final[dict[str, str]] = {
-    "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "power": "pow", "negative": "neg",
-    "absolute": "abs", "fabs": "abs", "conjugate": "conj",
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh",
-    "arctanh": "atanh", "degrees": "rad2deg", "radians": "deg2rad", "rint": "round", "mod": "remainder",
-    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
-    "invert": "bitwise_not", "expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma",
-}  # fmt: skip
-
-_REDUCTIONS: Final[dict[str, str]] = {
-    "add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin", "logical_and": "all", "logical_or": "any",
-    "logaddexp": "logsumexp",
-}  # fmt: skip
+# Our names for ufuncs of NumPy and SciPy, where they differ; else a ufunc is found by its name.
+UFUNCS: Final = public.ufunc_names()
+_REDUCTIONS: Final = public.reducing_ufuncs()
 
 
 def _plain(value: Any) -> Any:
@@ -65,7 +56,7 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if out is not None:
         return _with_out(shown, ufunc, method, inputs, out, kwargs)
     dtype = kwargs.pop("dtype", None)
-    if method == "reduce" and name in _REDUCTIONS and hasattr(ops, _REDUCTIONS[name]):
+    if method == "reduce" and name in _REDUCTIONS:
         result = _reduce(getattr(ops, _REDUCTIONS[name]), inputs[0], *inputs[1:], **kwargs)
         return result if dtype is None else result.to(dtype)
     function = getattr(ops, UFUNCS.get(name, name), None)
@@ -283,14 +274,15 @@ def _values(value: Any) -> Any:
     return type(value)(map(_values, value)) if isinstance(value, (list, tuple)) else value
 
 
+# How the arguments of a function of NumPy are made ours; `Names.adapter` says which one it is.
+_ADAPTERS: Final = {
+    "same": _same, "reduction": _reduction, "extremum": _extremum, "moment": _moment, "position": _arg,
+}  # fmt: skip
+
 _TABLE: Final[dict[Any, Callable[..., Any]]] = {
-    np.sum: _reduction("sum"), np.mean: _reduction("mean"), np.prod: _reduction("prod"),
-    np.max: _extremum("amax"), np.min: _extremum("amin"), np.amax: _extremum("amax"), np.amin: _extremum("amin"),
-    np.any: _extremum("any"), np.all: _extremum("all"),
-    np.var: _moment("var"), np.std: _moment("std"),
-    np.argmax: _arg("argmax"), np.argmin: _arg("argmin"),
+    **{getattr(np, name): _ADAPTERS[one.names.adapter](one.name) for name, one in public.numpy_functions().items()},
     np.reshape: _reshape, np.ravel: lambda a, order="C": _reshape(a, (-1,), order),
-    np.transpose: _transpose, np.swapaxes: _same("transpose"), np.moveaxis: _same("movedim"),
+    np.transpose: _transpose,
     np.squeeze: _squeeze, np.expand_dims: _expand_dims,
     np.broadcast_to: lambda array, shape, subok=False: ops.broadcast_to(array, shape),
     np.concatenate: _concatenate, np.stack: _stack, np.where: _where, np.clip: _clip, np.dot: _dot, np.copy: _copy,
@@ -300,7 +292,7 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),
     np.zeros_like: _like("zeros"), np.ones_like: _like("ones"), np.empty_like: _like("empty"),
     np.full_like: _full_like,
-    np.real: _same("real"), np.imag: imag_or_zero,
+    np.imag: imag_or_zero,
     **{
         function: _by_values(function)
         for function in (
