@@ -146,7 +146,9 @@ def test_layout_that_lies() -> None:
 @pytest.mark.parametrize("op", ROWS, ids=lambda op: op.name)
 def test_each_rule_is_needed(op: Op) -> None:
     """Whatever rule of the table is off by a thousandth, a test of the table fails."""
-    problems = [Case(op, number).problem(np.float64) for number in range(len(op.samples))]
+    # Of real numbers, conj and real are no operations.
+    dtype = np.complex128 if op.name in ("conj", "real", "imag") else np.float64
+    problems = [Case(op, number).problem(dtype) for number in range(len(op.samples))]
     for problem in problems:
         checks.check_rule(problem)  # kernels of the right rules are made, and stay
     right = op.vjp

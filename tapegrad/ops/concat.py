@@ -38,7 +38,8 @@ def _cat_step(plan: Plan, operand: int) -> Step:
 
 
 def _forward(by_numpy: Any, layouts: Sequence[Layout], dim: int, shape_of: Callable[..., Any]) -> Callable[..., Any]:
-    return joined(layouts, shape_of(layouts, dim), dim, lambda *tensors: by_numpy(tensors, axis=dim))
+    dtype = common_dtype(own.dtype for own in layouts)
+    return joined(layouts, shape_of(layouts, dim), dim, lambda *tensors: by_numpy(tensors, axis=dim, dtype=dtype))
 
 
 def _cat_shape(layouts: Sequence[Layout], dim: int) -> tuple[int, ...]:

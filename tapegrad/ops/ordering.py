@@ -111,7 +111,7 @@ def _extremum_forward(largest: bool) -> Callable[..., Callable[..., Any]]:
     def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
         dim, keepdim = attrs["dim"], attrs["keepdim"]
         if not dim:
-            return lambda x: (x, np.zeros((), np.int64))
+            return lambda x: (np.array(x), np.zeros((), np.int64))
         values = extrema(function, layouts[0].plain, dim, keepdim)
         return lambda x: (values(x), np.asarray(position(x, dim[0], keepdims=keepdim)))
 
@@ -173,7 +173,7 @@ min_along = _extremum("min_along", False)
 
 def _sort_forward(x: Any, dim: tuple[int, ...], descending: bool, stable: bool) -> tuple[Any, Any]:
     if not dim:
-        return x, np.zeros((), np.int64)
+        return np.array(x), np.zeros((), np.int64)
     # In descending order nan stands first and ties keep their order: as in the reverse of the reversed array.
     own = np.flip(x, dim[0]) if descending else x
     order = np.argsort(own, axis=dim[0], kind="stable")

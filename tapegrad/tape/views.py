@@ -35,7 +35,8 @@ def base_of(tensor: Tensor) -> Tensor | None:
     base: Tensor | None = getattr(tensor, "_base", None)
     if base is None or isinstance(tensor._node, Leaf):
         return None
-    if owner_of(tensor._data) is not owner_of(base._array()):  # the data of either were replaced
+    # Unless the data of either were replaced. (NumPy copies what has no elements.)
+    if tensor._layout.size and owner_of(tensor._data) is not owner_of(base._array()):
         del tensor._base
         return None
     return base

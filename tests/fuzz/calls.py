@@ -191,6 +191,15 @@ def extremum(draw: Draw, name: str) -> str | None:
     return draw.call(name, x, f"dim={draw.dim(x)}") + draw.rng.choice([".values", "[0]", ".indices"])
 
 
+def sorting(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: value.kind in "fi")
+    if x is None:
+        return None
+    # Of elements that are equal PyTorch keeps the order only where it is asked to.
+    options = f"dim={draw.dim(x)}, stable=True, descending={draw.rng.random() < 0.5}"
+    return draw.call(name, x, options) + draw.rng.choice([".values", "[0]", ".indices"])
+
+
 def along(draw: Draw, name: str) -> str | None:
     x = draw.one(real)
     return None if x is None else draw.call(name, x, f"dim={draw.dim(x)}")
@@ -534,6 +543,7 @@ KINDS: dict[Generator, str] = {
     reduction: "sum mean amax amin any all argmax argmin logsumexp",
     variance: "var",
     extremum: "max min",
+    sorting: "sort",
     along: "softmax log_softmax",
     reshape: "reshape view",
     shaped_as: "reshape_as view_as expand_as",

@@ -9,9 +9,8 @@ import numpy as np
 
 #: Calls that only tapegrad refuses, by the words of the refusal, with the reason. A program ends there.
 REFUSED = {
-    r"this is not recorded": "writing through a view, or beside a view that is alive, is not recorded",
-    r"would write to a (view|tensor)": "the same",
-    r"modified by an inplace operation": "division saves its result, PyTorch its operands",
+    r"modified by an inplace operation": "composites save other values than PyTorch's functions",
+    r"clamp not implemented for 'Bool'": "PyTorch looks at the dtype only if there are elements",
     r"Integers to negative integer powers": "NumPy shows through; PyTorch gives 0",
     r"Dimension out of range.*; (cat|stack) got": "PyTorch joins tensors of shape (0,) along any dimension",
 }
