@@ -18,6 +18,7 @@ from tapegrad.ops.complex import real
 from tapegrad.ops.extrema import amax
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import attributes, kept_shape, mean, sum, total_shape
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public, publish
@@ -328,6 +329,10 @@ def deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @public(method=True, functions=("var",), adapter="moment")
+@composite(
+    (Sample(((4,),)), Sample(((2, 3),), {"dim": 1, "keepdim": True}), Sample(((2, 3),), {"dim": 0, "correction": 0})),
+    lambda input, dim=None, correction=1, keepdim=False: np.var(input, axis=dim, ddof=correction, keepdims=keepdim),
+)
 def var(
     input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
 ) -> Tensor:

@@ -11,13 +11,16 @@ from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.transcendental import softplus as softplus_op
 from tapegrad.tensor import Tensor
 
 
 @public(method=True, inplace=True)
+@composite((Sample(((),)), Sample(((2, 3),))), np.square)
 def square(input: Any) -> Tensor:
     """Multiply by itself.
 
@@ -76,6 +79,7 @@ def positive(input: Any) -> Tensor:
 
 
 @public(method=True, inplace=True)
+@composite((Sample(((),)), Sample(((2, 3),))), lambda input: 1 / input, domain=(0.5, 3.0))
 def reciprocal(input: Any) -> Tensor:
     """Divide 1 by it.
 
@@ -101,6 +105,13 @@ def reciprocal(input: Any) -> Tensor:
 
 
 @public(namespaces=(FUNCTIONAL,))
+@composite(
+    (Sample(((2, 3),)), Sample(((3,),), {"beta": 2.0, "threshold": 1.0})),
+    lambda input, beta=1.0, threshold=20.0: np.where(
+        beta * input > threshold, input, np.logaddexp(beta * input, np.zeros_like(input)) / beta
+    ).astype(input.dtype),
+    real_only=True,
+)
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu`.
 
@@ -136,6 +147,10 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
 
 
 @public(namespaces=(FUNCTIONAL,))
+@composite(
+    (Sample(((2, 3), (4, 3))), Sample(((2, 3), (4, 3), (4,))), Sample(((3,), (3,), ()))),
+    lambda input, weight, bias=0: (np.matmul(input, weight.T) + bias).astype(input.dtype),
+)
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """Multiply by the transpose of a matrix and add a vector.
 
@@ -165,6 +180,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
 
 
 @public()
+@composite(
+    (Sample(((2, 4), (2, 3), (3, 4))), Sample(((4,), (2, 3), (3, 4)), {"beta": 2.0, "alpha": -0.5})),
+    lambda input, mat1, mat2, beta=1, alpha=1: beta * input + alpha * np.matmul(mat1, mat2),
+)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Product of two matrices, times `alpha`, plus `beta` times a matrix.
 

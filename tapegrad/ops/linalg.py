@@ -10,6 +10,7 @@ from tapegrad import errors
 from tapegrad.forward.products import product_forward, product_step
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
@@ -183,6 +184,7 @@ def _check(x: Tensor, y: Tensor) -> None:
 
 
 @public(method=True)
+@composite((Sample(((2, 3), (3, 4))),), np.matmul)
 def mm(input: Any, mat2: Any) -> Tensor:
     """Product of two matrices; see `matmul`.
 
@@ -205,6 +207,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
 
 
 @public()
+@composite((Sample(((2, 2, 3), (2, 3, 4))),), np.matmul)
 def bmm(input: Any, mat2: Any) -> Tensor:
     """Products of two batches of matrices, which do not broadcast; see `matmul`.
 
@@ -232,6 +235,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
 
 
 @public(method=True)
+@composite((Sample(((2, 3), (3,))),), np.matmul)
 def mv(input: Any, vec: Any) -> Tensor:
     """Product of a matrix and a vector; see `matmul`.
 
@@ -253,6 +257,7 @@ def mv(input: Any, vec: Any) -> Tensor:
 
 
 @public(method=True)
+@composite((Sample(((3,), (3,))),), np.dot)
 def dot(input: Any, tensor: Any) -> Tensor:
     """Product of two vectors, without conjugation.
 
@@ -276,6 +281,7 @@ def dot(input: Any, tensor: Any) -> Tensor:
 
 
 @public(method=True)
+@composite((Sample(((2,), (3,))),), np.outer)
 def outer(input: Any, vec2: Any) -> Tensor:
     """Products of each element of one vector with each of another.
 

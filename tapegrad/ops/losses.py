@@ -16,6 +16,7 @@ from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.indexing import ARRAY, index_gather
 from tapegrad.ops.movement import movedim, reshape
 from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public, publish
@@ -31,7 +32,16 @@ def _reduce(call: str, loss: Tensor, reduction: str) -> Tensor:
     raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
 
 
+def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean") -> Any:
+    squares = np.square(input - target)
+    return squares if reduction == "none" else squares.sum() if reduction == "sum" else squares.mean()
+
+
 @public(namespaces=(FUNCTIONAL,))
+@composite(
+    (Sample(((2, 3), (2, 3))), Sample(((3,), (3,)), {"reduction": "sum"}), Sample(((3,), (3,)), {"reduction": "none"})),
+    _mse_by_numpy,
+)
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """Squares of the differences.
 

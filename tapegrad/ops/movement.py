@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
@@ -110,6 +111,7 @@ def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, 
 
 
 @public(method=True)
+@composite((Sample(((2, 3),), {"size": (3, -1)}),), lambda input, size: input.reshape(size))
 def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Give the elements another shape without copying them.
 
@@ -229,6 +231,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, A
 
 
 @public(method=True)
+@composite((Sample(((),)), Sample(((2, 3),))), np.ravel)
 def ravel(input: Any) -> Tensor:
     """Make one dimension of all; a view if that is possible.
 
@@ -295,6 +298,7 @@ def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, A
 
 
 @public(aliases=("swapaxes", "swapdims"), method=True, functions=("swapaxes",))
+@composite((Sample(((2, 3, 4),), {"dim0": 0, "dim1": -1}),), lambda input, dim0, dim1: np.swapaxes(input, dim0, dim1))
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions, as a view.
 
@@ -330,6 +334,7 @@ swapaxes = transpose
 
 
 @public(method=True)
+@composite((Sample(((3,),)), Sample(((2, 3),))), np.transpose)
 def t(input: Any) -> Tensor:
     """Transpose a matrix, as a view; fewer dimensions stay as they are.
 
@@ -351,6 +356,13 @@ def t(input: Any) -> Tensor:
 
 
 @public(aliases=("moveaxis",), method=True, functions=("moveaxis",))
+@composite(
+    (
+        Sample(((2, 3, 4),), {"source": 0, "destination": -1}),
+        Sample(((2, 3),), {"source": (0, 1), "destination": (1, 0)}),
+    ),
+    np.moveaxis,
+)
 def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move dimensions to other places, as a view; the others keep their order.
 
