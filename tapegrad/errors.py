@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 SECOND_BACKWARD: Final = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
     "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
@@ -27,6 +29,10 @@ GRAD_OF_RESULT: Final = (
     "use .retain_grad() on the non-leaf Tensor."
 )
 NUMPY_OF_GRAD: Final = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+
+
+class LinAlgError(np.linalg.LinAlgError, RuntimeError):
+    """What cannot be computed of a matrix: NumPy's error, and PyTorch's, which is a RuntimeError."""
 
 
 def second_backward(entry: str) -> RuntimeError:

@@ -94,6 +94,11 @@ class Case:
     def __str__(self) -> str:
         return f"{self.op.name}-{self.number}"
 
+    @property
+    def constrained(self) -> bool:
+        """Whether operands must be what any numbers are not, e.g. invertible."""
+        return any(map(callable, self.sample.values or ()))
+
     def attrs(self) -> dict[str, Any]:
         return dict(self.sample.attrs)
 
@@ -105,6 +110,8 @@ class Case:
         for shape, value in zip(self.sample.shapes, given, strict=True):
             if value is None:
                 operands.append(draw(shape, self.op.domain, dtype, rng))
+            elif callable(value):
+                operands.append(value(shape, dtype, rng))
             elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
                 # Of float64, the strides stay as they are.
                 operands.append(value.astype(dtype, order="K", copy=False))

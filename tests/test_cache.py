@@ -92,6 +92,7 @@ def test_second_process_loads_without_numba(folder):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.full
 def test_eight_processes_on_one_cold_cache(folder):
     results = [finish(process) for process in [start(folder) for _ in range(8)]]
     assert [r["result"] for r in results] == [50] * 8

@@ -16,6 +16,7 @@ from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.op import op_table
 from tapegrad.runtime import state
 from tapegrad.tape import plan, plan_cache
+from tapegrad.tape.entries import PLAN_OBJECT
 from tapegrad.tape.layout import intern, layout_of
 
 LENGTHS = """
@@ -51,9 +52,10 @@ for x, loss in kept:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_memory_does_not_grow_with_lengths() -> None:
+@pytest.mark.parametrize("end", [3000, pytest.param(9000, marks=pytest.mark.full)])
+def test_memory_does_not_grow_with_lengths(end: int) -> None:
     """Thousands of lengths, some of them met again, and graphs that outlive their plans in the caches."""
-    run = subprocess.run([sys.executable, "-c", LENGTHS.format(end=9000)], capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, "-c", LENGTHS.format(end=end)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert float(run.stdout) < 8
 
@@ -105,6 +107,42 @@ def test_plans_in_use_stay_and_others_go() -> None:
         assert plans.get(key) is used
     assert unused() is None
     assert state.sizes()["tape.plan_cache: plans"] <= 2 * plan_cache.MOST_PLANS
+
+
+def test_a_call_adds_no_reference_to_its_plan() -> None:
+    x = tg.ones((5, 2), requires_grad=True)
+    calls = (lambda: x * x, lambda: tg.sum(x, 1), lambda: tg.cat([x, x]), lambda: x[1:], lambda: tg.exp(x))
+    for call in calls:
+        held = [call(), call()]
+        plan = held[0]._node[PLAN_OBJECT]
+        del held
+        before = sys.getrefcount(plan)
+        for _ in range(50):
+            call()
+        assert sys.getrefcount(plan) == before
+        held = [call() for _ in range(50)]
+        assert sys.getrefcount(plan) == before + 50  # one for each node
+        del held
+        assert sys.getrefcount(plan) == before
+
+
+@pytest.mark.parametrize("sweeps", [False, True])
+def test_a_plan_that_the_caches_forgot_dies_with_its_last_node(sweeps: bool) -> None:
+    state.reset()
+    x = tg.ones((5, 3), requires_grad=True)
+    for _ in range(3):
+        out = x * x
+    plans = op_table["mul"].plans
+    plan = weakref.ref(out._node[PLAN_OBJECT])
+    if sweeps:
+        out.sum().backward(retain_graph=True)
+    plans.clear()
+    state.reset()
+    assert plan() is not None
+    (out.sum()).backward()
+    del out
+    gc.collect()
+    assert plan() is None
 
 
 def test_reset_leaves_graphs_valid() -> None:

@@ -167,7 +167,7 @@ def run_script(text, **environment):
     return result.stdout
 
 
-@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("fresh", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_alarms_at_random_moments(fresh, tmp_path):
     """With an empty cache they also come while kernels are compiled and linked."""
     out = run_script(

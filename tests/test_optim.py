@@ -128,6 +128,36 @@ def test_state_dict(name: str) -> None:
     assert second.param_groups[0]["lr"] == 0.1
 
 
+@needs_torch
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD"])
+def test_default_options(name: str) -> None:
+    """Over gradients that shrink, where `amsgrad`, betas and eps all show."""
+    options = {"lr": 0.1} if name == "SGD" else {}
+    x, y = tg.tensor(8.0, requires_grad=True), torch.tensor(8.0, dtype=torch.float64, requires_grad=True)
+    ours, theirs = getattr(tg.optim, name)([x], **options), getattr(torch.optim, name)([y], **options)
+    for gradient in (5, 0.01, 0.01, 0.01, 1e-9):
+        x.grad, y.grad = tg.tensor(float(gradient)), torch.tensor(gradient, dtype=torch.float64)
+        ours.step()
+        theirs.step()
+        np.testing.assert_allclose(x.item(), y.item(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_a_fresh_state_dict_forgets_the_old_state(name: str) -> None:
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    x, y = tg.tensor([1.0, 2.0], requires_grad=True), tg.tensor([1.0, 2.0], requires_grad=True)
+    used, fresh = (getattr(tg.optim, name)([param], lr=0.1, **options) for param in (x, y))
+    saved = fresh.state_dict()
+    _steps(used, x, 3)
+    used.load_state_dict(saved)
+    assert used.state_dict()["state"] == {}
+    with tg.no_grad():
+        x.copy_(y)
+    _steps(used, x, 2)
+    _steps(fresh, y, 2)
+    assert x.tolist() == y.tolist()
+
+
 def test_zero_grad() -> None:
     x = tg.tensor([1.0], requires_grad=True)
     optimizer = tg.optim.SGD([x])

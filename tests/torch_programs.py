@@ -71,6 +71,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "expand": lambda x, size: x.expand(size),
     "clamp": _clamp,
     "softplus": lambda x: torch.nn.functional.softplus(x, threshold=700.0),  # the row has none
+    "max_along": lambda x, dim, keepdim=False: torch.max(x, dim, keepdim).values,
+    "min_along": lambda x, dim, keepdim=False: torch.min(x, dim, keepdim).values,
+    "sort": lambda x, dim=-1, descending=False: torch.sort(x, dim, descending).values,
+    "deviations": lambda x, dim=None, keepdim=False: ((x - _reduced("mean")(x, dim, True)) ** 2).sum(dim, keepdim),
     "cast": lambda x, dtype: x.to(getattr(torch, np.dtype(dtype).name)),
 }
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # or 1 where it cannot be computed.
 Line = Callable[[int, int, int, int, int, int], int]
 exp, log = vmath.exp, vmath.log
+LONGEST_PRODUCT = 1024  # elements of a line whose products have room on the stack
 
 
 def _largest(dtype: str) -> Callable[..., Any]:
@@ -257,6 +258,59 @@ def _class_loss_back(dtype: str, width: int) -> Line:
     return line
 
 
+def _cumsum(dtype: str, width: int) -> Line:
+    kind = np.dtype(dtype).type
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        x, out = get(args, 0) + at, get(args, 1) + at
+        total = 0.0
+        for k in range(n):
+            total += load_at(x, k * step, dtype)
+            store_at(out, k * step, kind(total), dtype)
+        return 0
+
+    return line
+
+
+def _cumsum_back(dtype: str, width: int) -> Line:
+    kind = np.dtype(dtype).type
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        ct, target = get(args, 0) + at, get(args, 1) + at
+        total = 0.0
+        for k in range(n - 1, -1, -1):
+            total += load_at(ct, k * step, dtype)
+            value = kind(total)
+            store_at(target, k * step, value + load_at(target, k * step, dtype) if adds else value, dtype)
+        return 0
+
+    return line
+
+
+def _prod_back(dtype: str, width: int) -> Line:
+    """Return the kernel line of a product: each element's slope is what stands before it times what stands behind."""
+    kind, room, longest = np.dtype(dtype).type, LONGEST_PRODUCT * width, LONGEST_PRODUCT
+
+    def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
+        if n > longest:
+            return 1
+        x, target = get(args, 1) + at, get(args, 2) + at
+        memory = stack(room)
+        before = as_pointer(memory, dtype)
+        product = load(as_pointer(get(args, 0), dtype), number)
+        for k in range(n):
+            store(before, k, product)
+            product *= load_at(x, k * step, dtype)
+        product = kind(1)
+        for k in range(n - 1, -1, -1):
+            value = load(before, k) * product
+            product *= load_at(x, k * step, dtype)
+            store_at(target, k * step, value + load_at(target, k * step, dtype) if adds else value, dtype)
+        return 0
+
+    return line
+
+
 _LINES: dict[str, Callable[[str, int], Line]] = {
     "softmax": _softmax,
     "softmax-back": _softmax_back,
@@ -266,6 +320,9 @@ _LINES: dict[str, Callable[[str, int], Line]] = {
     "logsumexp-back": _logsumexp_back,
     "deviations": _deviations,
     "deviations-back": _deviations_back,
+    "cumsum": _cumsum,
+    "cumsum-back": _cumsum_back,
+    "prod-back": _prod_back,
     "class_loss": _class_loss,
     "class_loss-back": _class_loss_back,
 }

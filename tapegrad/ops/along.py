@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tapegrad.dtypes import default_dtype
+from tapegrad.dtypes import TORCH_NAMES, default_dtype
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along, step_along
 from tapegrad.ops.arithmetic import abs, div, mul, sub
@@ -42,7 +42,8 @@ def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
     if dtype is not None:
         return cast(x, dtype)
     if x._layout.dtype.kind != "f":
-        raise NotImplementedError(f"{call} not implemented for '{x.dtype}'; pass dtype='float64', or convert it first")
+        name = TORCH_NAMES.get(x.dtype.name, x.dtype.name)
+        raise NotImplementedError(f"{call} not implemented for '{name}'; it got dtype {x.dtype}: convert it first")
     return x
 
 

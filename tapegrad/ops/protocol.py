@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad import ops
 from tapegrad.dtypes import default_dtype
+from tapegrad.ops import matrices
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.table import public
@@ -129,6 +130,12 @@ def _reduction(name: str) -> Callable[..., Any]:
     return call
 
 
+def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    _refuse("cumsum", out=out)
+    x = as_operand(a, "cumsum", "input", 1)
+    return ops.cumsum(ops.reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)
+
+
 def _extremum(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
         _refuse(name, out=out, **kwargs)
@@ -234,6 +241,13 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
     return ops.einsum(*operands)
 
 
+def _solve(a: Any, b: Any) -> Any:
+    x, y = as_operand(a, "linalg.solve", "a", 1), as_operand(b, "linalg.solve", "b", 2)
+    while 1 < y.ndim < x.ndim:  # NumPy takes these for matrices, where PyTorch might see vectors
+        y = ops.unsqueeze(y, 0)
+    return matrices.solve(x, y)
+
+
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     return ops.clone(a)
 
@@ -281,12 +295,14 @@ _ADAPTERS: Final = {
 
 _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     **{getattr(np, name): _ADAPTERS[one.names.adapter](one.name) for name, one in public.numpy_functions().items()},
+    np.cumsum: _cumsum,
     np.reshape: _reshape, np.ravel: lambda a, order="C": _reshape(a, (-1,), order),
     np.transpose: _transpose,
     np.squeeze: _squeeze, np.expand_dims: _expand_dims,
     np.broadcast_to: lambda array, shape, subok=False: ops.broadcast_to(array, shape),
     np.concatenate: _concatenate, np.stack: _stack, np.where: _where, np.clip: _clip, np.dot: _dot, np.copy: _copy,
     np.einsum: _einsum,
+    np.linalg.inv: matrices.inv, np.linalg.solve: _solve, np.linalg.eigh: matrices.eigh,
     np.diagonal: lambda a, offset=0, axis1=0, axis2=1: ops.diagonal(a, offset, axis1, axis2),
     np.outer: lambda a, b, out=None: ops.mul(ops.reshape(a, (-1, 1)), ops.reshape(b, (1, -1))),
     np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),

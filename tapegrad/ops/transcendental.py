@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.ufuncs import Function
+from tapegrad.ops.arithmetic import clamp
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import no_numbers
-from tapegrad.ops.table.public import FUNCTIONAL, TOP, Names
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, Names, public
+from tapegrad.tensor import Tensor
 
 # `Function`: where our own loop is faster than NumPy's or SciPy's. The dtypes are those in which it is faster than
 # NumPy's loop for AVX-512, too.
@@ -169,12 +171,64 @@ atanh = unary(
     names=Names(method=True, ufuncs=("arctanh",)),
 )  # fmt: skip
 
+
+def _logit_rule(ct: Any, x: Any) -> Any:
+    product = (x + 0.0) * (1 - x)  # of -0.0 as of 0.0
+    return ct / xp.where(product < 0, math.nan, product)
+
+
 sigmoid = unary(
     "sigmoid", Function("sigmoid", lambda x: 1 / (1 + np.exp(-x))), lambda ct, out: ct * xp.conj(out * (1 - out)),
     doc="Logistic function :math:`1/(1 + e^{-x})`.", derivative=":math:`\\sigma(x)(1 - \\sigma(x))`.",
     special={0.0: 0.25, -np.inf: 0.0, np.inf: 0.0}, oracle=lambda x: 1 / (1 + np.exp(-x)),
     names=Names((), (TOP, FUNCTIONAL), method=True, inplace=True, ufuncs=("expit",)),
 )  # fmt: skip
+
+_logit = unary(
+    "logit", lambda x: np.log(x / (1 - x)), _logit_rule,
+    doc="Inverse of `sigmoid`.", derivative=":math:`1/(x(1 - x))`; nan outside of 0 to 1.", real_only=True,
+    domain=(0.05, 0.95), special={0.5: 4.0, 0.0: np.inf, 1.0: np.inf, 2.0: np.nan},
+    oracle=lambda x: np.log(x) - np.log1p(-x), names=None,
+)  # fmt: skip
+
+
+@public(method=True)
+def logit(input: Any, eps: float | None = None) -> Tensor:
+    r"""Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    eps : float, optional
+        Clamp `input` to ``[eps, 1 - eps]`` first.
+
+    Returns
+    -------
+    Tensor
+        Of the operand's shape.
+
+    Raises
+    ------
+    TypeError
+        If the operand is no tensor, array or number.
+    RuntimeError
+        If it is complex.
+
+    Notes
+    -----
+    Derivative: :math:`1/(x(1 - x))`; 0 where it was clamped, nan outside of 0 to 1 without `eps`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.logit(tg.tensor([0.5, 0.75, 1.0]), eps=0.25)
+    tensor([0.0000, 1.0986, 1.0986])
+    """
+    result: Tensor = _logit(input if eps is None else clamp(input, eps, 1 - eps))
+    return result
+
+
+logit.op = _logit.op  # type: ignore[attr-defined]
 
 softplus = unary(  # of `tapegrad.nn.functional.softplus`
     "softplus", Function("softplus", lambda x: np.logaddexp(x, 0)), lambda ct, x: ct * xp.sigmoid(x),

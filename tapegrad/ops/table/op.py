@@ -58,7 +58,11 @@ xp: Final[Any] = SimpleNamespace()
 
 @dataclass(frozen=True)
 class Sample:
-    """Operands' shapes and attributes that an op is tested with; `values` overrides the random data."""
+    """Operands' shapes and attributes that an op is tested with.
+
+    `values` says what the operands are, where they are not any numbers of the op's domain: an array, None for such
+    numbers, or a function that draws them, ``(shape, dtype, rng) -> array``; see `tapegrad.ops.table.values`.
+    """
 
     shapes: tuple[tuple[int, ...], ...]
     attrs: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,223 @@
+"""Ops: products over dimensions, and cumulative sums along one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.kernels.along import LONGEST_PRODUCT, step_along
+from tapegrad.ops.along import _same_shape, along
+from tapegrad.ops.casts import cast
+from tapegrad.ops.reductions import attributes, count_of, kept_shape
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import public, publish
+from tapegrad.ops.table.structural import REDUCTION_SAMPLES, one_dim, reduction
+from tapegrad.ops.table.values import with_zeros
+from tapegrad.tape.plan import Plan, Step
+from tapegrad.tensor import Tensor
+
+Dims = tuple[int, ...]
+
+
+# Products ----------------------------------------------------------------------------------------------------------
+
+
+def products_of_others(x: Any) -> Any:
+    """Return, for each element along the last dimension, the product of all others.
+
+    Without a division, so that zeros are nothing special: pairs are multiplied, what is wanted of pairs is found in
+    the same way, and each element's is that of its pair times its partner. These are 2n products of tensors, and their
+    derivatives of any order are right.
+    """
+    n = x.shape[-1]
+    if n < 2:
+        return np.ones(x.shape, x.dtype)
+    even, odd = x[..., 0 : n - 1 : 2], x[..., 1:n:2]
+    pairs = even * odd
+    if n % 2:
+        pairs = xp.cat([pairs, x[..., n - 1 :]], -1)
+    others = products_of_others(pairs)
+    half = others[..., : n // 2]
+    both = xp.cat([xp.unsqueeze(half * odd, -1), xp.unsqueeze(half * even, -1)], -1)
+    both = xp.reshape(both, (*x.shape[:-1], n - n % 2))
+    return xp.cat([both, others[..., n // 2 :]], -1) if n % 2 else both
+
+
+def _prod_rule(ct: Any, x: Any, dim: Dims) -> Any:
+    shape = x.shape
+    order = (*(place for place in range(len(shape)) if place not in dim), *dim)
+    lengths = tuple(shape[place] for place in order)
+    kept = lengths[: len(shape) - len(dim)]
+    lines = xp.reshape(xp.permute(x, order), (*kept, count_of(shape, dim)))
+    slopes = xp.permute(xp.reshape(products_of_others(xp.conj(lines)), lengths), tuple(np.argsort(order).tolist()))
+    return xp.reshape(ct, kept_shape(shape, dim)) * slopes
+
+
+def _prod_step(plan: Plan, operand: int) -> Step | None:
+    dim = plan.attrs["dim"]
+    if count_of(plan.layouts[0].shape, dim) > LONGEST_PRODUCT or plan.attrs["dtype"] not in (
+        None,
+        plan.layouts[0].dtype,
+    ):
+        return None
+    return step_along(plan, dim, ("x",))
+
+
+@public(method=True, reduces="multiply", functions=("prod",), adapter="reduction")
+@reduction(
+    "prod", lambda x, dim, keepdim, dtype: np.multiply.reduce(x, axis=dim, keepdims=keepdim, dtype=dtype),
+    lambda ct, x, dim: _prod_rule(ct, x, dim), _prod_step,
+    attrs=("dim", "keepdim", "dtype"),
+    oracle=lambda x, dim=None, keepdim=False: np.prod(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+    samples=(
+        *REDUCTION_SAMPLES,
+        Sample(((0, 3),)), Sample(((0, 3),), {"dim": 0}), Sample(((2, 5),), {"dim": 0}),
+        *(Sample(((2, 5),), {"dim": 1}, values=(with_zeros(count),)) for count in (1, 2, 3)),
+    ),
+)  # fmt: skip
+def prod(
+    input: Tensor,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> dict[str, Any]:
+    """Product of the elements, over all dimensions or over some; 1 of no elements.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    dim : int or tuple of int, optional
+        Dimensions to multiply over; default all.
+    keepdim : bool
+        Keep them, with length 1.
+    dtype : dtype, optional
+        To multiply in; default that of `input`, and int64 for integers and bool.
+    axis, keepdims
+        NumPy's names of `dim` and `keepdim`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Notes
+    -----
+    Derivative: for each element the product of the others. It is found without a division, and so is right where
+    elements are zero.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([2.0, 0.0, 5.0], requires_grad=True)
+    >>> tg.prod(x).backward()
+    >>> x.grad.tolist()
+    [0.0, 10.0, 0.0]
+    """
+    chosen = np.dtype(dtype) if dtype is not None else None
+    if chosen is None and input.dtype.kind in "biu":
+        chosen = np.dtype(np.int64)
+    return {**attributes("prod", input, dim, keepdim, axis, keepdims), "dtype": chosen}
+
+
+# Cumulative sums ---------------------------------------------------------------------------------------------------
+
+
+def _cumsum_by_numpy(x: Any, dim: Dims) -> Any:
+    if not dim:
+        return x
+    wide = {"float32": np.float64, "complex64": np.complex128}.get(x.dtype.name)  # so that no sum loses what it has
+    return np.cumsum(x, axis=dim[0], dtype=wide)
+
+
+def _bind_cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Bound:
+    x = as_operand(input, "cumsum", "input", 1)
+    place = one_dim("cumsum", x.ndim, dim)
+    if dtype is None and x.dtype.kind in "biu":
+        dtype = np.int64
+    if dtype is not None and x.dtype != np.dtype(dtype):
+        x = cast(x, dtype)
+    x._array()
+    return Bound((x,), {"dim": (place,) if x.ndim else ()})
+
+
+def _cumsum_rule(ct: Any, dim: Dims) -> Any:
+    return xp.flip(xp.cumsum(xp.flip(ct, dim), dim[0]), dim) if dim else ct
+
+
+_cumsum = Op(
+    name="cumsum",
+    operands=("x",),
+    forward=_cumsum_by_numpy,
+    vjp=(_cumsum_rule,),
+    family="along",
+    step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ()),
+    attrs=("dim",),
+    bind=_bind_cumsum,
+    prepare_forward=along("cumsum", _same_shape, _cumsum_by_numpy),
+    oracle=lambda x, dim: np.asarray(x) if not np.ndim(x) else np.add.accumulate(x, axis=dim),
+    samples=(
+        Sample(((),), {"dim": 0}),
+        Sample(((5,),), {"dim": 0}),
+        Sample(((2, 3),), {"dim": -1}),
+        Sample(((2, 3, 4),), {"dim": 1}),
+        Sample(((3, 2),), {"dim": 1}, values=(np.arange(6.0).reshape(2, 3).T / 4,)),
+        Sample(((0, 3),), {"dim": 1}),
+    ),
+    errors=(
+        ErrorSample(
+            lambda: cumsum(np.ones(3), 1),
+            IndexError,
+            "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+        ),
+    ),
+)
+connect(_cumsum, n_arguments=2)
+
+
+@public(method=True)
+def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Cumulative sums: of the elements up to each, along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dim : int
+    dtype : dtype, optional
+        To sum in; default that of `input`, and int64 for integers and bool. Of single precision the sums are kept in
+        double precision and rounded as they are written.
+
+    Returns
+    -------
+    Tensor
+        Of the operand's shape.
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have the dimension.
+
+    Notes
+    -----
+    Derivative: the cotangents of all sums that an element is in, which are sums from the end.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.cumsum(tg.tensor([1.0, 2.0, 3.0]), 0)
+    tensor([1., 3., 6.])
+    """
+    result: Tensor = _cumsum.plans.call(input, dim) if dtype is None else _cumsum.plans.call(input, dim, dtype=dtype)
+    return result
+
+
+publish(cumsum, _cumsum, cumsum.__doc__ or "")

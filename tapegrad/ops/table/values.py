@@ -1,0 +1,47 @@
+"""What the operands of a sample must be: functions that draw such arrays from a shape, a dtype and a generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Shape = tuple[int, ...]
+
+
+def numbers(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return numbers between -1 and 1, complex ones in a square."""
+    values = rng.uniform(-1.0, 1.0, shape)
+    if np.dtype(dtype).kind == "c":
+        return np.asarray(values + 1j * rng.uniform(-1.0, 1.0, shape), dtype)
+    return values.astype(dtype)
+
+
+def invertible(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return matrices that are far from singular ones: of unitary ones, and factors from 1 to 2."""
+    factors = 1 + rng.permutation(shape[-1]) / max(shape[-1], 1)
+    return np.asarray((_unitary(shape, dtype, rng) * factors) @ _unitary(shape, dtype, rng), dtype)
+
+
+def distinct(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return Hermitian matrices whose eigenvalues are about 1 from each other."""
+    unitary = _unitary(shape, dtype, rng)
+    eigenvalues = np.arange(shape[-1]) - shape[-1] / 2 + rng.uniform(0.3, 0.6, shape[-1])
+    return np.asarray((unitary * eigenvalues) @ unitary.conj().swapaxes(-1, -2), dtype)
+
+
+def _unitary(shape: Shape, dtype: Any, rng: np.random.Generator) -> Any:
+    wide = np.complex128 if np.dtype(dtype).kind == "c" else np.float64
+    return np.linalg.qr(numbers(shape, wide, rng))[0]
+
+
+def with_zeros(count: int) -> Any:
+    """Return what draws numbers that are not small, but for the first `count` along the last dimension, which are 0."""
+
+    def draw(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+        values = numbers(shape, dtype, rng)
+        values += np.where(values.real < 0, -0.5, 0.5).astype(dtype)
+        values[..., :count] = 0
+        return values
+
+    return draw

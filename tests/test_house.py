@@ -1,0 +1,171 @@
+"""The house stands as docs/architecture.md says: directions of imports, every file named, files of readable length."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "tapegrad"
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+
+# A folder, or a file outside of all, imports from those before it; those on one line do not import from each other.
+ORDER = [
+    {"_version", "runtime"},
+    {"compiler"},
+    {"vmath", "dtypes", "errors", "printing", "modes"},
+    {"tape"},
+    {"kernels"},
+    {"tensor"},
+    {"forward"},
+    {"ops/table"},
+    {"sweep"},
+    {"autograd"},
+    {"ops"},
+    {"nn", "optim", "linalg", "data"},
+    {"tapegrad"},
+    {"demo"},
+    {"__main__"},
+]
+# What looks ahead: the file, where to, and how: always, in a call, or for type checks. The page has the reasons.
+AHEAD = {
+    ("tape/structs.py", "kernels/geometry.py", "import"),
+    ("tape/native.py", "tensor.py", "import"),
+    ("tape/plan_cache.py", "tensor.py", "import"),
+    ("tape/entries.py", "tensor.py", "types"),
+    ("tape/hooks.py", "tensor.py", "types"),
+    ("tape/views.py", "tensor.py", "types"),
+    ("tape/plan.py", "ops/table/op.py", "types"),
+    ("tensor.py", "autograd/graph.py", "types"),
+    ("tensor.py", "autograd/graph.py", "call"),
+    ("tensor.py", "ops/creation.py", "call"),
+    ("ops/table/op.py", "__init__.py", "call"),
+}
+LONGEST = 350
+LONGER = {
+    "autograd/run.py",
+    "compiler/jit.py",
+    "compiler/translation.py",
+    "kernels/along.py",
+    "kernels/elementwise.py",
+    "ops/along.py",
+    "ops/matrices.py",
+    "ops/movement.py",
+    "tape/plan.py",
+    "tape/recording.py",
+    "tensor.py",
+}
+
+FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def station(file: str) -> str:
+    """The folder of a file; its own name if it stands in none."""
+    if file.startswith("ops/table/"):
+        return "ops/table"
+    return file.split("/")[0] if "/" in file else "tapegrad" if file == "__init__.py" else file.removesuffix(".py")
+
+
+def file_of(module: str) -> str | None:
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    if path.with_suffix(".py").is_file() and path != PACKAGE:
+        return path.with_suffix(".py").relative_to(PACKAGE).as_posix()
+    return (path / "__init__.py").relative_to(PACKAGE).as_posix() if (path / "__init__.py").is_file() else None
+
+
+def imports(file: str, source: str) -> set[tuple[str, str, str]]:
+    """All imports of our own modules in a file: (file, imported file, import | call | types)."""
+    found = set()
+
+    def look(node: ast.AST, how: str) -> None:
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} imports relatively"
+            module = node.module or ""
+            names = [f"{module}.{alias.name}" if file_of(f"{module}.{alias.name}") else module for alias in node.names]
+        for name in names:
+            if name.split(".")[0] == "tapegrad":
+                target = file_of(name)
+                assert target is not None, f"{file} imports {name}"
+                found.add((file, target, how))
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            how = "types"
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            how = "call"
+        for child in ast.iter_child_nodes(node):
+            look(child, how)
+
+    look(ast.parse(source), "import")
+    return found
+
+
+def ahead(found: set[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+    """Those of some imports that go against the order."""
+    rank = {name: number for number, names in enumerate(ORDER) for name in names}
+    return {
+        (file, target, how)
+        for file, target, how in found
+        if (here := station(file)) != (there := station(target)) and rank[there] >= rank[here]
+    }
+
+
+def test_imports_go_one_way():
+    found = set()
+    for file in FILES:
+        found |= imports(file, (PACKAGE / file).read_text())
+    assert len(found) > 500  # they are seen at all
+    assert ahead(found) == AHEAD
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "how"),
+    [
+        ("kernels/loops.py", "from tapegrad.ops import sin", "import"),
+        ("compiler/jit.py", "def f():\n    import tapegrad.tape.plan", "call"),
+        ("vmath/lanes.py", "if TYPE_CHECKING:\n    from tapegrad.tensor import Tensor", "types"),
+        ("ops/table/op.py", "from tapegrad.ops import sin", "import"),
+        ("modes.py", "from tapegrad import errors", "import"),
+    ],
+)
+def test_an_import_ahead_is_seen(file, source, how):
+    assert [kind for _, _, kind in ahead(imports(file, source))] == [how]
+
+
+def test_every_exception_has_its_reason():
+    reasons = PAGE.split("### Who imports whom")[1].split("###")[0]
+    for file, _, _ in AHEAD:
+        assert f"`{file}`" in reasons
+
+
+def test_every_file_stands_in_the_page_and_every_file_there_exists():
+    house = PAGE.split("## The house")[1].split("###")[0]
+    folders = {name.rstrip("/") for name in re.findall(r"`([\w/]+/)`", house)}
+    named, whole, folder = set(), {"data", "demo", "nn", "optim", "vmath"}, ""
+    for line in house.splitlines():
+        first = line.split("|")[1] if line.startswith("|") else ""
+        headings = re.findall(r"\*\*`([\w/]+)/`\*\*", first)
+        top = [name for name in re.findall(r"`(\w+\.py)`", first) if (PACKAGE / name).is_file()]
+        if len(headings) == 1:
+            folder = headings[0] + "/"
+        names = re.findall(r"`(\w+\.py)`", line if headings else first)
+        for name in names:
+            inside = (PACKAGE / folder / name).is_file()
+            assert inside or name in top, f"the page names {folder}{name}, which does not exist"
+            named |= {folder + name} if inside and name not in top else {folder + name, name}
+    missing = [
+        file
+        for file in FILES
+        if file not in named and not file.endswith("__init__.py") and file.rpartition("/")[0] not in whole
+    ]
+    assert missing == []
+    assert {path.parent.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")} - {"."} <= folders
+
+
+def test_files_are_readable_at_a_sitting():
+    longer = {file for file in FILES if len((PACKAGE / file).read_text().splitlines()) > LONGEST}
+    assert longer == LONGER
+    reasons = PAGE.split("### Longer files")[1].split("\n## ")[0]
+    assert all(f"`{file}`" in reasons for file in LONGER)

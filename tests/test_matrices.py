@@ -1,0 +1,164 @@
+"""Linear algebra, products and convolution beside PyTorch: values, gradients, second gradients; and what is special."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.ops.table.values import distinct, invertible, numbers, with_zeros
+from tests.checks import assert_close
+from tests.torch_programs import torch
+
+needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+
+
+def derivatives(module: Any, function: Callable[..., Any], arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Return a value, its gradients and the gradients of a function of these, by tapegrad or by PyTorch."""
+    leaves = [module.tensor(array).requires_grad_() for array in arrays]
+    out = function(module, *leaves)
+    loss = (out * out.conj()).real.sum() if out.is_complex() else (out * out).sum()
+    first = module.autograd.grad(loss, leaves, create_graph=True)
+    size = sum((own * own.conj()).real.sum() if own.is_complex() else (own * own).sum() for own in first)
+    second = module.autograd.grad(size, leaves)
+    return [value.detach().resolve_conj().numpy() if module is torch else value.detach().numpy()
+            for value in (out, *first, *second)]  # fmt: skip
+
+
+def spectral(module: Any, x: Any, part: str) -> Any:
+    values, vectors = module.linalg.eigh((x + x.mH) / 2)
+    return values if part == "values" else (vectors * values.exp()) @ vectors.mH
+
+
+MATRICES = {
+    "inv": (lambda m, x: m.linalg.inv(x), [(invertible, (3, 3))]),
+    "inv of a batch": (lambda m, x: m.linalg.inv(x), [(invertible, (2, 3, 3))]),
+    "solve": (lambda m, a, b: m.linalg.solve(a, b), [(invertible, (3, 3)), (numbers, (3, 2))]),
+    "solve of vectors": (lambda m, a, b: m.linalg.solve(a, b), [(invertible, (2, 3, 3)), (numbers, (2, 3))]),
+    "solve of one vector": (lambda m, a, b: m.linalg.solve(a, b), [(invertible, (2, 3, 3)), (numbers, (3,))]),
+    "solve with batches": (lambda m, a, b: m.linalg.solve(a, b), [(invertible, (2, 1, 3, 3)), (numbers, (4, 3, 2))]),
+    "solve from the right": (
+        lambda m, a, b: m.linalg.solve(a, b, left=False), [(invertible, (2, 3, 3)), (numbers, (4, 3))]
+    ),
+    "eigenvalues": (lambda m, x: spectral(m, x, "values"), [(distinct, (2, 3, 3))]),
+    "exponential": (lambda m, x: spectral(m, x, "both"), [(distinct, (3, 3))]),
+    "cumsum": (lambda m, x: m.cumsum(x, 1), [(numbers, (2, 4))]),
+    "prod": (lambda m, x: m.prod(x, 0), [(numbers, (4, 3))]),
+    **{f"prod with {n} zeros": (lambda m, x: m.prod(x, 1), [(with_zeros(n), (2, 5))]) for n in range(4)},
+}  # fmt: skip
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("name", MATRICES)
+def test_as_torch(name: str, dtype: Any) -> None:
+    function, operands = MATRICES[name]
+    rng = np.random.default_rng(3)
+    arrays = [draw(shape, dtype, rng) for draw, shape in operands]
+    assert_close(derivatives(tg, function, arrays), derivatives(torch, function, arrays), 1e-10)
+
+
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]] = [
+    ((2, 3, 5, 6), (4, 3, 3, 3), True, {}),
+    ((3, 5, 6), (4, 3, 2, 3), False, {"padding": "same"}),
+    ((2, 3, 5, 6), (2, 3, 3, 2), True, {"stride": 2, "padding": 1}),
+    ((2, 3, 7, 6), (2, 3, 3, 2), False, {"stride": (1, 2), "padding": (0, 2), "dilation": (2, 1)}),
+    ((2, 4, 5, 5), (6, 2, 3, 3), True, {"groups": 2, "padding": "valid"}),
+    ((1, 3, 4, 4), (3, 1, 1, 1), True, {"groups": 3}),
+]
+
+
+@needs_torch
+@pytest.mark.parametrize(("image", "kernel", "bias", "options"), CONVOLUTIONS)
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+def test_convolution(image: Any, kernel: Any, bias: bool, options: dict[str, Any]) -> None:
+    rng = np.random.default_rng(4)
+    arrays = [numbers(shape, float, rng) for shape in (image, kernel, *([kernel[:1]] if bias else []))]
+
+    def function(module: Any, *operands: Any) -> Any:
+        return module.nn.functional.conv2d(*operands, **options)
+
+    assert_close(derivatives(tg, function, arrays), derivatives(torch, function, arrays), 1e-9)
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("image", "kernel", "options"),
+    [
+        ((1, 3, 4, 5), (2, 2, 2, 2), {}),
+        ((1, 3, 4, 5), (2, 3, 5, 5), {}),
+        ((1, 4, 4, 5), (3, 2, 1, 1), {"groups": 2}),
+        ((1, 3, 4, 5), (2, 3, 2, 2), {"bias": [1.0, 1.0, 1.0]}),
+        ((1, 3, 4, 5), (2, 3, 2, 2), {"stride": 0}),
+        ((1, 3, 4, 5), (2, 3, 2, 2), {"stride": (1, 1, 1)}),
+        ((1, 3, 4, 5), (2, 3, 2, 2), {"padding": -1}),
+        ((1, 3, 4, 5), (2, 3, 2, 2), {"dilation": 0}),
+        ((1, 3, 4, 5), (2, 3, 2, 2), {"padding": "same", "stride": 2}),
+    ],
+)
+def test_convolution_refused(image: Any, kernel: Any, options: dict[str, Any]) -> None:
+    """What PyTorch refuses raises, with the beginning of its message."""
+    words = []
+    for module in (torch, tg):
+        given = {name: module.tensor(own) if name == "bias" else own for name, own in options.items()}
+        with pytest.raises(RuntimeError) as error:
+            module.nn.functional.conv2d(module.ones(image), module.ones(kernel), **given)
+        words.append(str(error.value))
+    assert words[1][:25] == words[0][:25]
+
+
+def test_equal_eigenvalues() -> None:
+    """Of eigenvalues gradients are finite; of vectors that are not determined they are not."""
+    x = tg.tensor(np.diag([1.0, 1.0, 3.0]), requires_grad=True)
+    values, vectors = tg.linalg.eigh(x)
+    (gradient,) = tg.autograd.grad((values**2).sum(), x, retain_graph=True)
+    assert_close([gradient.numpy()], [np.diag([2.0, 2.0, 6.0])])
+    (gradient,) = tg.autograd.grad(vectors[0, 2], x, retain_graph=True)
+    expected = np.zeros((3, 3))
+    expected[0, 2] = expected[2, 0] = 0.25 * np.sign(vectors[2, 2].item())
+    assert_close([gradient.numpy()], [expected])
+    (gradient,) = tg.autograd.grad(vectors[1, 0], x)
+    assert not np.isfinite(gradient.numpy()).all()
+
+
+def test_triangles() -> None:
+    x = np.array([[1.0, 5.0], [2.0, 3.0]])
+    for uplo in ("L", "U", "l"):
+        found = tg.linalg.eigh(tg.tensor(x), UPLO=uplo)
+        assert_close([found.eigenvalues.numpy()], [np.linalg.eigh(x, uplo).eigenvalues])
+
+
+def test_by_numpys_names() -> None:
+    rng = np.random.default_rng(5)
+    a, b = invertible((2, 3, 3), float, rng), numbers((3, 2), float, rng)
+    x = tg.tensor(a, requires_grad=True)
+    assert_close([np.linalg.inv(x).detach().numpy()], [np.linalg.inv(a)])
+    for other in (b, b[:, 0], numbers((2, 3), float, rng).T):
+        assert_close([np.linalg.solve(x, other).detach().numpy()], [np.linalg.solve(a, other)])
+    assert_close([np.linalg.eigh(x).eigenvalues.detach().numpy()], [np.linalg.eigh(a).eigenvalues])
+    for axis in (None, 0, -1):
+        assert_close([np.cumsum(x, axis=axis).detach().numpy()], [np.cumsum(a, axis=axis)])
+        assert_close([np.prod(x, axis=axis).detach().numpy()], [np.prod(a, axis=axis)])
+
+
+def test_logit_by_scipys_name() -> None:
+    special = pytest.importorskip("scipy.special")
+    x = tg.tensor([0.25, 0.5], requires_grad=True)
+    assert_close([special.logit(x).detach().numpy()], [special.logit(x.detach().numpy())])
+    x.logit(eps=0.3).sum().backward()
+    assert_close([x.grad.numpy()], [np.array([0.0, 4.0])])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, np.linalg.LinAlgError, tg.linalg.LinAlgError])
+def test_singular(error: type[Exception]) -> None:
+    x = tg.tensor(np.eye(2))
+    tg.linalg.inv(x)
+    tg.linalg.solve(x, x)
+    for _ in range(2):  # a plan is known
+        with pytest.raises(error, match="singular"):
+            tg.linalg.inv(x * 0)
+        with pytest.raises(error, match="singular"):
+            tg.linalg.solve(x * 0, x)
