@@ -191,7 +191,7 @@ OPS: dict[str, Callable[..., Var]] = {
     "where": lambda condition, x, y: select(value_of(condition) != 0, x, y),
     "sum": total, "mean": mean, "amax": extremum(1), "amin": extremum(-1), "matmul": matmul,
     "reshape": reshape, "expand": expand, "permute": moved(lambda i, dims: i.transpose(dims)),
-    "flip": moved(lambda i, dims: np.flip(i, dims)), "clone": moved(lambda i: i),
+    "flip": moved(lambda i, dims: np.flip(i, dims if i.ndim else ())), "clone": moved(lambda i: i),
     "getitem": moved(lambda i, key: i[key]), "index_gather": moved(lambda i, key: i[key]),
     "cat": join(np.concatenate), "stack": join(np.stack),
     "eq": data(np.equal), "ne": data(np.not_equal), "lt": data(np.less), "le": data(np.less_equal),

@@ -581,6 +581,7 @@ KINDS: dict[Generator, str] = {
 
 #: Public names that PyTorch has too and that no program calls, with the reason.
 NOT_CALLED: dict[str, str] = {
+    **dict.fromkeys(["conv2d", "cumsum", "linalg", "logit", "prod"], "compared with PyTorch in test_matrices.py"),
     **dict.fromkeys(
         [
             "rand",
