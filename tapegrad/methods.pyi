@@ -442,6 +442,9 @@ class TensorMethods:
     def sigmoid(self) -> Tensor:
         """Logistic function :math:`1/(1 + e^{-x})`."""
 
+    def logit(self, eps: builtins.float | None = None) -> Tensor:
+        """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
+
     def softplus(self) -> Tensor:
         """Smooth relu :math:`\\log(1 + e^x)`."""
 
@@ -524,6 +527,20 @@ class TensorMethods:
 
     def reciprocal(self) -> Tensor:
         """Divide 1 by it."""
+
+    def prod(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdims: builtins.bool | None = None,
+    ) -> Tensor:
+        """Product of the elements, over all dimensions or over some; 1 of no elements."""
+
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Cumulative sums: of the elements up to each, along a dimension."""
 
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Take the elements whose places in two dimensions are the same, or differ by a number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,16 @@ import pytest
 import tapegrad as tg
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import op_table, xp
-from tapegrad.ops.table.public import Names, functions, inplace_functions, methods, public, registry, withdraw
+from tapegrad.ops.table.public import (
+    Names,
+    functions,
+    inplace_functions,
+    methods,
+    namespaces,
+    public,
+    registry,
+    withdraw,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,11 +40,13 @@ reveal_type(x.T)
 reveal_type(2 * x - x / 3)
 reveal_type(x.exp_())
 reveal_type(tg.randn(2, 3))
+reveal_type(tg.linalg.inv(x))
+reveal_type(tg.linalg.eigh(x).eigenvalues)
 x.sum(dmi=0)
 x.sine()
 tg.softmaxx(x, 0)
 """
-KNOWN = ["Tensor"] * 8
+KNOWN = ["Tensor"] * 10
 MISTAKES = [
     'Unexpected keyword argument "dmi" for "sum" of "TensorMethods"',
     '"Tensor" has no attribute "sine"',
@@ -43,10 +55,14 @@ MISTAKES = [
 
 
 def test_lists_are_those_of_the_registry() -> None:
-    for name in tg.ops.__all__:
-        assert getattr(tg, name) is functions("tapegrad")[name]
-    for name in tg.nn.functional.__all__:
-        assert getattr(tg.nn.functional, name) is functions("tapegrad.nn.functional")[name]
+    assert {"tapegrad", "tapegrad.nn.functional", "tapegrad.linalg"} <= set(namespaces())
+    for namespace in namespaces():
+        module = importlib.import_module(namespace)
+        for name, function in functions(namespace).items():
+            assert getattr(module, name) is function
+            assert name in module.__all__
+    assert tg.linalg.inv.__module__ == "tapegrad.linalg"
+    assert tg.relu.__module__ == "tapegrad"
     for name in inplace_functions():
         assert hasattr(tg.Tensor, f"{name}_")
     for name in methods():
@@ -88,6 +104,16 @@ def test_ufuncs_by_name() -> None:
         args = (x, 0.25) if theirs.nin == 2 else (x,)
         assert theirs(*args).tolist() == ours(*args).tolist()
     assert np.multiply(x, x).grad_fn is not None
+
+
+def test_numpy_functions_by_name() -> None:
+    x = tg.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+    assert np.linalg.inv(x).grad_fn is not None
+    assert (
+        np.linalg.solve(x, np.ones((1, 2, 1))).tolist()
+        == np.linalg.solve(x.detach().numpy(), np.ones((1, 2, 1))).tolist()
+    )
+    assert np.amax(x, 0).tolist() == [2.0, 3.0]
 
 
 def test_stubs_are_not_stale() -> None:

@@ -1,13 +1,14 @@
 """Type stubs of what is made from the op table: `python -m tools.stubs` writes them, with `--check` it only compares.
 
 Editors and type checkers do not run code, so that they know nothing of lists that are made from a table. The stubs say
-what a module or a class gets: `tapegrad.ops` and `tapegrad.nn.functional`, which have no other code, and the methods of
-Tensor, as a base class that exists for type checkers only.
+what a module or a class gets: `tapegrad.ops`, `tapegrad.linalg` and other modules that have public functions, none of
+which have other code, and the methods of Tensor, as a base class that exists for type checkers only.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import re
 import subprocess
@@ -21,23 +22,37 @@ from tapegrad.ops.table import public
 
 ROOT = Path(__file__).parents[1]
 
-# Where the names in annotations come from.
-SOURCES = {
-    "Any": "typing", "Callable": "collections.abc", "Iterable": "collections.abc", "Sequence": "collections.abc",
-    "DTypeLike": "numpy.typing", "Generator": "tapegrad.ops.random", "Tensor": "tapegrad.tensor",
-    "ValuesIndices": "tapegrad.ops.ordering",
-}  # fmt: skip
 BUILTINS = ("None", "bool", "complex", "float", "int", "object", "str", "tuple", "list", "dict")
 HEADER = '"""{doc}\n\nWritten by `python -m tools.stubs`, from the public functions.\n"""\n\n'
 
+# Where the names in annotations come from: those that are no classes, or that a function's file does not import.
+sources = {"DTypeLike": "numpy.typing", "Any": "typing", "Tensor": "tapegrad.tensor"}
 
-def _annotation(annotation: Any, within_class: bool) -> str:
+
+def _note_source(name: str, space: Mapping[str, Any], text: str) -> None:
+    """Note where a name comes from, as a function has it.
+
+    Raises
+    ------
+    ValueError
+        If it is no class.
+    """
+    found = space.get(name)
+    if not hasattr(found, "__qualname__") or not hasattr(found, "__module__"):
+        raise ValueError(
+            f"tools/stubs.py does not know where the name {name!r} of annotation {text!r} comes from: "
+            "use a class that its file imports, or write the type out"
+        )
+    sources[name] = found.__module__
+
+
+def _annotation(annotation: Any, space: Mapping[str, Any], within_class: bool) -> str:
     if annotation is inspect.Parameter.empty:
         return "Any"
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
     for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", text):
-        if name not in SOURCES and name not in BUILTINS and name != "np":
-            raise ValueError(f"tools/stubs.py does not know where the name {name!r} of annotation {text!r} comes from")
+        if name not in BUILTINS and name not in sources and name != "np":
+            _note_source(name, space, text)
     # Tensor has methods of these names.
     return re.sub(r"(?<![\w.])(int|float|bool)\b", r"builtins.\1", text) if within_class else text
 
@@ -48,7 +63,7 @@ def _default(value: Any) -> str:
 
 def signature_of(function: Callable[..., Any], is_method: bool) -> str:
     """Return parameters and the type of the result as a stub has them."""
-    signature = inspect.signature(function)
+    signature, space = inspect.signature(function), getattr(inspect.unwrap(function), "__globals__", {})
     parts = []
     keywords_only = False
     for number, one in enumerate(signature.parameters.values()):
@@ -59,10 +74,10 @@ def signature_of(function: Callable[..., Any], is_method: bool) -> str:
             parts.append("self")
             continue
         star = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-        kind = "Any" if number == 0 and one.annotation == "Tensor" else _annotation(one.annotation, is_method)
+        kind = "Any" if number == 0 and one.annotation == "Tensor" else _annotation(one.annotation, space, is_method)
         default = "" if one.default is one.empty else f" = {_default(one.default)}"
         parts.append(f"{star}{one.name}: {kind}{default}")
-    return f"({', '.join(parts)}) -> {_annotation(signature.return_annotation, is_method)}"
+    return f"({', '.join(parts)}) -> {_annotation(signature.return_annotation, space, is_method)}"
 
 
 def _definition(name: str, function: Callable[..., Any], is_method: bool) -> str:
@@ -73,7 +88,7 @@ def _definition(name: str, function: Callable[..., Any], is_method: bool) -> str
 
 def _imports(body: str, *more: str) -> str:
     lines = [
-        f"from {module} import {name}" for name, module in SOURCES.items() if re.search(rf"[ \[]{name}\b(?! as)", body)
+        f"from {module} import {name}" for name, module in sources.items() if re.search(rf"[ \[]{name}\b(?! as)", body)
     ]
     lines = [line for line in lines if f"{line} as {line.rpartition(' ')[2]}" not in more]
     lines += ["import builtins"] if "builtins." in body else []
@@ -104,13 +119,13 @@ def class_stub() -> str:
 
 def stubs() -> dict[str, str]:
     """Return the text of each stub by its path."""
-    return {
-        "tapegrad/ops/__init__.pyi": module_stub("All operations.", public.functions(public.TOP)),
-        "tapegrad/nn/functional.pyi": module_stub(
-            "Functions of neural networks, with PyTorch's names.", public.functions(public.FUNCTIONAL)
-        ),
-        "tapegrad/methods.pyi": class_stub(),
-    }
+    made = {"tapegrad/methods.pyi": class_stub()}
+    for namespace in public.namespaces():
+        module = importlib.import_module("tapegrad.ops" if namespace == public.TOP else namespace)
+        path = Path(str(module.__file__)).relative_to(ROOT).with_suffix(".pyi")
+        doc = (module.__doc__ or "").partition("\n")[0]
+        made[path.as_posix()] = module_stub(doc, {name: getattr(module, name) for name in module.__all__})
+    return made
 
 
 def formatted(path: str, text: str) -> str:

@@ -2,5 +2,5 @@
 
 from tapegrad.ops.table import public as _public
 
-__all__ = list(_public.functions(_public.FUNCTIONAL))
-globals().update(_public.functions(_public.FUNCTIONAL))
+__all__ = list(_public.contents(_public.FUNCTIONAL))
+globals().update(_public.contents(_public.FUNCTIONAL))

@@ -1,4 +1,4 @@
-"""All operations.
+"""The op table: one row per operation, and the functions that record them.
 
 Written by `python -m tools.stubs`, from the public functions.
 """
@@ -13,7 +13,7 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "var", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace"]  # fmt: skip
+__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "var", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace"]  # fmt: skip
 
 def add(input: Any, other: Any) -> Tensor:
     """Add."""
@@ -316,6 +316,9 @@ def atanh(input: Any) -> Tensor:
 def sigmoid(input: Any) -> Tensor:
     """Logistic function :math:`1/(1 + e^{-x})`."""
 
+def logit(input: Any, eps: float | None = None) -> Tensor:
+    """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
+
 def logaddexp(input: Any, other: Any) -> Tensor:
     """Logarithm of the sum of exponentials."""
 
@@ -422,6 +425,20 @@ def FloatTensor(data: Any) -> Tensor:
 
 def DoubleTensor(data: Any) -> Tensor:
     """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def prod(
+    input: Any,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Product of the elements, over all dimensions or over some; 1 of no elements."""
+
+def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Cumulative sums: of the elements up to each, along a dimension."""
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Take the elements whose places in two dimensions are the same, or differ by a number."""

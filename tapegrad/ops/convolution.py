@@ -187,9 +187,9 @@ def conv2d(
     input: Any,
     weight: Any,
     bias: Any = None,
-    stride: int | Pair = 1,
-    padding: int | Pair | str = 0,
-    dilation: int | Pair = 1,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | str = 0,
+    dilation: int | tuple[int, int] = 1,
     groups: int = 1,
 ) -> Tensor:
     r"""Cross-correlation of images with kernels, which networks call convolution.

@@ -175,7 +175,7 @@ _cumsum = Op(
     ),
     errors=(
         ErrorSample(
-            lambda: cumsum(np.ones(3), 1),
+            lambda: xp.cumsum(np.ones(3), 1),
             IndexError,
             "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
         ),

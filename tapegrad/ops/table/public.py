@@ -12,6 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 TOP: Final = "tapegrad"
 FUNCTIONAL: Final = "tapegrad.nn.functional"
+LINALG: Final = "tapegrad.linalg"
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Names:
     reduces : str
         The ufunc that it is the ``reduce`` of.
     functions : tuple of str
-        NumPy's functions, no ufuncs, that are this function.
-    adapter : str
-        How arguments of these are made ours: see `tapegrad.ops.protocol`.
+        NumPy's functions, no ufuncs, that are this function: ``sum``, ``linalg.inv``.
+    adapter : str or callable
+        How arguments of these are made ours: see `tapegrad.ops.protocol`; or the function that NumPy's is.
     """
 
     aliases: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ class Names:
     ufuncs: tuple[str, ...] = ()
     reduces: str = ""
     functions: tuple[str, ...] = ()
-    adapter: str = "same"
+    adapter: str | Callable[..., Any] = "same"
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def public(
     ufuncs: tuple[str, ...] = (),
     reduces: str = "",
     functions: tuple[str, ...] = (),
-    adapter: str = "same",
+    adapter: str | Callable[..., Any] = "same",
 ) -> Callable[[F], F]:
     """Make the function public that is decorated; the facts are those of `Names`."""
     names = Names(aliases, namespaces, method, inplace, ufuncs, reduces, functions, adapter)
@@ -124,6 +125,19 @@ def publish(call: Callable[..., Any], op: Op, doc: str, names: Names | None = No
 def functions(namespace: str) -> dict[str, Callable[..., Any]]:
     """Return the functions of a module by their names."""
     return {name: one.function for one in registry if namespace in one.names.namespaces for name in one.all_names()}
+
+
+def namespaces() -> list[str]:
+    """Return the modules that have public functions."""
+    return list(dict.fromkeys(namespace for one in registry for namespace in one.names.namespaces))
+
+
+def contents(namespace: str) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a module by their names; those of ops say that they are from there."""
+    for one in registry:
+        if one.names.namespaces[:1] == (namespace,) and hasattr(one.function, "op"):
+            one.function.__module__ = namespace
+    return functions(namespace)
 
 
 def methods() -> dict[str, Callable[..., Any]]:
