@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeVar
 
 from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.values import KINKS, Draw
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +25,7 @@ class Composite:
     domain: tuple[float, float] = (-3.0, 3.0)
     real_only: bool = False
     call: Callable[..., Any] | None = None
+    kinks: Sequence[Draw] = KINKS
 
     def called(
         self, operands: Sequence[Any], attrs: Mapping[str, Any], function: Callable[..., Any] | None = None
