@@ -24,13 +24,13 @@ __all__ = [
 add = binary(
     "add", np.add, (lambda ct: ct, lambda ct: ct),
     doc="Add.", derivative=":math:`1` and :math:`1`.",
-    scalar=operator.add,
+    scalar=operator.add, linear=True,
 )  # fmt: skip
 
 sub = binary(
     "sub", np.subtract, (lambda ct: ct, lambda ct: -ct),
     doc="Subtract `other` from `input`.", derivative=":math:`1` and :math:`-1`.",
-    scalar=operator.sub, oracle=np.subtract,
+    scalar=operator.sub, oracle=np.subtract, linear=True,
     check_dtypes=no_bools(
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
         "the `~` or `logical_not()` operator instead.",
@@ -77,7 +77,7 @@ pow = binary(
 
 neg = unary(
     "neg", np.negative, lambda ct: -ct,
-    doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative,
+    doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative, linear=True,
     check_dtypes=no_bools(
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
         "`~` or `logical_not()` operator instead."

@@ -78,6 +78,7 @@ def unary(
     flags: int = 0,
     call: Callable[..., Any] | None = None,
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
+    linear: bool = False,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
 
@@ -89,7 +90,7 @@ def unary(
         Rule; may ask for ``ct``, ``x``, ``out``.
     doc, derivative : str
         A sentence on what it computes, and the derivative as a formula.
-    domain, special, node, real_only, oracle, errors, call, check_dtypes
+    domain, special, node, real_only, oracle, errors, call, check_dtypes, linear
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -112,6 +113,7 @@ def unary(
         errors=errors,
         call=call,
         check_dtypes=check_dtypes,
+        linear=linear,
         prepare_forward=forward_for(forward, None, to_float),
         bind=bind_operands(name, ("x",)),
     )
@@ -132,6 +134,7 @@ def binary(
     doc: str,
     derivative: str = "",
     scalar: Callable[..., Any] | None = None,
+    linear: bool = False,
     bilinear: bool = False,
     domain: tuple[float, float] = (-3.0, 3.0),
     special: Mapping[Any, Any] | None = None,
@@ -155,9 +158,7 @@ def binary(
         A sentence on what it computes, and the derivatives as formulas.
     scalar : callable, optional
         The operator that computes the same on scalars, and faster.
-    bilinear : bool
-        Whether it is linear in each operand; a promise that tests hold.
-    domain, special, node, real_only, oracle, samples, extra_errors, check_dtypes
+    domain, special, node, real_only, oracle, samples, extra_errors, check_dtypes, linear, bilinear
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -176,6 +177,7 @@ def binary(
         domain=domain,
         special=special or {},
         samples=samples,
+        linear=linear,
         bilinear=bilinear,
         check_dtypes=check_dtypes,
         errors=(

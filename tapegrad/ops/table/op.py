@@ -130,6 +130,8 @@ class Op:
     special : mapping
         Gradients at special points: value (or tuple of values) to gradient (or tuple).
     samples, errors : sequences of Sample and ErrorSample
+    linear : bool
+        Whether the result is a linear function of all operands together; a promise that tests hold.
     bilinear : bool
         Whether the op is linear in each of its two operands.
     real_only : bool
@@ -158,6 +160,7 @@ class Op:
     special: Mapping[Any, Any] = field(default_factory=dict)
     samples: Sequence[Sample] = ()
     errors: Sequence[ErrorSample] = ()
+    linear: bool = False
     bilinear: bool = False
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
