@@ -1,9 +1,8 @@
 """Linear algebra, with PyTorch's names."""
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.matrices import eigh, inv, solve
+from tapegrad.ops.table import public as _public
 
-__all__ = ["LinAlgError", "eigh", "inv", "solve"]
-
-for _function in (eigh, inv, solve):
-    _function.__module__ = __name__  # where they are found
+__all__ = ["LinAlgError"]
+__all__ += list(_public.contents(_public.LINALG))
+globals().update(_public.contents(_public.LINALG))

@@ -14,12 +14,8 @@ from tapegrad.ops.table.elementwise import binary, elementwise, unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.promotion import no_bools, no_numbers, promote
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, Names, public
 from tapegrad.tensor import Tensor
-
-__all__ = [
-    "add", "sub", "mul", "div", "pow", "neg", "abs", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp",
-    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not",
-]  # fmt: skip
 
 add = binary(
     "add", np.add, (lambda ct: ct, lambda ct: ct),
@@ -36,12 +32,14 @@ sub = binary(
         "the `~` or `logical_not()` operator instead.",
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` operator instead.",
     ),
+    names=Names(("subtract",), method=True),
 )  # fmt: skip
 
 mul = binary(
     "mul", np.multiply, (lambda ct, y: ct * xp.conj(y), lambda ct, x: ct * xp.conj(x)),
     doc="Multiply.", derivative=":math:`y` and :math:`x`.",
     scalar=operator.mul, oracle=np.multiply, bilinear=True,
+    names=Names(("multiply",), method=True),
 )  # fmt: skip
 
 div = binary(
@@ -51,6 +49,7 @@ div = binary(
     derivative=":math:`1/y` and :math:`-(x/y)/y`.",
     scalar=operator.truediv, oracle=np.true_divide, to_float=True,
     special={(1.0, 0.0): (np.inf, -np.inf)},
+    names=Names(("divide", "true_divide"), method=True),
 )  # fmt: skip
 
 
@@ -73,6 +72,7 @@ pow = binary(
         (0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (0.0, 2.0): (0.0, 0.0),
         (0.0, 0.5): (np.inf, 0.0), (0.0, -1.0): (-np.inf, -np.inf),
     },
+    names=Names(method=True, inplace=True, ufuncs=("power",)),
 )  # fmt: skip
 
 neg = unary(
@@ -82,6 +82,7 @@ neg = unary(
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
         "`~` or `logical_not()` operator instead."
     ),
+    names=Names(("negative",), method=True, inplace=True),
 )  # fmt: skip
 
 abs = unary(
@@ -89,6 +90,7 @@ abs = unary(
     doc="Absolute value.",
     derivative=":math:`\\operatorname{sign}(x)`, 0 at 0; :math:`x/|x|` for complex numbers.",
     to_float=False, special={0.0: 0.0}, oracle=np.absolute, check_dtypes=no_bools("abs not implemented for 'Bool'"),
+    names=Names(("absolute",), method=True, inplace=True, ufuncs=("fabs",)),
 )  # fmt: skip
 
 sign = unary(
@@ -98,6 +100,7 @@ sign = unary(
 )  # fmt: skip
 
 
+@public(method=True)
 def sgn(input: Any) -> Tensor:
     """Sign; :math:`x/|x|` for complex numbers, 0 at 0.
 
@@ -143,6 +146,7 @@ relu = unary(
     doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
     to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
     check_dtypes=no_bools("Boolean inputs not supported for relu"),
+    names=Names((), (TOP, FUNCTIONAL), method=True, inplace=True),
 )  # fmt: skip
 
 _where = elementwise(
@@ -160,6 +164,12 @@ _where = elementwise(
 )  # fmt: skip
 
 
+def _method_where(input: Tensor, condition: Any, other: Any) -> Tensor:
+    """Choose elements of the tensor where the condition holds, of `other` elsewhere."""
+    return where(condition, input, other)
+
+
+@public(method=_method_where)
 def where(condition: Any, input: Any, other: Any) -> Tensor:
     """Choose elements of `input` where the condition holds, of `other` elsewhere.
 
@@ -223,6 +233,7 @@ _clamp = elementwise(
 )  # fmt: skip
 
 
+@public(aliases=("clip",), method=True, inplace=True)
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """Limit elements to the range from `min` to `max`.
 
@@ -278,17 +289,18 @@ def clip_to(input: Any, low: Any, high: Any) -> Tensor:
     return _clamp(input, -np.inf if low is None else low, np.inf if high is None else high)
 
 
-def _comparison(name: str, forward: np.ufunc, doc: str, **kwargs: Any) -> Callable[[Any, Any], Tensor]:
+def _comparison(name: str, forward: np.ufunc, doc: str, alias: str = "", **kwargs: Any) -> Callable[[Any, Any], Tensor]:
     rules = (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE)
-    return binary(name, forward, rules, doc=doc, oracle=forward, **kwargs)
+    names = Names((alias,) if alias else (), method=True, ufuncs=(forward.__name__,))
+    return binary(name, forward, rules, doc=doc, oracle=forward, names=names, **kwargs)
 
 
 eq = _comparison("eq", np.equal, "Whether the two are equal, element by element.")
-ne = _comparison("ne", np.not_equal, "Whether the two differ, element by element.")
-lt = _comparison("lt", np.less, "Whether `input` is less than `other`.", real_only=True)
-le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.", real_only=True)
-gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.", real_only=True)
-ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.", real_only=True)
+ne = _comparison("ne", np.not_equal, "Whether the two differ, element by element.", "not_equal")
+lt = _comparison("lt", np.less, "Whether `input` is less than `other`.", "less", real_only=True)
+le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.", "less_equal", real_only=True)
+gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.", "greater", real_only=True)
+ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.", "greater_equal", real_only=True)
 logical_and = _comparison(
     "logical_and", np.logical_and, "Whether both are nonzero.", check_dtypes=no_numbers("logical_and", "input", "other")
 )

@@ -11,9 +11,9 @@ import numpy as np
 from tapegrad.ops.arithmetic import add
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public, publish
 from tapegrad.tape.plan import Plan
 from tapegrad.tensor import Tensor
 
@@ -146,8 +146,8 @@ def col2im(input: Any, window: Window, size: Pair) -> Tensor:
     return result
 
 
-_publish(im2col, _im2col, im2col.__doc__ or "")
-_publish(col2im, _col2im, col2im.__doc__ or "")
+publish(im2col, _im2col, im2col.__doc__ or "")
+publish(col2im, _col2im, col2im.__doc__ or "")
 
 
 # The public function -----------------------------------------------------------------------------------------------
@@ -184,13 +184,14 @@ def _window(kernel: Pair, stride: Any, padding: Any, dilation: Any) -> Window:
     return kernel, steps, (rows, columns), dilations
 
 
+@public(namespaces=(FUNCTIONAL,))
 def conv2d(
     input: Any,
     weight: Any,
     bias: Any = None,
-    stride: int | Pair = 1,
-    padding: int | Pair | str = 0,
-    dilation: int | Pair = 1,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | str = 0,
+    dilation: int | tuple[int, int] = 1,
     groups: int = 1,
 ) -> Tensor:
     r"""Cross-correlation of images with kernels, which networks call convolution.

@@ -14,8 +14,9 @@ from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, joint_step
 from tapegrad.ops.table.gateway import as_operand, connect, constant
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp
 from tapegrad.ops.table.promotion import forward_for
+from tapegrad.ops.table.public import Names, publish
 from tapegrad.printing import format_tensor
 from tapegrad.tape.layout import FLOAT, Layout, broadcast_shape
 from tapegrad.tensor import Tensor, from_array
@@ -31,6 +32,8 @@ BINARY_SAMPLES = (
     Sample(((2, 0), (2, 1))),
 )
 
+
+METHOD = Names(method=True)  # public, and a method
 
 _EXAMPLE_OPERANDS = ([0.5, 2.0], [2.0, 2.0])
 
@@ -79,6 +82,7 @@ def unary(
     call: Callable[..., Any] | None = None,
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
     linear: bool = False,
+    names: Names | None = METHOD,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
 
@@ -96,6 +100,8 @@ def unary(
         Integers are converted to the default dtype.
     flags : int
         See `tapegrad.tape.keys`.
+    names : Names, optional
+        Where users find it; None for nowhere.
     """
     op = Op(
         name=name,
@@ -123,7 +129,7 @@ def unary(
     def function(input: Any) -> Tensor:
         return plans.call(input)
 
-    return _publish(function, op, _doc(op, doc, derivative))
+    return publish(function, op, _doc(op, doc, derivative), names)
 
 
 def binary(
@@ -145,6 +151,7 @@ def binary(
     samples: Sequence[Sample] = BINARY_SAMPLES,
     extra_errors: Sequence[ErrorSample] = (),
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
+    names: Names | None = METHOD,
 ) -> Callable[[Any, Any], Tensor]:
     """Make the op of an elementwise function of two operands ``x`` and ``y``, and return the function.
 
@@ -162,6 +169,8 @@ def binary(
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
+    names : Names, optional
+        Where users find it; None for nowhere.
     """
     op = Op(
         name=name,
@@ -198,7 +207,7 @@ def binary(
     def call(input: Any, other: Any) -> Tensor:
         return plans.call(input, other)
 
-    return _publish(call, op, _doc(op, doc, derivative))
+    return publish(call, op, _doc(op, doc, derivative), names)
 
 
 def elementwise(
@@ -254,7 +263,7 @@ def elementwise(
     def function(*values: Any) -> Tensor:
         return plans.call(*values)
 
-    return _publish(function, op, "")
+    return publish(function, op, "")
 
 
 _PUBLIC_NAMES = {"x": "input", "y": "other"}
@@ -296,12 +305,3 @@ def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
             shape = broadcast_shape(shape, operand.shape)
         except ValueError:
             raise errors.broadcast_mismatch(call, shape, operand.shape) from None
-
-
-def _publish(call: Callable[..., Any], op: Op, doc: str) -> Callable[..., Any]:
-    call.__name__ = call.__qualname__ = op.name
-    call.__module__ = "tapegrad"
-    call.__doc__ = doc
-    call.op = op  # type: ignore[attr-defined]
-    setattr(xp, op.name, call)
-    return call

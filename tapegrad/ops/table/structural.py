@@ -14,9 +14,9 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
+from tapegrad.ops.table.public import publish
 from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
@@ -166,7 +166,7 @@ def _published(op: Op, attributes: Attributes[P]) -> Function[P]:
     functools.update_wrapper(call, attributes)
     del call.__wrapped__  # type: ignore[attr-defined]
     call.__signature__ = signature.replace(return_annotation="Tensor")  # type: ignore[attr-defined]
-    return _publish(call, op, inspect.getdoc(attributes) or "")
+    return publish(call, op, inspect.getdoc(attributes) or "")
 
 
 # Dimensions ------------------------------------------------------------------------------------------------------
