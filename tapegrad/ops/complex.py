@@ -86,7 +86,7 @@ def real(input: Any) -> Tensor:
 imag_or_zero = unary(
     "imag", lambda x: np.imag(x) if np.iscomplexobj(x) else np.zeros_like(x), lambda ct: ct * 1j,
     doc="Imaginary part; 0 of real numbers.", derivative="the cotangent becomes the imaginary part.", to_float=False,
-    oracle=np.imag, call=lambda x: xp.imag(x), linear=True, names=None,
+    oracle=np.imag, call=lambda x: xp.imag(x), fx=lambda x: x.imag, linear=True, names=None,
 )  # fmt: skip
 
 
