@@ -607,46 +607,46 @@ class TensorMethods:
     def bool(self) -> Tensor:
         """Return the tensor converted to bool; itself if it has that dtype."""
 
-    def pow_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def pow_(self, other: Any) -> Tensor:
         """Compute `pow` in place; recorded where a gradient is wanted."""
 
-    def neg_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def neg_(self) -> Tensor:
         """Compute `neg` in place; recorded where a gradient is wanted."""
 
-    def abs_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def abs_(self) -> Tensor:
         """Compute `abs` in place; recorded where a gradient is wanted."""
 
-    def relu_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def relu_(self) -> Tensor:
         """Compute `relu` in place; recorded where a gradient is wanted."""
 
-    def clamp_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """Compute `clamp` in place; recorded where a gradient is wanted."""
 
-    def exp_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
 
-    def log_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def log_(self) -> Tensor:
         """Compute `log` in place; recorded where a gradient is wanted."""
 
-    def sqrt_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sqrt_(self) -> Tensor:
         """Compute `sqrt` in place; recorded where a gradient is wanted."""
 
-    def sin_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sin_(self) -> Tensor:
         """Compute `sin` in place; recorded where a gradient is wanted."""
 
-    def cos_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def cos_(self) -> Tensor:
         """Compute `cos` in place; recorded where a gradient is wanted."""
 
-    def tanh_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def tanh_(self) -> Tensor:
         """Compute `tanh` in place; recorded where a gradient is wanted."""
 
-    def sigmoid_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sigmoid_(self) -> Tensor:
         """Compute `sigmoid` in place; recorded where a gradient is wanted."""
 
-    def square_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def square_(self) -> Tensor:
         """Compute `square` in place; recorded where a gradient is wanted."""
 
-    def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:

@@ -2,5 +2,6 @@
 
 from tapegrad.ops.table import public as _public
 
-__all__ = list(_public.contents(_public.FUNCTIONAL))
-globals().update(_public.contents(_public.FUNCTIONAL))
+_functions = _public.contents(_public.FUNCTIONAL)
+__all__ = list(_functions)
+globals().update(_functions)

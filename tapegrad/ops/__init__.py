@@ -34,5 +34,6 @@ from tapegrad.ops import (
 )
 from tapegrad.ops.table import public
 
-__all__ = list(public.functions(public.TOP))
-globals().update(public.functions(public.TOP))  # some have the name of their file
+_functions = public.functions(public.TOP)
+__all__ = list(_functions)
+globals().update(_functions)  # some have the name of their file

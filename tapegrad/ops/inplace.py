@@ -143,6 +143,7 @@ def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
         return self
 
     call.__name__ = call.__qualname__ = f"{name}_"
+    call.__wrapped__ = function  # type: ignore[attr-defined]  # whose arguments they are
     call.__doc__ = f"Compute `{name}` in place; recorded where a gradient is wanted."
     return call
 
