@@ -43,6 +43,7 @@ cast_row = Op(
     forward=_forward,
     vjp=(lambda ct, source: xp.cast(ct, source),),
     family="cast",
+    linear=True,
     step=_step,
     attrs=("source", "dtype"),
     node_name="ToCopyBackward0",
