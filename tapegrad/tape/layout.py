@@ -39,10 +39,13 @@ class Layout:
         pointing to it.
     weak : bool
         A Python number, which takes part in an operation with the other operand's dtype.
+    kind : int
+        What elementwise operations depend on, but for the number of elements: dtype, contiguous, inline, weak,
+        requires_grad, whether there are no elements, one (in an array without dimensions) or several.
     """
 
     __slots__ = (
-        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "nbytes", "ndim",
+        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "kind", "nbytes", "ndim",
         "requires_grad", "shape", "size", "strides", "weak",
     )  # fmt: skip
 
@@ -53,6 +56,7 @@ class Layout:
     weak: bool
     floating: bool
     requires_grad: bool
+    kind: int
     ndim: int
     size: int
     nbytes: int
@@ -71,6 +75,8 @@ class Layout:
         self.floating = dtype.kind in "fc"
         self.contiguous = self.size <= 1 or strides == contiguous_strides(shape, dtype.itemsize)
         self.requires_grad = False
+        several = 3 if self.size > 1 else 0 if not self.size else 2 if not self.ndim else 1
+        self.kind = dtype.num << 6 | self.contiguous << 5 | inline << 4 | weak << 3 | several
         self._plain = self._tracked = None
 
     @property
@@ -193,7 +199,7 @@ def _make_tracked(plain: Layout) -> Layout:
         found = plain._tracked() if plain._tracked is not None else None
         if found is None:
             found = Layout(plain.shape, plain.strides, plain.dtype, plain.inline, plain.weak)
-            found.requires_grad, found._plain = True, plain
+            found.requires_grad, found._plain, found.kind = True, plain, plain.kind | 4
             plain._tracked = weakref.ref(found)
             _recent.append(found)
         return found
