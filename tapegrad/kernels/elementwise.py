@@ -50,21 +50,20 @@ def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[li
         if size > 1 and whole == contiguous_strides(tuple(shape), whole[-1]):
             return [size], [[whole[-1] if any(own) else 0] for own in strides]
     lengths: list[int] = []
-    steps: list[list[int]] = [[] for _ in strides]
+    columns: list[list[int]] = []  # of each dimension that is left, the operands' strides
     for dim, length in enumerate(shape):
         if length == 1:
             continue
-        if lengths and all(own[-1] == operand[dim] * length for own, operand in zip(steps, strides, strict=True)):
+        column = [operand[dim] for operand in strides]
+        if columns and columns[-1] == [step * length for step in column]:
             lengths[-1] *= length
-            for own, operand in zip(steps, strides, strict=True):
-                own[-1] = operand[dim]
+            columns[-1] = column
         else:
             lengths.append(length)
-            for own, operand in zip(steps, strides, strict=True):
-                own.append(operand[dim])
+            columns.append(column)
     if not lengths:
         return [1], [[0] for _ in strides]
-    return lengths, steps
+    return lengths, [list(own) for own in zip(*columns, strict=True)]
 
 
 def broadcast_strides(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:

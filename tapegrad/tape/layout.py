@@ -139,12 +139,14 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
     >>> contiguous_strides((2, 3), 8)
     (24, 8)
     """
+    if len(shape) == 1:
+        return (itemsize,)
     strides = []
     step = itemsize
     for length in reversed(shape):
         strides.append(step)
-        step *= max(length, 1)
-    return tuple(reversed(strides))
+        step *= length or 1
+    return tuple(strides[::-1])
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -159,12 +161,12 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     (2, 3)
     """
     lengths = []
-    for own in itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
-        length = next((length for length in own if length != 1), 1)
-        if any(other not in (1, length) for other in own):
+    for own in itertools.zip_longest(*[shape[::-1] for shape in shapes], fillvalue=1):
+        found = {length for length in own if length != 1}
+        if len(found) > 1:
             raise ValueError(f"shapes {shapes} do not broadcast")
-        lengths.append(length)
-    return tuple(reversed(lengths))
+        lengths.append(found.pop() if found else 1)
+    return tuple(lengths[::-1])
 
 
 def intern(
