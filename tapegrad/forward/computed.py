@@ -15,7 +15,7 @@ from tapegrad.kernels.geometry import Geometry, iterate
 from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape import native
-from tapegrad.tape.native import drop, new_object, release_gil, take_gil, vectorcall
+from tapegrad.tape.native import decref, new_object, release_gil, take_gil, vectorcall
 
 
 class Computation(Result):
@@ -91,7 +91,7 @@ def compute(self: NDArray, args: Array[NDArray], nargs: int) -> int:
     take_gil(thread)
     if found != 0:
         if out != 0:
-            drop(out)
+            decref(out)
         return vectorcall(words.otherwise, args, nargs, 0)
     if words.scalar != 0:
         box = Scalar(new_object(words.scalar, 0))

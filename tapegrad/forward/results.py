@@ -13,7 +13,7 @@ from tapegrad.compiler.intrinsics import call
 from tapegrad.runtime import pool
 from tapegrad.runtime.objects import NDArray, Object, numpy_function
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded
-from tapegrad.tape.native import take, vectorcall
+from tapegrad.tape.native import incref, vectorcall
 from tapegrad.tape.plan import address_of_array
 
 
@@ -88,5 +88,5 @@ def new_result(words: Result) -> NDArray:
     """Return a new array; 0 if Python raised."""
     if words.pool_empty != 0:
         return NDArray(vectorcall(words.pool_empty, words.arguments, 2, 0))
-    take(words.arguments[1])  # the function takes this reference over
+    incref(words.arguments[1])  # the function takes this reference over
     return NDArray(call(words.new, words.ndim, words.lengths, words.arguments[1], 0))
