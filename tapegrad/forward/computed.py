@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class Computation(Result):
 
 def computed(
     kernel: int,
-    dims: np.ndarray,
+    dims: Sequence[int] | np.ndarray,
     shape: tuple[int, ...],
     dtype: np.dtype,
     otherwise: Callable[..., Any],
@@ -46,7 +46,7 @@ def computed(
     ----------
     kernel : int
         Address.
-    dims : numpy.ndarray
+    dims : sequence of int
     otherwise : callable
         Does the same in NumPy. It is called if an error of floating point occurred, to say so as NumPy does.
     adds : bool

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.dtypes import check_range
 from tapegrad.forward.powers import Power
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import binary, elementwise, unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
@@ -20,13 +21,13 @@ from tapegrad.tensor import Tensor
 add = binary(
     "add", np.add, (lambda ct: ct, lambda ct: ct),
     doc="Add.", derivative=":math:`1` and :math:`1`.",
-    scalar=operator.add,
+    scalar=operator.add, linear=True,
 )  # fmt: skip
 
 sub = binary(
     "sub", np.subtract, (lambda ct: ct, lambda ct: -ct),
     doc="Subtract `other` from `input`.", derivative=":math:`1` and :math:`-1`.",
-    scalar=operator.sub, oracle=np.subtract,
+    scalar=operator.sub, oracle=np.subtract, linear=True,
     check_dtypes=no_bools(
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
         "the `~` or `logical_not()` operator instead.",
@@ -77,7 +78,7 @@ pow = binary(
 
 neg = unary(
     "neg", np.negative, lambda ct: -ct,
-    doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative,
+    doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative, linear=True,
     check_dtypes=no_bools(
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
         "`~` or `logical_not()` operator instead."
@@ -101,6 +102,7 @@ sign = unary(
 
 
 @public(method=True)
+@composite((Sample(((),)), Sample(((2, 3),))), lambda input: (input / np.abs(input)).astype(input.dtype))
 def sgn(input: Any) -> Tensor:
     """Sign; :math:`x/|x|` for complex numbers, 0 at 0.
 
@@ -145,6 +147,7 @@ relu = unary(
     "relu", lambda x: np.maximum(x, 0), lambda ct, out: xp.where(out <= 0, 0.0, ct),
     doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
     to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
+    fx=lambda x: xp.where(x < 0, 0.0, x),
     check_dtypes=no_bools("Boolean inputs not supported for relu"),
     names=Names((), (TOP, FUNCTIONAL), method=True, inplace=True),
 )  # fmt: skip
@@ -156,7 +159,7 @@ _where = elementwise(
         lambda ct, condition: xp.where(condition, ct, 0.0),
         lambda ct, condition: xp.where(condition, 0.0, ct),
     ),
-    promoted=(1, 2),
+    promoted=(1, 2), linear=True,
     samples=(
         Sample(((3,), (3,), (3,)), values=(np.array([True, False, True]), None, None)),
         Sample(((2, 1), (3,), ()), values=(np.array([[True], [False]]), None, None)),
@@ -215,6 +218,12 @@ def _where_in_rules(condition: Any, input: Any, other: Any) -> Any:
 
 xp.where, xp.sgn = _where_in_rules, sgn
 
+
+def _clamped(x: Any, low: Any, high: Any) -> Any:
+    raised = xp.where((x < low) | (low != low), low, x)  # a bound that is nan makes nan
+    return xp.where((raised > high) | (high != high), high, raised)
+
+
 _clamp = elementwise(
     "clamp", ("x", "low", "high"), lambda x, low, high: np.minimum(np.maximum(x, low), high),
     (
@@ -223,7 +232,7 @@ _clamp = elementwise(
         lambda ct, x, low, high: xp.where((x < low) & (low <= high), ct, 0.0),
         lambda ct, x, low, high: xp.where((x > high) | (high < low), ct, 0.0),
     ),
-    real_only=True,
+    real_only=True, fx=_clamped,
     samples=(
         Sample(((5,), (), ()), values=(None, -1.0, 1.0)),
         Sample(((2, 3), (3,), (2, 1)), values=(None, np.array([-1.0, -0.5, -2.0]), np.array([[1.0], [0.5]]))),

@@ -16,13 +16,13 @@ from tapegrad.tensor import Tensor
 
 conj_of_complex = unary(
     "conj", np.conjugate, lambda ct: xp.conj(ct),
-    doc="Complex conjugate.", derivative="conjugates the cotangent.", to_float=False, oracle=np.conjugate,
+    doc="Complex conjugate.", derivative="conjugates the cotangent.", to_float=False, oracle=np.conjugate, linear=True,
     names=None,
 )  # fmt: skip
 
 real_of_complex = unary(
     "real", np.real, lambda ct: ct,
-    doc="Real part.", derivative="the cotangent becomes the real part.", to_float=False, oracle=np.real,
+    doc="Real part.", derivative="the cotangent becomes the real part.", to_float=False, oracle=np.real, linear=True,
     flags=MAKES_VIEWS,
     names=None,
 )  # fmt: skip
@@ -86,8 +86,7 @@ def real(input: Any) -> Tensor:
 imag_or_zero = unary(
     "imag", lambda x: np.imag(x) if np.iscomplexobj(x) else np.zeros_like(x), lambda ct: ct * 1j,
     doc="Imaginary part; 0 of real numbers.", derivative="the cotangent becomes the imaginary part.", to_float=False,
-    oracle=np.imag, call=lambda x: xp.imag(x),
-    names=None,
+    oracle=np.imag, call=lambda x: xp.imag(x), fx=lambda x: x.imag, linear=True, names=None,
 )  # fmt: skip
 
 

@@ -160,6 +160,7 @@ _cumsum = Op(
     forward=_cumsum_by_numpy,
     vjp=(_cumsum_rule,),
     family="along",
+    linear=True,
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ()),
     attrs=("dim",),
     bind=_bind_cumsum,

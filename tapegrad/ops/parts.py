@@ -65,6 +65,7 @@ strided_part_op = Op(
     forward=view_of,
     vjp=(lambda ct, part, x_shape: xp.strided_put(_zeros(ct, x_shape, part), ct, part),),
     family="indexing",
+    linear=True,
     step=lambda plan, operand: view_step(plan, lambda x: view_of(x, plan.attrs["part"])),
     attrs=("part",),
     node_name="AsStridedBackward0",
@@ -83,6 +84,7 @@ strided_put_op = Op(
         lambda ct, part: xp.strided_part(ct, part),  # summed to the value's shape by the caller of rules
     ),
     family="indexing",
+    linear=True,
     step=_put_step,
     attrs=("part",),
     node_name="CopySlices",

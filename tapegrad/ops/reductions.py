@@ -81,7 +81,7 @@ def _spread_step(plan: Plan, operand: int) -> Step:
 @public(method=True, reduces="add", functions=("sum",), adapter="reduction")
 @reduction(
     "sum", _add, lambda ct, x_shape, dim: _spread(ct, x_shape, dim), _spread_step,
-    attrs=("dim", "keepdim", "dtype"), prepare_forward=_sum_for,
+    attrs=("dim", "keepdim", "dtype"), prepare_forward=_sum_for, linear=True,
     oracle=lambda x, dim=None, keepdim=False: np.sum(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
     samples=(*REDUCTION_SAMPLES, *EMPTY_SAMPLES),
 )  # fmt: skip
@@ -158,7 +158,7 @@ def _mean_step(plan: Plan, operand: int) -> Step:
 @reduction(
     "mean", np.mean, lambda ct, x_shape, dim: _spread(ct / (count_of(x_shape, dim) or 1), x_shape, dim),
     _mean_step,
-    attrs=("dim", "keepdim", "dtype"), prepare_forward=_mean_for,
+    attrs=("dim", "keepdim", "dtype"), prepare_forward=_mean_for, linear=True,
     oracle=lambda x, dim=None, keepdim=False: np.mean(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
 def mean(

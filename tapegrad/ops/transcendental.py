@@ -63,9 +63,9 @@ sqrt = unary(
 )  # fmt: skip
 
 rsqrt = unary(
-    "rsqrt", lambda x: 1 / np.sqrt(x), lambda ct, out: -0.5 * ct * xp.conj(out * out * out),
+    "rsqrt", None, lambda ct, out: -0.5 * ct * xp.conj(out * out * out),
     doc="Reciprocal of the square root.", derivative=":math:`-x^{-3/2}/2`.", domain=(0.1, 3.0),
-    special={0.0: -np.inf}, oracle=lambda x: np.reciprocal(np.sqrt(x)),
+    special={0.0: -np.inf}, oracle=lambda x: np.reciprocal(np.sqrt(x)), fx=lambda x: 1 / xp.sqrt(x),
 )  # fmt: skip
 
 sin = unary(
@@ -185,10 +185,10 @@ sigmoid = unary(
 )  # fmt: skip
 
 _logit = unary(
-    "logit", lambda x: np.log(x / (1 - x)), _logit_rule,
+    "logit", None, _logit_rule,
     doc="Inverse of `sigmoid`.", derivative=":math:`1/(x(1 - x))`; nan outside of 0 to 1.", real_only=True,
     domain=(0.05, 0.95), special={0.5: 4.0, 0.0: np.inf, 1.0: np.inf, 2.0: np.nan},
-    oracle=lambda x: np.log(x) - np.log1p(-x), names=None,
+    oracle=lambda x: np.log(x) - np.log1p(-x), fx=lambda x: xp.log(x / (1 - x)), names=None,
 )  # fmt: skip
 
 
@@ -253,6 +253,7 @@ logaddexp = binary(
     to_float=True, check_dtypes=no_numbers("logaddexp", "input", "other"),
     oracle=lambda x, y: np.log(np.exp(x) + np.exp(y)) if np.result_type(x, y).kind == "c" else np.logaddexp(x, y),
     special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1.0, 0.0)},
+    fx=lambda x, y: xp.where(x < y, y, x) + xp.log1p(xp.exp(xp.where(x == y, 0.0, -abs(x - y)))),
 )  # fmt: skip
 
 hypot = binary(

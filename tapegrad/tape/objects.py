@@ -36,6 +36,7 @@ class LayoutObject(Object, of=Layout):
     """A layout."""
 
     plain: LayoutObject = slot("_plain")  # None of a layout that is plain
+    tracked: Object = slot("_tracked")  # None, or a weak reference to the tracked form
     shape: Object = slot("shape")
     dtype: Object = slot("dtype")
     contiguous: Object = slot("contiguous")
@@ -46,6 +47,7 @@ class LeafObject(Object, of=Leaf):
     """The node of a leaf."""
 
     number: Object = slot("slot")  # the slot, as a Python integer
+    page: PageObject = slot("page")
     tensor: Object = slot("tensor")  # a weak reference
     hooks: Object = slot("hooks")
     post_hooks: Object = slot("post_hooks")

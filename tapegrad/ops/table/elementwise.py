@@ -14,7 +14,7 @@ from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, joint_step
 from tapegrad.ops.table.gateway import as_operand, connect, constant
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
 from tapegrad.ops.table.promotion import forward_for
 from tapegrad.ops.table.public import Names, publish
 from tapegrad.printing import format_tensor
@@ -66,7 +66,7 @@ def _doc(op: Op, summary: str, formula: str) -> str:
 
 def unary(
     name: str,
-    forward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
     vjp: Vjp,
     *,
     doc: str,
@@ -81,6 +81,8 @@ def unary(
     flags: int = 0,
     call: Callable[..., Any] | None = None,
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
+    fx: Callable[..., Any] | None = None,
+    linear: bool = False,
     names: Names | None = METHOD,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
@@ -88,12 +90,13 @@ def unary(
     Parameters
     ----------
     name : str
-    forward : ufunc
+    forward : ufunc, or None
+        None makes one of `fx`.
     vjp : callable
         Rule; may ask for ``ct``, ``x``, ``out``.
     doc, derivative : str
         A sentence on what it computes, and the derivative as a formula.
-    domain, special, node, real_only, oracle, errors, call, check_dtypes
+    domain, special, node, real_only, oracle, errors, call, check_dtypes, fx, linear
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
@@ -102,6 +105,7 @@ def unary(
     names : Names, optional
         Where users find it; None for nowhere.
     """
+    forward = forward or _made_of(name, fx)
     op = Op(
         name=name,
         operands=("x",),
@@ -118,6 +122,8 @@ def unary(
         errors=errors,
         call=call,
         check_dtypes=check_dtypes,
+        fx=fx,
+        linear=linear,
         prepare_forward=forward_for(forward, None, to_float),
         bind=bind_operands(name, ("x",)),
     )
@@ -132,12 +138,14 @@ def unary(
 
 def binary(
     name: str,
-    forward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
     vjp: tuple[Vjp, Vjp],
     *,
     doc: str,
     derivative: str = "",
     scalar: Callable[..., Any] | None = None,
+    fx: Callable[..., Any] | None = None,
+    linear: bool = False,
     bilinear: bool = False,
     domain: tuple[float, float] = (-3.0, 3.0),
     special: Mapping[Any, Any] | None = None,
@@ -155,22 +163,22 @@ def binary(
     Parameters
     ----------
     name : str
-    forward : ufunc
+    forward : ufunc, or None
+        None makes one of `fx`.
     vjp : pair of callable
         Rules for ``x`` and for ``y``; they undo no broadcasting.
     doc, derivative : str
         A sentence on what it computes, and the derivatives as formulas.
     scalar : callable, optional
         The operator that computes the same on scalars, and faster.
-    bilinear : bool
-        Whether it is linear in each operand; a promise that tests hold.
-    domain, special, node, real_only, oracle, samples, extra_errors, check_dtypes
+    domain, special, node, real_only, oracle, samples, extra_errors, check_dtypes, fx, linear, bilinear
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
     names : Names, optional
         Where users find it; None for nowhere.
     """
+    forward = forward or _made_of(name, fx)
     op = Op(
         name=name,
         operands=("x", "y"),
@@ -185,6 +193,8 @@ def binary(
         domain=domain,
         special=special or {},
         samples=samples,
+        fx=fx,
+        linear=linear,
         bilinear=bilinear,
         check_dtypes=check_dtypes,
         errors=(
@@ -211,11 +221,13 @@ def binary(
 def elementwise(
     name: str,
     operands: tuple[str, ...],
-    forward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
     vjp: tuple[Vjp, ...],
     *,
     to_float: bool = False,
     promoted: tuple[int, ...] | None = None,
+    fx: Callable[..., Any] | None = None,
+    linear: bool = False,
     domain: tuple[float, float] = (-3.0, 3.0),
     special: Mapping[Any, Any] | None = None,
     node_name: str = "",
@@ -233,7 +245,10 @@ def elementwise(
     operands : tuple of str
     promoted : tuple of int, optional
         Numbers of the operands that are converted to a common dtype; default all (a condition is not).
+    forward, fx, linear
+        As of `unary`.
     """
+    forward = forward or _made_of(name, fx)
     op = Op(
         name=name,
         operands=operands,
@@ -241,6 +256,8 @@ def elementwise(
         vjp=vjp,
         family="elementwise",
         step=elementwise_step,
+        fx=fx,
+        linear=linear,
         node_name=node_name,
         real_only=real_only,
         oracle=oracle,
@@ -262,6 +279,13 @@ def elementwise(
         return plans.call(*values)
 
     return publish(function, op, "")
+
+
+def _made_of(name: str, fx: Callable[..., Any] | None) -> Function:
+    """Return the forward that computes a formula in one pass."""
+    if fx is None:
+        raise ValueError(f"op {name} has neither a forward nor a formula")
+    return Function(name, on_arrays(fx), errors="invalid divide", formula=fx)
 
 
 _PUBLIC_NAMES = {"x": "input", "y": "other"}
