@@ -30,28 +30,28 @@ class Expressions:
 
     Parameters
     ----------
-    made : llvmlite.ir.Function
+    function : llvmlite.ir.Function
         Without a body.
     outside : mapping
-        What its global names and those of its closure stand for.
+        The values of its global names and of those of its closure.
     callee : callable
         From a function that it calls to LLVM's.
     kinds : mapping
-        The structs that its parameters point to. What its variables point to follows from their first values.
+        The structs that its parameters point to. Those of its variables follow from their first values.
     """
 
     def __init__(
         self,
-        made: Any,
+        function: Any,
         outside: Mapping[str, Any],
         callee: Callable[[types.FunctionType], Any],
         kinds: Mapping[str, type[int]],
     ) -> None:
         from llvmlite import ir
 
-        self.made, self.outside, self.callee, self.kinds = made, outside, callee, dict(kinds)
+        self.function, self.outside, self.callee, self.kinds = function, outside, callee, dict(kinds)
         self.word, self.half, self.bit = ir.IntType(64), ir.IntType(32), ir.IntType(1)
-        self.builder = ir.IRBuilder(made.append_basic_block())
+        self.builder = ir.IRBuilder(function.append_basic_block())
         self.places: dict[str, Any] = {}
 
     # --- structs -----------------------------------------------------------------------------------------------------
@@ -81,10 +81,10 @@ class Expressions:
 
     def field(self, node: ast.Attribute) -> Field:
         kind = self.kind(node.value)
-        found = kind.field(node.attr) if issubclass(kind, Struct) else None
-        if found is None:
+        field = kind.field(node.attr) if issubclass(kind, Struct) else None
+        if field is None:
             raise NotOfWordsError(f"line {node.lineno}: {kind.__name__} has no field {node.attr}")
-        return found
+        return field
 
     def sequence(self, node: ast.expr) -> Any:
         kind = self.kind(node)
@@ -157,9 +157,9 @@ class Expressions:
         return value if value.type == self.bit else self.builder.icmp_signed("!=", value, self.word(0))
 
     def Constant(self, node: ast.Constant) -> Any:
-        return self.known(node.value)
+        return self.literal(node.value)
 
-    def known(self, value: Any) -> Any:
+    def literal(self, value: Any) -> Any:
         if not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
             raise NotOfWordsError
         return self.word(int(value))
@@ -167,26 +167,26 @@ class Expressions:
     def Name(self, node: ast.Name) -> Any:
         if node.id in self.places:
             return self.builder.load(self.places[node.id], typ=self.word)
-        return self.known(self.outside.get(node.id))
+        return self.literal(self.outside.get(node.id))
 
     def BinOp(self, node: ast.BinOp) -> Any:
         return self.operation(node.op, self.value(node.left), self.value(node.right))
 
     def operation(self, operator: ast.operator, a: Any, b: Any) -> Any:
-        known = constant(a), constant(b)
         name = _OPERATIONS.get(type(operator))
         if name is not None:
             return getattr(self.builder, name)(a, b)
         if not isinstance(operator, (ast.FloorDiv, ast.Mod)):
             raise NotOfWordsError
         divides = isinstance(operator, ast.FloorDiv)
-        if known[1] and known[1] > 0 and known[1] & (known[1] - 1) == 0:
-            power = self.word(known[1].bit_length() - 1)
-            return self.builder.ashr(a, power) if divides else self.builder.and_(a, self.word(known[1] - 1))
+        divisor = constant(b)
+        if divisor and divisor > 0 and divisor & (divisor - 1) == 0:
+            power = self.word(divisor.bit_length() - 1)
+            return self.builder.ashr(a, power) if divides else self.builder.and_(a, self.word(divisor - 1))
         return self.floor(a, b, divides)
 
     def floor(self, a: Any, b: Any, divides: bool) -> Any:
-        """Emit the division that rounds down, or its rest. The processor's traps where the divisor is 0 or -1."""
+        """Emit the division that rounds down, or its remainder. The CPU may trap for the divisors 0 and -1."""
         builder, zero = self.builder, self.word(0)
         special = builder.icmp_unsigned("<=", builder.add(b, self.word(1)), self.word(1))
         divisor = builder.select(special, self.word(1), b)
@@ -203,8 +203,8 @@ class Expressions:
             return self.builder.not_(self.truth(node.operand))
         value = self.value(node.operand)
         if isinstance(node.op, ast.USub):
-            known = constant(value)
-            return self.builder.neg(value) if known is None else self.known(-known)
+            number = constant(value)
+            return self.builder.neg(value) if number is None else self.literal(-number)
         if isinstance(node.op, ast.Invert):
             return self.builder.not_(value)
         raise NotOfWordsError
@@ -226,7 +226,7 @@ class Expressions:
     def either(self, value: Any, other: ast.expr, decides: bool) -> Any:
         word = self.as_word(value)
         truth = value if value.type == self.bit else self.builder.icmp_signed("!=", value, self.word(0))
-        more, after = self.made.append_basic_block(), self.made.append_basic_block()
+        more, after = self.function.append_basic_block(), self.function.append_basic_block()
         start = self.builder.block
         self.builder.cbranch(truth, after, more) if decides else self.builder.cbranch(truth, more, after)
         self.builder.position_at_end(more)
@@ -239,7 +239,7 @@ class Expressions:
         return self.phi((value if both_bits else word, start), (second, end))
 
     def IfExp(self, node: ast.IfExp) -> Any:
-        yes, no, after = (self.made.append_basic_block() for _ in range(3))
+        yes, no, after = (self.function.append_basic_block() for _ in range(3))
         self.builder.cbranch(self.truth(node.test), yes, no)
         sides = []
         for block, expr in ((yes, node.body), (no, node.orelse)):
@@ -250,10 +250,10 @@ class Expressions:
         return self.phi(*sides)
 
     def phi(self, *sides: tuple[Any, Any]) -> Any:
-        made = self.builder.phi(sides[0][0].type)
+        phi = self.builder.phi(sides[0][0].type)
         for value, block in sides:
-            made.add_incoming(value, block)
-        return made
+            phi.add_incoming(value, block)
+        return phi
 
     def called(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name):  # Array[Entry](...)
@@ -276,26 +276,25 @@ class Expressions:
             out = function.function(self.builder, *args)
             return self.word(0) if out is None else out
         if function in (min, max) and len(args) > 1:
-            found = args[0]
+            best = args[0]
             for other in args[1:]:
-                is_better = self.builder.icmp_signed("<" if function is min else ">", other, found)
-                found = self.builder.select(is_better, other, found)
-            return found
+                is_better = self.builder.icmp_signed("<" if function is min else ">", other, best)
+                best = self.builder.select(is_better, other, best)
+            return best
         if not isinstance(function, types.FunctionType) or len(args) != function.__code__.co_argcount:
             raise NotOfWordsError
         return self.builder.call(self.callee(function), args)
 
 
 def method_for(owner: object, node: ast.AST) -> Callable[..., Any]:
-    """Return what emits a node: the method of its name."""
-    found = getattr(owner, type(node).__name__, None)
-    if found is None:
+    """Return the method that emits a node: the one named after its syntax."""
+    method: Callable[..., Any] | None = getattr(owner, type(node).__name__, None)
+    if method is None:
         raise NotOfWordsError
-    method: Callable[..., Any] = found
     return method
 
 
 def constant(value: Any) -> int | None:
-    """Return what a value is known to be."""
-    known = getattr(value, "constant", None)
-    return known if isinstance(known, int) else None
+    """Return the number of an LLVM value that is a constant; None of all others."""
+    number = getattr(value, "constant", None)
+    return number if isinstance(number, int) else None

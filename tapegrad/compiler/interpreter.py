@@ -60,9 +60,9 @@ def _hold(holds: bool) -> bool:
 class Interpreted:
     """A function that Python calls as it would call the compiled one (see `tapegrad.tape.native`)."""
 
-    def __init__(self, function: Callable[..., int], own: object, name: str, doc: str) -> None:
+    def __init__(self, function: Callable[..., int], owner: object, name: str, doc: str) -> None:
         assert isinstance(function, FunctionType)
-        self._function, self._own, self.__name__, self.__doc__ = function, own, name, doc
+        self._function, self._owner, self.__name__, self.__doc__ = function, owner, name, doc
         code = function.__code__
         self._kinds = [struct_hints(function).get(name, int) for name in code.co_varnames[: code.co_argcount]]
 
@@ -73,16 +73,16 @@ class Interpreted:
         names = tuple(kwargs)
         values = np.array([*map(id, args), *map(id, kwargs.values()), 0], dtype=np.int64)
         memory.watch(values, f"the arguments of {self.__name__}")
-        words = id(self._own), values.ctypes.data, len(args), id(names) if names else 0
+        words = id(self._owner), values.ctypes.data, len(args), id(names) if names else 0
         stack, raised, held = len(_thread.stack), _thread.raised, _hold(True)
         _thread.raised = None
         try:
             result = self._function(*(kind(word) for kind, word in zip(self._kinds, words, strict=False)))
             if _thread.raised is not None:
                 raise _thread.raised
-            found = memory.object_at(result)
+            value = memory.object_at(result)
             ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(result))
-            return found
+            return value
         finally:
             _hold(held)
             _thread.raised = raised

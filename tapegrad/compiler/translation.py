@@ -17,32 +17,32 @@ class Function(Expressions):
 
     Parameters
     ----------
-    made, outside, callee, kinds
+    function, outside, callee, kinds
         As for `Expressions`.
     """
 
     def __init__(
         self,
-        made: Any,
+        function: Any,
         outside: Mapping[str, Any],
         callee: Callable[[types.FunctionType], Any],
         kinds: Mapping[str, type[int]],
     ) -> None:
-        super().__init__(made, outside, callee, kinds)
+        super().__init__(function, outside, callee, kinds)
         self.loops: list[tuple[Any, Any]] = []  # where continue and break go
 
     def define(self, tree: ast.FunctionDef) -> None:
         """Emit the body."""
         names = [node.arg for node in tree.args.args]
         names += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-        values = [*self.made.args, *(self.word(0) for _ in names)]
+        values = [*self.function.args, *(self.word(0) for _ in names)]
         for name, value in zip(names, values, strict=False):
             if name not in self.places:
                 self.places[name] = self.builder.alloca(self.word)
                 self.builder.store(value, self.places[name])
         self.infer(tree)
         # The first block holds the variables and all other memory on the stack.
-        body = self.made.append_basic_block()
+        body = self.function.append_basic_block()
         self.builder.branch(body)
         self.builder.position_at_end(body)
         self.body(tree.body)
@@ -96,18 +96,18 @@ class Function(Expressions):
         self.write(self.operation(node.op, self.read(pointer, kind), value), pointer, kind)
 
     def If(self, node: ast.If) -> None:
-        yes, no, after = (self.made.append_basic_block() for _ in range(3))
+        yes, no, after = (self.function.append_basic_block() for _ in range(3))
         self.builder.cbranch(self.truth(node.test), yes, no)
         for block, statements in ((yes, node.body), (no, node.orelse)):
             self.builder.position_at_end(block)
             self.body(statements)
             self.go_to(after)
         self.builder.position_at_end(after)
-        if not after.is_terminated and not any(_targets(block, after) for block in self.made.blocks):
+        if not after.is_terminated and not any(_targets(block, after) for block in self.function.blocks):
             self.builder.unreachable()
 
     def While(self, node: ast.While) -> None:
-        test, turn, after = (self.made.append_basic_block() for _ in range(3))
+        test, turn, after = (self.function.append_basic_block() for _ in range(3))
         self.builder.branch(test)
         self.builder.position_at_end(test)
         self.builder.cbranch(self.truth(node.test), turn, after)
@@ -117,19 +117,19 @@ class Function(Expressions):
         call = node.iter
         if not (isinstance(call, ast.Call) and self.called(call) is range and 0 < len(call.args) < 4):
             raise NotOfWordsError
-        given = [self.value(arg) for arg in call.args]
-        start, stop, step = (self.word(0), *given, self.word(1)) if len(given) == 1 else (*given, self.word(1))[:3]
+        args = [self.value(arg) for arg in call.args]
+        start, stop, step = (self.word(0), *args, self.word(1)) if len(args) == 1 else (*args, self.word(1))[:3]
         advance = constant(step)
         if not advance:
             raise NotOfWordsError
         if not isinstance(node.target, ast.Name):
             raise NotOfWordsError
         place = self.places[node.target.id]
-        # The body may assign to the variable: what counts stands elsewhere.
+        # The body may assign to the variable, so the loop counts in a variable of its own.
         with self.builder.goto_entry_block():
             counter = self.builder.alloca(self.word)
         self.builder.store(start, counter)
-        test, turn, next_turn, after = (self.made.append_basic_block() for _ in range(4))
+        test, turn, next_turn, after = (self.function.append_basic_block() for _ in range(4))
         self.builder.branch(test)
         self.builder.position_at_end(test)
         at = self.builder.load(counter, typ=self.word)

@@ -1,11 +1,11 @@
-"""From Python over 64-bit words to LLVM, without numba: the walks, the recording path, the sweep.
+"""From Python over 64-bit words to LLVM, without numba: recording, find, the sweep.
 
-Such a function knows nothing but integers of 64 bits, structs (`tapegrad.runtime.structs`) that some of them point to,
-intrinsics over words (`tapegrad.compiler.intrinsics.words`), and others of its kind. So there are no types to infer,
-and its syntax tree becomes LLVM in a twentieth of the time that numba takes. What it may be made of is what
-`translation.py` knows; all else is left to numba, with the same meaning: integers wrap around, ``//`` and ``%`` round
-down, and both are 0 where the divisor is. numba knows no structs: functions over them need their source text where
-they are first compiled.
+Such a function uses integers of 64 bits, structs (`tapegrad.runtime.structs`) that some of them point to, intrinsics
+over words (`tapegrad.compiler.intrinsics.words`), and other such functions. So there are no types to infer, and its
+syntax tree becomes LLVM in a twentieth of the time that numba takes. `translation.py` and `expressions.py` define the
+syntax that it may use. numba compiles all other functions, with the same meaning: integers wrap around, ``//`` and
+``%`` round down, and both are 0 if the divisor is 0. numba knows no structs: functions over them need their source text
+where they are first compiled.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ def lower(
         raise NotOfWordsError
     module = _Module(bind, machine)
     module.check(function)
-    made = module.function(function, symbol)
-    made.linkage = ""
+    module.function(function, symbol).linkage = ""
     return str(module.ir)
 
 
@@ -83,7 +82,7 @@ class _Module:
         self.done: dict[types.FunctionType, Any] = {}
 
     def check(self, function: types.FunctionType) -> None:
-        """Look, before any source is read, whether all that a function refers to is of words."""
+        """Check, before any source is read, that a function refers to words, structs and such functions only."""
         if function in self.checked:
             return
         self.checked[function] = values = {"min": min, "max": max, "range": range, "int": int}
@@ -102,9 +101,9 @@ class _Module:
             word = ir.IntType(64)
             kind = ir.FunctionType(word, [word] * function.__code__.co_argcount)
             name = name or f"{function.__name__}.{len(self.done)}"
-            self.done[function] = made = ir.Function(self.ir, kind, name)
-            made.linkage = "internal"
-            Function(made, self.checked[function], self.function, struct_hints(function)).define(_tree(function))
+            self.done[function] = lowered = ir.Function(self.ir, kind, name)
+            lowered.linkage = "internal"
+            Function(lowered, self.checked[function], self.function, struct_hints(function)).define(_tree(function))
         return self.done[function]
 
 

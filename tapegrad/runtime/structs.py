@@ -144,15 +144,15 @@ class Struct(int):
     @classmethod
     def field(cls, name: str) -> Field | None:
         """Return the field of this name, None if there is none."""
-        found = getattr(cls, name, None)
-        return found if isinstance(found, Field) else None
+        field = getattr(cls, name, None)
+        return field if isinstance(field, Field) else None
 
     @classmethod
     def word(cls, name: str) -> int:
         """Return the number of the word in which a field begins, for Python's views of the same memory."""
-        found = cls.field(name)
-        assert found is not None, name
-        return found.offset // WORD
+        field = cls.field(name)
+        assert field is not None, name
+        return field.offset // WORD
 
 
 def sizeof(kind: type[Struct]) -> int:
@@ -199,7 +199,7 @@ if not TYPE_CHECKING:
     Table.__class_getitem__ = classmethod(lambda cls, element: _of(cls, element))
 
 
-_known: dict[Any, Any] = {}  # types of fields and of sequences, and tokens, each worked out once
+_known: dict[Any, Any] = {}  # cache: types of fields and of sequences, and tokens
 
 
 def _of(kind: type[Any], element: type[int]) -> Any:
@@ -210,13 +210,13 @@ def _of(kind: type[Any], element: type[int]) -> Any:
 
 
 def _types(owner: type[Struct]) -> Mapping[str, type[int]]:
-    """Return what the fields of one class hold. Structs refer to each other, so this waits until one is asked for."""
-    found: Mapping[str, type[int]] | None = _known.get(owner)
-    if found is None:
+    """Return the types of the fields of one class, resolved at the first use: structs refer to each other."""
+    kinds: Mapping[str, type[int]] | None = _known.get(owner)
+    if kinds is None:
         space = vars(sys.modules[owner.__module__])
-        found = {name: _resolve(text, space) for name, text in inspect.get_annotations(owner).items()}
-        _known[owner] = found
-    return found
+        kinds = {name: _resolve(text, space) for name, text in inspect.get_annotations(owner).items()}
+        _known[owner] = kinds
+    return kinds
 
 
 def _resolve(annotation: Any, space: Mapping[str, Any]) -> type[int]:
@@ -235,8 +235,8 @@ def _resolve(annotation: Any, space: Mapping[str, Any]) -> type[int]:
 @cache
 def struct_hints(function: FunctionType) -> Mapping[str, type[int]]:
     """Return the structs that parameters of a function point to, and under "return" its result's."""
-    found = {name: _resolve(text, function.__globals__) for name, text in function.__annotations__.items()}
-    return {name: kind for name, kind in found.items() if kind is not int}
+    kinds = {name: _resolve(text, function.__globals__) for name, text in function.__annotations__.items()}
+    return {name: kind for name, kind in kinds.items() if kind is not int}
 
 
 def _offset_of_slot(kind: type, name: str) -> int:
