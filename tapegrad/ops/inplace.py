@@ -199,7 +199,8 @@ def copy_(self: Tensor, source: Any) -> Tensor:
     """Copy the elements of a tensor or array, broadcast to this one's shape; recorded where a gradient is wanted."""
     if _records(self, source):
         check_leaf(self)
-    _set(self, Ellipsis, source, "copy_()")
+    if source is not self:
+        _set(self, Ellipsis, source, "copy_()")
     return self
 
 

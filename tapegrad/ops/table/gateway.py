@@ -13,7 +13,7 @@ from tapegrad.forward import siblings
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
-from tapegrad.tape import views
+from tapegrad.tape import versions, views
 from tapegrad.tape.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.plan import Plan
@@ -156,6 +156,13 @@ def new_plan(
 
 def _noted(plan: Plan, data: list[Any], out: Any) -> tuple[Plan, Any]:
     """Note in a new plan whether its results are views."""
-    if len(data) == 1 and isinstance(out, np.ndarray) and np.may_share_memory(out, data[0]):
-        plan.note_view()
+    if len(data) == 1 and isinstance(out, np.ndarray):
+        # What has no elements shares no memory, and may be a view all the same.
+        is_view = np.may_share_memory(out, data[0]) if out.size else _is_view_of(out, data[0])
+        if is_view:
+            plan.note_view()
     return plan, out
+
+
+def _is_view_of(out: np.ndarray, data: Any) -> bool:
+    return isinstance(data, np.ndarray) and versions.owner_of(out) is versions.owner_of(data)

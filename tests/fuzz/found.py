@@ -1,0 +1,22 @@
+"""Programs in which random programs once found a difference from PyTorch, minimised; each was a defect."""
+
+from __future__ import annotations
+
+#: What was wrong, with the lines that showed it.
+FOUND: dict[str, list[str]] = {
+    "a view without elements was not known as one": [
+        "v0 = m.tensor(data(1, (2, 0), 'float64'), requires_grad=True)",
+        "v1 = v0[0:2, :]",
+        "v1.mul_(2)",
+    ],
+    "copying what was stretched onto itself was refused": [
+        "v0 = m.tensor(data(1, (2, 1), 'float64'))",
+        "v1 = (v0 * 2).expand((2, 3))",
+        "v1.copy_(v1)",
+    ],
+    "logsumexp of no complex numbers was refused": [
+        "v0 = m.tensor(data(1, (2, 0), 'complex128'), requires_grad=True)",
+        "v1 = m.logsumexp(v0, dim=1)",
+        "v2 = m.logsumexp(v0, dim=1, keepdim=True)",
+    ],
+}
