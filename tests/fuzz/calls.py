@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -339,6 +340,9 @@ def subscript(draw: Draw, x: Value) -> str:
     if draw.rng.random() < 0.02:
         items.append("9")
     lists = [place for place, item in enumerate(items) if item.startswith("[")]
+    kinds_of_item = "".join("a" if item[0] == "[" else "i" if item.lstrip("-").isdigit() else "." for item in items)
+    if lists and re.search(r"[ai]\.+[ai]", kinds_of_item):  # NumPy takes an integer beside an array for an array, too
+        items = [":" if item.lstrip("-").isdigit() else item for item in items]
     if lists and draw.rng.random() < 0.5:  # a lone list is an index in both; of several, tensors too
         items[lists[0]] = f"m.tensor({items[lists[0]]})"
     return ", ".join(items) if len(items) > 1 or not items[0].startswith("[") else f"{items[0]},"

@@ -19,4 +19,9 @@ FOUND: dict[str, list[str]] = {
         "v1 = m.logsumexp(v0, dim=1)",
         "v2 = m.logsumexp(v0, dim=1, keepdim=True)",
     ],
+    "H of one complex number did not conjugate it": [
+        "v0 = m.tensor(data(1, (), 'complex128'), requires_grad=True)",
+        "v1 = v0.H.clone()",
+        "v2 = v0.mH.clone()",
+    ],
 }
