@@ -45,7 +45,7 @@ def _copy(value: Any, target: np.ndarray) -> Any:
     """Return an operand with a copy of its data if that is about to be written over."""
     if not isinstance(value, Tensor) or not isinstance(value._data, np.ndarray):
         return value
-    if not np.may_share_memory(value._data, target):
+    if value._data.size and not np.may_share_memory(value._data, target):
         return value
     data = value._data.copy()
     copy = constant(data, layout_of(data))
@@ -99,11 +99,13 @@ def _write(target: Tensor, other: Any, ufunc: np.ufunc) -> Tensor:
     try:
         ufunc(array, value, out=array, casting="same_kind")
     except TypeError:
+        versions.take_back(array)
         if array.dtype.kind == "b":
             raise
         result = ufunc(array.dtype.type(1), np.asarray(value).dtype.type(1)).dtype
         raise cast_error(result, array.dtype) from None
     except ValueError:
+        versions.take_back(array)
         check_distinct(array)
         if not array.flags.writeable:
             raise
@@ -127,6 +129,8 @@ ipow = _operator("**=", arithmetic.pow, np.power)
 
 def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name == "abs" and self._layout.dtype.kind == "c":
+            raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
         if _records(self, *args, *kwargs.values()):
             check_leaf(self)
             return _rebase(self, lambda x, *rest: function(x, *rest, **kwargs), args)

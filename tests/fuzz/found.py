@@ -24,4 +24,17 @@ FOUND: dict[str, list[str]] = {
         "v1 = v0.H.clone()",
         "v2 = v0.mH.clone()",
     ],
+    "what a write in place saved of no elements counted as written over": [
+        "v0 = m.tensor(data(1, (2, 0), 'float64'), requires_grad=True)",
+        "v1 = v0.sinh()",
+        "v1.sin_()",
+    ],
+    "a write that was refused counted as one": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = m.tensor(data(2, (3,), 'int64'))",
+        "v2 = m.atan2(v1, v0)",
+        "v1.div_(2.5)",
+        "v1.add_(data(1, (4,), 'int64'))",
+    ],
+    "abs_ of complex numbers was accepted": ["v0 = m.tensor(data(1, (3,), 'complex64'))", "v0.abs_()"],
 }
