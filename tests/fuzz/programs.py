@@ -102,7 +102,7 @@ class Comparison:
         name = line.split(" = ")[0]
         errors = self.ours.run(line), self.theirs.run(line)
         if any(errors):
-            self._end(of_errors(line, *errors))
+            self._end(of_errors(self.lines, *errors))
             self.ended = not all(errors)
             return False
         if name not in self.ours.space:
@@ -133,7 +133,7 @@ class Comparison:
             found = found[0], with_copies(self.torch, self.lines)
         errors = tuple(own if isinstance(own, Exception) else None for own in found)
         if any(errors):
-            self._end(of_errors("gradients", *errors))
+            self._end(of_errors([*self.lines, "gradients"], *errors))
             return
         for name in found[1].keys() | found[0].keys():
             own, other = (one.get(name) for one in found)
@@ -192,15 +192,15 @@ def moved(torch: Any, lines: list[str], name: str) -> list[Any]:
     return found
 
 
-def of_errors(line: str, ours: Exception | None, theirs: Exception | None) -> Mismatch | None:
-    """Return the mismatch of an error that one side raised and the other did not."""
+def of_errors(lines: list[str], ours: Exception | None, theirs: Exception | None) -> Mismatch | None:
+    """Return the mismatch of an error of the last line that one side raised and the other did not."""
     if (ours is None) == (theirs is None):
         return None
     if ours is not None:
-        known = differences.refused(str(ours))
-        return None if known else Mismatch("error", f"{line}: only tapegrad raises {describe(ours)}")
-    known = differences.accepted(str(theirs))
-    return None if known else Mismatch("leniency", f"{line}: only PyTorch raises {describe(theirs)}")
+        known = differences.known_error(lines, str(ours), differences.REFUSED)
+        return None if known else Mismatch("error", f"{lines[-1]}: only tapegrad raises {describe(ours)}")
+    known = differences.known_error(lines, str(theirs), differences.ACCEPTED)
+    return None if known else Mismatch("leniency", f"{lines[-1]}: only PyTorch raises {describe(theirs)}")
 
 
 # Drawing -------------------------------------------------------------------------------------------------------------
