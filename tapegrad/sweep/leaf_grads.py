@@ -65,10 +65,14 @@ def existing(known: int, gradient: int, layout: int) -> int:
 
     Its layout is that of the leaf: what the sweep writes is as large as the leaf.
     """
-    if get(gradient, TYPE) != get(known, TENSOR) or get(gradient, get(known, NODE_OF)) != get(known, NONE):
+    if (
+        gradient == 0
+        or get(gradient, TYPE) != get(known, TENSOR)
+        or get(gradient, get(known, NODE_OF)) != get(known, NONE)
+    ):
         return 0
     array = get(gradient, get(known, DATA_OF))
-    if get(array, TYPE) != get(known, ARRAY_TYPE) or get(array, ARRAY_FLAGS) & USABLE != USABLE:
+    if array == 0 or get(array, TYPE) != get(known, ARRAY_TYPE) or get(array, ARRAY_FLAGS) & USABLE != USABLE:
         return 0
     plain = plain_of(known, layout)
     if get(gradient, get(known, LAYOUT_OF)) != plain or get(plain, get(known, CONTIGUOUS_OF)) != get(known, TRUE):

@@ -80,6 +80,8 @@ def add_word(known: int, key: int, length: int, value: int) -> int:
 def add_array(known: int, key: int, length: int, array: int, arrays: int) -> int:
     """Append what stands for an index array: its dtype and shape; and note the array itself in `arrays`."""
     count = get(arrays, 0)
+    if array == 0:  # of a tensor whose data were deleted
+        return KEY_WORDS + 1
     ndim = get(array, ARRAY_NDIM) & 0xFFFFFFFF
     contiguous = get(array, TYPE) == get(known, ARRAY_TYPE) and get(array, ARRAY_FLAGS) & C_CONTIGUOUS
     if count >= MAX_ARRAYS or contiguous == 0 or length + 3 + ndim > KEY_WORDS:

@@ -145,6 +145,8 @@ def write_entry(known: int, plan: int, words: int, out: int, args: int, data: in
         value = get(args, operand)
         if (wanted >> operand & 1) if arity <= MASK_BITS else is_tensor(known, get(value, TYPE)):
             parent = get(value, get(known, NODE_OF))
+            if parent == 0:  # deleted
+                parent = get(known, NONE)
             if get(parent, TYPE) == get(known, LIST_TYPE):
                 own = integer(get(get(parent, ITEMS), 0))
             elif parent != get(known, NONE):
@@ -227,6 +229,8 @@ def is_stale(known: int, tensor: int) -> int:
     if base == 0:
         return 0
     written, node = get(base, get(known, NODE_OF)), get(tensor, get(known, NODE_OF))
+    if written == 0 or node == 0:  # deleted
+        return 0
     if get(written, TYPE) != get(known, LIST_TYPE):
         return 0
     if get(node, TYPE) != get(known, LIST_TYPE):
@@ -298,7 +302,9 @@ def operand_layout(known: int, value: int, at: int, plain: int, data: int, made:
 
 
 def hold(known: int, data: int, values: int, count: int, arrays: int, floats: int, copies: int) -> int:
-    """Take a reference to all that the forward is given; return how many, or, if Python raised, -1 less how many.
+    """Take a reference to all that the forward is given; return how many, or -1 less how many.
+
+    The latter if Python raised, or if data were deleted.
 
     Integers become floats where the plan says so. Index arrays stand behind the operands, as copies if an entry is to
     keep them: the user may change them.
@@ -309,6 +315,8 @@ def hold(known: int, data: int, values: int, count: int, arrays: int, floats: in
             if number == 0:
                 return -1 - operand
             put(data, operand, number)
+        elif get(data, operand) == 0:
+            return -1 - operand
         else:
             take(get(data, operand))
     n_arrays = get(arrays, 0)
@@ -407,6 +415,7 @@ def record(self: int, args: int, nargs: int, names: int) -> int:
             keep_base(known, words, result, get(values, 0))
     else:
         held = -1 - held
+        again = 1 if held < count and get(data, held) == 0 else 0
     drop(plan)
     drop_all(data, held)
     if flags & SEQUENCE_OF_OPERANDS:
