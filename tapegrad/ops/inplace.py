@@ -73,11 +73,13 @@ def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ..
 
 def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> Callable[[Tensor, Any], Any]:
     """Return the method that is an in-place operator."""
-    name = f"x {symbol} y"
+    name, refuses_bools = f"x {symbol} y", function is arithmetic.sub
 
     def call(self: Tensor, other: Any) -> Any:
         if not isinstance(other, (Tensor, np.ndarray, np.generic, int, float, complex)):
             return NotImplemented
+        if refuses_bools and isinstance(other, Tensor) and other._layout.dtype.kind == "b":
+            function(self, other)  # raises the op's error, which NumPy's loop would not
         if not _records(self, other):
             return _write(self, other, ufunc)
         if not self._layout.floating:

@@ -46,6 +46,7 @@ ACCEPTED = (
     ),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy raises if there are elements"),
     Error(r"clamp|clip", r"output with shape .* doesn't match the broadcast", "of PyTorch's derivative of clamp"),
+    Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
     Error(r"\bview", r"view size is not compatible", "NumPy finds a view where PyTorch finds none"),
 )
 
@@ -92,7 +93,10 @@ GRADIENTS: dict[str, tuple[Callable[[Operands, str], bool], str]] = {
     r"acosh": (_any(lambda x: x < 1), "below 1, where the function is nan, PyTorch has numbers"),
     r"\babs": (_nan, "of nan; PyTorch has 0"),
     r"atan2": (_zero, "second derivatives at the origin"),
-    r"\b(amax|amin|max|min)\(": (_nan, "of nan; PyTorch gives nan to all elements"),
+    r"\b(amax|amin|max|min)\(": (
+        _nan,
+        "of nan; PyTorch gives nan to all elements, as it does if the cotangent is none",
+    ),
 }
 
 
@@ -101,7 +105,8 @@ def known_gradient(torch: Any, lines: list[str]) -> bool:
     found = culprits(torch, lines)
     return bool(found) and all(
         any(
-            re.search(pattern, culprit.line) and sees(list(culprit.operands.values()), culprit.line)
+            re.search(pattern, culprit.line)
+            and (sees(list(culprit.operands.values()), culprit.line) or (sees is _nan and culprit.of_infinite))
             for pattern, (sees, _) in GRADIENTS.items()
         )
         for culprit in found

@@ -37,4 +37,9 @@ FOUND: dict[str, list[str]] = {
         "v1.add_(data(1, (4,), 'int64'))",
     ],
     "abs_ of complex numbers was accepted": ["v0 = m.tensor(data(1, (3,), 'complex64'))", "v0.abs_()"],
+    "a bool was subtracted in place": [
+        "v0 = m.tensor(data(1, (3,), 'float64'))",
+        "v1 = v0 > 0",
+        "v0.__isub__(v1)",
+    ],
 }

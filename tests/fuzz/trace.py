@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ COTANGENTS = ((0.5, 1.5), (0.0, 0.0), (np.inf, np.inf))
 
 @dataclass
 class Culprit:
-    """A line, with the values of its operands."""
+    """A line, with the values of its operands; `of_infinite` if its derivatives differ for infinite cotangents only."""
 
     line: str
     operands: dict[str, np.ndarray]
+    of_infinite: bool = False
 
 
 def culprits(torch: Any, lines: list[str]) -> list[Culprit]:
@@ -30,7 +31,7 @@ def culprits(torch: Any, lines: list[str]) -> list[Culprit]:
     for ends in COTANGENTS:
         found = [step for step in steps if _differs(torch, step, ends)]
         if found:
-            return found
+            return [replace(culprit, of_infinite=ends == COTANGENTS[-1]) for culprit in found]
     return []
 
 
