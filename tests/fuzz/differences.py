@@ -32,6 +32,9 @@ REFUSED = (
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy shows through; PyTorch gives 0"),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
+        r"fill_|zero_|setitem", r"more than one element of the written-to", "PyTorch writes one number several times"
+    ),
+    Error(
         r"cross_entropy|reciprocal", r"modified by an inplace operation", "they save the input, PyTorch's the result"
     ),
 )
