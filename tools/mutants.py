@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import marshal
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -211,15 +210,17 @@ def _stored(function: ast.FunctionDef) -> list[str]:
     return stored + [node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)]
 
 
-def changes(file: str, source: bytes) -> Iterator[Mutant]:
-    """Yield the changes of a file that are valid Python, and other code than the file's own."""
+def changes(file: str, source: bytes) -> list[Mutant]:
+    """Return the changes of a file; some are not valid Python, or the same code (`matters`)."""
     finder = _Finder(file, source)
     finder.visit(ast.parse(source))
-    same = marshal.dumps(compile(source, file, "exec", dont_inherit=True))
-    for mutant in sorted(set(finder.found)):
-        try:
-            code = compile(mutant.apply(source), file, "exec", dont_inherit=True)
-        except (SyntaxError, SyntaxWarning):
-            continue
-        if marshal.dumps(code) != same:
-            yield mutant
+    return sorted(set(finder.found))
+
+
+def matters(mutant: Mutant, source: bytes) -> bool:
+    """Say whether a change is valid Python, and other code than the file's own."""
+    try:
+        old, new = (compile(text, mutant.file, "exec", dont_inherit=True) for text in (source, mutant.apply(source)))
+    except (SyntaxError, SyntaxWarning):
+        return False
+    return marshal.dumps(old) != marshal.dumps(new)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import json
 import os
 import random
@@ -29,7 +30,7 @@ from pathlib import Path
 import pytest
 
 from tools.coverage_by_test import FOLDER, ROOT
-from tools.mutants import Mutant, changes
+from tools.mutants import Mutant, changes, matters
 
 # Folders and files of the package, and the files of tests to be asked next; the longest prefix counts.
 NEAR = {
@@ -114,7 +115,7 @@ class Tests:
 
 def drawn(files: list[str], count: int, seed: int) -> list[tuple[Mutant, str]]:
     """Draw changes, one a line, with the name that the statement of the module around it defines."""
-    found = []
+    found: list[tuple[Mutant, str]] = []
     for path in sorted((ROOT / "tapegrad").rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         if not files or any(name.startswith(file) for file in files):
@@ -126,8 +127,9 @@ def drawn(files: list[str], count: int, seed: int) -> list[tuple[Mutant, str]]:
                 names.update(dict.fromkeys(range(node.lineno, node.end_lineno or 0), label.removesuffix("_op")))
             found += [(mutant, names.get(mutant.line, "")) for mutant in changes(name, source)]
     random.Random(seed).shuffle(found)
-    one_a_line = {(mutant.file, mutant.line): (mutant, name) for mutant, name in found}
-    return list(one_a_line.values())[:count]
+    one_a_line = {(mutant.file, mutant.line): (mutant, name) for mutant, name in found}.values()
+    valid = (pair for pair in one_a_line if matters(pair[0], (ROOT / pair[0].file).read_bytes()))
+    return list(itertools.islice(valid, count))
 
 
 def run(tree: Path, tests: list[str], seconds: float) -> str:
