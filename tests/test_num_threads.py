@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -106,6 +108,25 @@ def test_nobody_works_after_an_error():
         threads.share(work, 1000, 1, 2)
     assert started
     assert started == finished
+
+
+def test_threads_that_wait_hold_no_work():
+    class Held:
+        pass
+
+    held, both = Held(), threading.Barrier(2)
+
+    def work(first, end, number, held=held):
+        both.wait(10)  # two threads take part
+
+    threads.share(work, 2, 1, 2)
+    seen = weakref.ref(held)
+    del work, held
+    for _ in range(200):
+        if seen() is None:
+            return
+        time.sleep(0.01)
+    pytest.fail("a thread that waits holds what it did last")
 
 
 def test_work_may_share_out_work():
