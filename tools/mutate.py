@@ -92,7 +92,8 @@ class Tests:
         own = [test for test in self.seconds if name and f"[{name}-" in test.replace("]", "-").replace("_op-", "-")]
         path = mutant.file.removeprefix("tapegrad/")
         near = NEAR[max((prefix for prefix in NEAR if path.startswith(prefix)), key=len)].split()
-        by_file = [[test for test in self.seconds if test.startswith(f"tests/test_{file}.py")] for file in near]
+        files = [f"tests/test_{file}.py" for file in near]
+        by_file = [[test for test in self.seconds if test.startswith(file)] for file in files]
         chosen: dict[str, None] = {}
         for tests in (sorted(ran, key=self.seconds.__getitem__), own, *by_file):
             left = budget if not chosen else budget - sum(self.seconds[test] for test in chosen)
@@ -100,7 +101,7 @@ class Tests:
                 if (left := left - self.seconds[test]) < 0:
                     break
                 chosen[test] = None
-        return list(chosen)
+        return list(chosen) or files
 
     def in_turn(self, tests: Iterator[str]) -> list[str]:
         """Return tests so that one of each function comes first, then a second of each."""
