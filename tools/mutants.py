@@ -30,6 +30,10 @@ class Mutant:
     before: str
     context: str = ""
 
+    @property
+    def last_line(self) -> int:
+        return self.line + self.before.count("\n")
+
     def apply(self, source: bytes) -> bytes:
         return source[: self.start] + self.text.encode() + source[self.end :]
 

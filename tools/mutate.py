@@ -26,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -66,6 +67,14 @@ SLOW_TO_COMPILE = ("compiler/", "runtime/structs", "vmath/lanes", "vmath/functio
 MEMORY = 6 << 30
 
 
+class Statement(NamedTuple):
+    """A statement of a module: a function, a class, a row of the op table."""
+
+    name: str
+    first: int
+    last: int
+
+
 @dataclass
 class Tests:
     """What was recorded of the tests: how long each takes, and which ran each line."""
@@ -85,22 +94,27 @@ class Tests:
                     tests.ran[file][int(line)] += [names[number] for number in numbers]
         return tests
 
-    def likely(self, mutant: Mutant, name: str, budget: float) -> list[str]:
+    def likely(self, mutant: Mutant, around: Statement, budget: float) -> list[str]:
         """Return the tests to run on a change, the likeliest first."""
-        last = mutant.line + mutant.before.count("\n")
-        ran = {test for line in range(mutant.line, last + 1) for test in self.ran[mutant.file].get(line, ())}
+        lines, name = self.ran[mutant.file], around.name
+        ran = {test for line in range(mutant.line, mutant.last_line + 1) for test in lines.get(line, ())}
         own = [test for test in self.seconds if name and f"[{name}-" in test.replace("]", "-").replace("_op-", "-")]
+        # Of a kernel, the lines of the function that makes it.
+        made = [] if ran else [test for line in range(around.first, around.last + 1) for test in lines.get(line, ())]
         path = mutant.file.removeprefix("tapegrad/")
         near = NEAR[max((prefix for prefix in NEAR if path.startswith(prefix)), key=len)].split()
         files = [f"tests/test_{file}.py" for file in near]
-        by_file = [[test for test in self.seconds if test.startswith(file)] for file in files]
+        groups = [sorted(ran), own, sorted(set(made)), *([t for t in self.seconds if t.startswith(f)] for f in files)]
         chosen: dict[str, None] = {}
-        for tests in (sorted(ran, key=self.seconds.__getitem__), own, *by_file):
-            left = budget if not chosen else budget - sum(self.seconds[test] for test in chosen)
+        left = budget
+        for number, tests in enumerate(groups):
+            # All of it for those that ran the line; an equal share of the rest for each of the others.
+            share = left if number < 1 else left / (len(groups) - number)
             for test in self.in_turn(test for test in tests if test not in chosen):
-                if (left := left - self.seconds[test]) < 0:
+                if share < self.seconds[test]:
                     break
                 chosen[test] = None
+                share, left = share - self.seconds[test], left - self.seconds[test]
         return list(chosen) or files
 
     def in_turn(self, tests: Iterator[str]) -> list[str]:
@@ -114,21 +128,23 @@ class Tests:
         return [test for *_, test in sorted(ranked)]
 
 
-def drawn(files: list[str], count: int, seed: int) -> list[tuple[Mutant, str]]:
-    """Draw changes, one a line, with the name that the statement of the module around it defines."""
-    found: list[tuple[Mutant, str]] = []
+def drawn(files: list[str], count: int, seed: int) -> list[tuple[Mutant, Statement]]:
+    """Draw changes, one a line, each with the statement of the module around it."""
+    found: list[tuple[Mutant, Statement]] = []
     for path in sorted((ROOT / "tapegrad").rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         if not files or any(name.startswith(file) for file in files):
             source = path.read_bytes()
-            names = {}
+            around = {}
             for node in ast.parse(source).body:
                 target = node.targets[0] if isinstance(node, ast.Assign) else node
-                label = getattr(target, "name", getattr(target, "id", ""))
-                names.update(dict.fromkeys(range(node.lineno, node.end_lineno or 0), label.removesuffix("_op")))
-            found += [(mutant, names.get(mutant.line, "")) for mutant in changes(name, source)]
+                label = getattr(target, "name", getattr(target, "id", "")).removesuffix("_op")
+                first, last = node.lineno, node.end_lineno or node.lineno
+                around |= dict.fromkeys(range(first, last + 1), Statement(label, first, last))
+            nothing = Statement("", 0, 0)
+            found += [(mutant, around.get(mutant.line, nothing)) for mutant in changes(name, source)]
     random.Random(seed).shuffle(found)
-    one_a_line = {(mutant.file, mutant.line): (mutant, name) for mutant, name in found}.values()
+    one_a_line = {(mutant.file, mutant.line): (mutant, around) for mutant, around in found}.values()
     valid = (pair for pair in one_a_line if matters(pair[0], (ROOT / pair[0].file).read_bytes()))
     return list(itertools.islice(valid, count))
 
@@ -219,9 +235,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=cache.parent) as folder:
         tree = Path(folder)
         copy_tree(tree)
-        for mutant, name in mutants:
+        for mutant, around in mutants:
             cold = mutant.file.removeprefix("tapegrad/").startswith(SLOW_TO_COMPILE)
-            chosen, start = tests.likely(mutant, name, options.budget), time.monotonic()
+            chosen, start = tests.likely(mutant, around, options.budget), time.monotonic()
             outcome, failed = try_one(tree, cache, mutant, chosen, 40 + 4 * options.budget + 120 * cold)
             took.append(time.monotonic() - start)
             outcomes[outcome].append(mutant)
