@@ -11,9 +11,9 @@ import numpy as np
 from tapegrad.ops.arithmetic import add
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public, publish
 from tapegrad.tape.plan import Plan
 from tapegrad.tensor import Tensor
 
@@ -102,6 +102,7 @@ _im2col = Op(
     forward=_im2col_forward,
     vjp=(lambda ct, x_shape, window: xp.col2im(ct, window, x_shape[2:]),),
     family="convolution",
+    linear=True,
     step=_no_step,
     attrs=("window",),
     bind=lambda input, window: Bound((as_operand(input, "im2col", "input", 1),), {"window": window}),
@@ -116,6 +117,7 @@ _col2im = Op(
     forward=_col2im_forward,
     vjp=(lambda ct, window: xp.im2col(ct, window),),
     family="convolution",
+    linear=True,
     step=_no_step,
     attrs=("window", "size"),
     bind=lambda input, window, size: Bound(
@@ -144,8 +146,8 @@ def col2im(input: Any, window: Window, size: Pair) -> Tensor:
     return result
 
 
-_publish(im2col, _im2col, im2col.__doc__ or "")
-_publish(col2im, _col2im, col2im.__doc__ or "")
+publish(im2col, _im2col, im2col.__doc__ or "")
+publish(col2im, _col2im, col2im.__doc__ or "")
 
 
 # The public function -----------------------------------------------------------------------------------------------
@@ -182,13 +184,14 @@ def _window(kernel: Pair, stride: Any, padding: Any, dilation: Any) -> Window:
     return kernel, steps, (rows, columns), dilations
 
 
+@public(namespaces=(FUNCTIONAL,))
 def conv2d(
     input: Any,
     weight: Any,
     bias: Any = None,
-    stride: int | Pair = 1,
-    padding: int | Pair | str = 0,
-    dilation: int | Pair = 1,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | str = 0,
+    dilation: int | tuple[int, int] = 1,
     groups: int = 1,
 ) -> Tensor:
     r"""Cross-correlation of images with kernels, which networks call convolution.
