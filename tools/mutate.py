@@ -106,15 +106,14 @@ class Tests:
         files = [f"tests/test_{file}.py" for file in near]
         groups = [sorted(ran), own, sorted(set(made)), *([t for t in self.seconds if t.startswith(f)] for f in files)]
         chosen: dict[str, None] = {}
-        left = budget
+        left = budget if ran else 3 * budget  # of compiled functions nothing is known
         for number, tests in enumerate(groups):
-            # All of it for those that ran the line; an equal share of the rest for each of the others.
-            share = left if number < 1 else left / (len(groups) - number)
+            # All of it for those that ran the line, a share of the rest for each of the others.
+            share = left if number == 0 else max(left / (len(groups) - number), left / 4)
             for test in self.in_turn(test for test in tests if test not in chosen):
-                if share < self.seconds[test]:
-                    break
-                chosen[test] = None
-                share, left = share - self.seconds[test], left - self.seconds[test]
+                if self.seconds[test] <= share:
+                    chosen[test] = None
+                    share, left = share - self.seconds[test], left - self.seconds[test]
         return list(chosen) or files
 
     def in_turn(self, tests: Iterator[str]) -> list[str]:
@@ -213,9 +212,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", nargs="*", default=[], help="beginnings of paths, as tapegrad/tape")
     parser.add_argument("--budget", type=float, default=15.0, help="seconds of tests, as recorded, for a change")
+    parser.add_argument("--skip", type=int, default=0, help="changes that were tried before")
     parser.add_argument("--list", action="store_true", help="only show the changes")
     options = parser.parse_args()
-    tests, mutants = Tests.load(), drawn(options.files, options.count, options.seed)
+    tests, mutants = Tests.load(), drawn(options.files, options.count + options.skip, options.seed)[options.skip :]
     if options.list:
         print(*(mutant for mutant, _ in mutants), sep="\n")
         return
