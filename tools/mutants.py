@@ -189,6 +189,10 @@ class _Finder(ast.NodeVisitor):
         self.statements(node.body)
         self.assigned.pop()
 
+    def visit_Call(self, node: ast.Call) -> None:
+        if not (isinstance(node.func, ast.Name) and node.func.id in ("Sample", "ErrorSample")):
+            self.generic_visit(node)
+
     def visit_keyword(self, node: ast.keyword) -> None:
         if node.arg not in _DATA_OF_TESTS:
             self.visit(node.value)

@@ -76,14 +76,14 @@ class Statement(NamedTuple):
 
 
 @dataclass
-class Tests:
+class Recorded:
     """What was recorded of the tests: how long each takes, and which ran each line."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     ran: dict[str, dict[int, list[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
     @classmethod
-    def load(cls) -> Tests:
+    def load(cls) -> Recorded:
         tests = cls()
         for path in sorted(FOLDER.glob("*.json")):
             found = json.loads(path.read_text())
@@ -215,7 +215,7 @@ def main() -> None:
     parser.add_argument("--skip", type=int, default=0, help="changes that were tried before")
     parser.add_argument("--list", action="store_true", help="only show the changes")
     options = parser.parse_args()
-    tests, mutants = Tests.load(), drawn(options.files, options.count + options.skip, options.seed)[options.skip :]
+    tests, mutants = Recorded.load(), drawn(options.files, options.count + options.skip, options.seed)[options.skip :]
     if options.list:
         print(*(mutant for mutant, _ in mutants), sep="\n")
         return
