@@ -63,8 +63,8 @@ def test_what_died_is_not_touched_and_not_kept():
     again = part(48, 4, "again")
     with pytest.raises(OutOfBoundsError, match="bytes 32 to 40 of again, which has 32"):
         check(at[1], 32, 8)
-    for _ in range(100):
-        part(80, 8)
+    for number in range(100):
+        part(400 + 8 * number, 8)
     assert len(memory._starts) == len(memory._regions) <= 5
     assert memory._starts == sorted(memory._regions)
     assert again.base is not None
