@@ -78,6 +78,18 @@ def test_every_range_is_worked_on_once():
         assert numbers <= set(range(count))
 
 
+def test_threads_have_numbers_from_0():
+    for count in (2, 3, 5):
+        all_at_work, numbers = threading.Barrier(count), []
+
+        def work(first, end, number, all_at_work=all_at_work, numbers=numbers):
+            numbers.append(number)
+            all_at_work.wait(10)
+
+        threads.share(work, count, 1, count)
+        assert sorted(numbers) == list(range(count))
+
+
 def test_errors_come_from_whichever_thread():
     for place in (0, 700):
 
