@@ -32,6 +32,7 @@ class _Late:
     """
 
     backward: Callable[..., None]
+    as_leaf: Callable[[Tensor], Tensor]
 
 
 _late = _Late()
@@ -241,9 +242,8 @@ class Tensor(TensorMethods):
         RuntimeError
             If the dtype is neither floating nor complex, or if it is to be switched off for a result.
         """
-        layout = self._layout
-        if requires_grad is True and self._node is None and layout.floating and self._data.__class__ is np.ndarray:
-            self._layout, self._node = layout.tracked, Leaf(self)  # of nearly every call
+        if requires_grad is True:
+            _late.as_leaf(self)
         else:
             self._require(requires_grad, "o")
         return self

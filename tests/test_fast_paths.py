@@ -95,12 +95,12 @@ def test_ops_with_kernels_and_fused_kernels() -> None:
 def test_products_of_matrices_are_those_of_blas(x: tuple[int, ...], y: tuple[int, ...]) -> None:
     plan = plan_of(leaf(*x) @ leaf(*y))
     assert plan.python_operands == ()
-    assert [kernel for kernel, _, _ in plan._steps] == [_gemm_kernel_address, _gemm_kernel_address]
+    assert [call.kernel for call in plan._calls] == [_gemm_kernel_address, _gemm_kernel_address]
 
 
 def test_products_of_transposed_matrices_are_those_of_blas() -> None:
     plan = plan_of(leaf(4, 3).T @ leaf(5, 4).T)
-    assert [kernel for kernel, _, _ in plan._steps] == [_gemm_kernel_address, _gemm_kernel_address]
+    assert [call.kernel for call in plan._calls] == [_gemm_kernel_address, _gemm_kernel_address]
 
 
 @pytest.mark.parametrize(

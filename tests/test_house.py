@@ -32,7 +32,7 @@ ORDER = [
 # What looks ahead: the file, where to, and how: always, in a call, or for type checks. The page has the reasons.
 AHEAD = {
     ("tape/structs.py", "kernels/geometry.py", "import"),
-    ("tape/native.py", "tensor.py", "import"),
+    ("tape/objects.py", "tensor.py", "import"),
     ("tape/plan_cache.py", "tensor.py", "import"),
     ("tape/entries.py", "tensor.py", "types"),
     ("tape/hooks.py", "tensor.py", "types"),
@@ -53,7 +53,6 @@ LONGER = {
     "ops/along.py",
     "ops/movement.py",
     "tape/plan.py",
-    "tape/recording.py",
     "tensor.py",
 }
 

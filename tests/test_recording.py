@@ -226,7 +226,8 @@ def test_names_are_told_apart(monkeypatch):
     ]
     for name in ("sum", "mean", "reshape"):
         op_table[name].plans.clear()
-    first = [call() for call in calls]
+    for _ in range(2):  # at the second time a call gets its line in the table
+        first = [call() for call in calls]
     with pytest.raises(TypeError):
         x.sum(0, "keepdim", True)
     for turn in range(20):

@@ -45,7 +45,7 @@ from tapegrad.tape.entries import (
 from tapegrad.tape.hooks import empty, node_hooks
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.native import load
-from tapegrad.tape.plan import TERMS, plans_by_address
+from tapegrad.tape.plan import TERMS, plan_at
 from tapegrad.tensor import Tensor, from_array
 
 _OK: Final = ws.OK
@@ -148,7 +148,7 @@ class Sweep:
             self.workspace.resize(4 * state[ws.CAPACITY])
         elif status == ws.MISSING:
             for address in self.workspace.arrays[ws.GRADS_AT][: state[ws.N_MISSING]].tolist():
-                plans_by_address[address].prepare()
+                plan_at(address).prepare()
         elif status == ws.CHANGED:
             self._check_versions()
         elif status == ws.FREED:
@@ -216,7 +216,7 @@ class Sweep:
             if status == ws.MEMORY:
                 workspace.add_chunk()
             elif status == ws.INCOMPLETE:
-                plans_by_address[workspace.state[ws.PROBLEM]].complete()
+                plan_at(workspace.state[ws.PROBLEM]).complete()
             elif status == ws.LARGE:
                 self._run_large(workspace)
             else:
@@ -240,7 +240,7 @@ class Sweep:
         elif status == ws.MEMORY:
             workspace.add_chunk()
         elif status == ws.INCOMPLETE:
-            plans_by_address[state[ws.PROBLEM]].complete()
+            plan_at(state[ws.PROBLEM]).complete()
         else:
             state[ws.NO_RUN_AT] = state[ws.POSITION]
 

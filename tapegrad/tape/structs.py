@@ -47,6 +47,7 @@ class PlanFields(Struct):
     multiple: int  # of how many elements a block must be a multiple
     pack: Object  # makes several results of the forward's, or 0
     is_view: int  # the result may be a view of the operand
+    itself: Object  # the plan, of which this is the memory
     calls: Array[KernelCallFields] = embedded()  # for each operand, 0 where no gradient is wanted
 
 

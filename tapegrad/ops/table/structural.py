@@ -166,7 +166,7 @@ def _published(op: Op, attributes: Attributes[P]) -> Function[P]:
     functools.update_wrapper(call, attributes)
     del call.__wrapped__  # type: ignore[attr-defined]
     call.__signature__ = signature.replace(return_annotation="Tensor")  # type: ignore[attr-defined]
-    return publish(call, op, inspect.getdoc(attributes) or "")
+    return publish(call, op, attributes.__doc__ or "")
 
 
 # Dimensions ------------------------------------------------------------------------------------------------------
