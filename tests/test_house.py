@@ -46,8 +46,6 @@ AHEAD = {
 LONGEST = 350
 LONGER = {
     "autograd/run.py",
-    "compiler/jit.py",
-    "compiler/translation.py",
     "kernels/along.py",
     "kernels/elementwise.py",
     "ops/along.py",

@@ -167,7 +167,7 @@ def memory_of_a_sweep(size, monkeypatch, make=chain, shape=(200_000,)):
     monkeypatch.undo()
     (own,) = sweep._idle
     assert not own.buffers, "they have gone back"
-    return sum(asked), own.state[workspace.RUN_RECORDS]
+    return sum(asked), own.state[workspace.N_INSTRUCTIONS]
 
 
 def test_cotangents_within_a_run_need_no_memory(monkeypatch):
@@ -201,7 +201,7 @@ def test_small_arrays_are_no_runs():
     (x,) = leaves_of(np.random.default_rng(0), (16_000,))
     sweep._idle.clear()
     chain(x).backward()
-    assert sweep._idle[0].state[workspace.RUN_RECORDS] == 0
+    assert sweep._idle[0].state[workspace.N_INSTRUCTIONS] == 0
 
 
 def _with_sums(x, y, see):

@@ -194,7 +194,8 @@ _VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEA
 
 
 _COMPILER = (
-    "jit.py", "assembly.py", "words.py", "translation.py", "intrinsics.py", "elements.py",
+    "jit.py", "numba_parts.py", "assembly.py", "words.py", "translation.py", "expressions.py", "intrinsics.py",
+    "elements.py",
     os.path.join("..", "runtime", "structs.py"), os.path.join("..", "vmath", "lanes.py"),
     os.path.join("..", "vmath", "functions.py"),
 )  # fmt: skip

@@ -133,7 +133,7 @@ class Sweep:
             if status == ws.CHANGED:
                 write = 0, 0  # no residual was changed
         if not self.retain:
-            count = workspace.state[ws.N_OUTLIVING]
+            count = workspace.state[ws.N_SHARED]
             is_root_found = self.inputs is None or (len(nodes) == 1 and workspace.arrays[ws.ORDER_AT][0] >= 0)
             if count == len(nodes) and is_root_found:
                 self.shared_nodes = nodes  # as always when nobody keeps intermediate results
@@ -228,10 +228,10 @@ class Sweep:
         state = workspace.state
         status = workspace.run()
         if status == ws.DONE:
-            elements = state[ws.RUN_ELEMENTS]
-            if elements * state[ws.RUN_RECORDS] >= state[ws.SHARED_FROM]:
+            elements = state[ws.GROUP_ELEMENTS]
+            if elements * state[ws.N_INSTRUCTIONS] >= state[ws.SHARED_FROM]:
                 # A part of a sum is of so many rows, and no two threads may add to it.
-                unit = TERMS * state[ws.RUN_GRAIN]
+                unit = TERMS * state[ws.MULTIPLE]
                 assert workspace.division is not None
                 share(workspace.run, elements, unit, workspace.division.threads)
             else:
@@ -242,7 +242,7 @@ class Sweep:
         elif status == ws.INCOMPLETE:
             plan_at(state[ws.PROBLEM]).complete()
         else:
-            state[ws.NO_RUN_AT] = state[ws.POSITION]
+            state[ws.NO_GROUP_AT] = state[ws.POSITION]
 
     # --- stops -------------------------------------------------------------------------------------------------------
 

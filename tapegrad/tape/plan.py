@@ -14,7 +14,7 @@ steps of a plan, with their geometry, stand in one array.
                  the forward's, or 0   12 whether the result shares its operand's memory   13 the plan itself
                  14... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
-                 3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies;
+                 3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; ALIAS if it only copies;
                  SUMS_ROWS if the target has one element a row
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
@@ -54,7 +54,7 @@ READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are ma
 ) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
 # Kinds of steps, beside 0.
-IN_PARTS, PASSES, SUMS_ROWS = 1, 2, 3
+IN_PARTS, ALIAS, SUMS_ROWS = 1, 2, 3
 # Where a source of a kernel is found: the cotangent (plus bytes), a residual (position in the node) that is an array
 # or a scalar object, or a constant's address.
 CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
@@ -365,7 +365,7 @@ class Plan:
         if step.partial or step.offset or sum_kernel or step.dims[0]:
             kind = IN_PARTS
         elif step.copies and layout.nbytes == self.result.nbytes:
-            kind = PASSES
+            kind = ALIAS
         elif step.sums_rows:
             kind = SUMS_ROWS
         return [

@@ -17,7 +17,8 @@ class KernelCallFields(Struct):
     kernel: int  # 0 until it is needed
     geometry: Geometry
     target_class: int  # size class of the operand's cotangent
-    kind: int  # IN_PARTS if there are outer dimensions or one of the next six is not 0; PASSES if it only copies
+    # IN_PARTS if there are outer dimensions or one of the next six fields is not 0; ALIAS if both cotangents are equal.
+    kind: int
     target_bytes: int
     partial: int  # the target must be zeroed first
     offset: int  # bytes from its beginning
