@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.dtypes import check_range
 from tapegrad.forward.powers import Power
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import binary, elementwise, unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
@@ -101,6 +102,7 @@ sign = unary(
 
 
 @public(method=True)
+@composite((Sample(((),)), Sample(((2, 3),))), lambda input: (input / np.abs(input)).astype(input.dtype))
 def sgn(input: Any) -> Tensor:
     """Sign; :math:`x/|x|` for complex numbers, 0 at 0.
 

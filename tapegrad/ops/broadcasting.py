@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.kernels.elementwise import sum_step, view_step
 from tapegrad.ops.movement import _STRIDED, reshape, reshaping
 from tapegrad.ops.reductions import sum as sum_over
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
@@ -114,6 +115,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
 
 
 @public(method=True)
+@composite((Sample(((3,),), {"size": (2, 3)}),), lambda input, size: np.broadcast_to(input, size))
 def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
     """Repeat to a shape; see `expand`.
 
@@ -127,6 +129,7 @@ def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
 
 
 @public(method=True)
+@composite((Sample(((3,), (2, 3))),), lambda input, other: np.broadcast_to(input, other.shape))
 def expand_as(input: Any, other: Tensor) -> Tensor:
     """Repeat to the shape of another tensor; see `expand`.
 
@@ -140,6 +143,7 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
 
 
 @public(method=True)
+@composite((Sample(((4, 2, 3),), {"size": (1, 3)}),), lambda input, size: input.sum((0, 1)).reshape(size))
 def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Sum over the dimensions that broadcasting from a shape would have made or stretched.
 
@@ -288,6 +292,7 @@ def clone(input: Tensor) -> dict[str, Any]:
 
 
 @public(method=True)
+@composite((Sample(((2, 3),)), Sample(((3, 2),), values=(np.arange(6.0).reshape(2, 3).T,))), np.copy)
 def contiguous(input: Any) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so.
 

@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype
 from tapegrad.kernels.elementwise import loop_step
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import public
@@ -98,6 +99,10 @@ xp.cast = cast
 
 
 @public(namespaces=(), method=True)
+@composite(
+    (Sample(((2, 3),), {"dtype": "float64"}), Sample(((3,),), {"dtype": "complex128"})),
+    lambda input, dtype: input.astype(dtype), real_only=True,
+)  # fmt: skip
 def to(input: Tensor, dtype: Any) -> Tensor:
     """Return the tensor converted to another dtype; itself if it has that dtype.
 
@@ -129,6 +134,10 @@ def to(input: Tensor, dtype: Any) -> Tensor:
 
 
 @public(namespaces=(), method=True)
+@composite(
+    (Sample(((2, 3), ()), values=(None, np.complex128(1))), Sample(((3,), ()), values=(None, np.complex64(1)))),
+    lambda input, other: input.astype(other.dtype),
+)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Return the tensor converted to the dtype of another."""
     return cast(input, other.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tapegrad.ops.indexing import ARRAY, index_gather
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import movedim, reshape
 from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public, publish
@@ -101,7 +102,49 @@ def _weighted(
     return reduced(call, losses if losses.shape == shape else reshape(losses, shape), reduction)
 
 
+def _by_numpy(logs: Any, target: Any, weight: Any, ignored: int, reduction: str, smoothing: float = 0.0) -> Any:
+    """Return what losses of classes are, from the logarithms of probabilities."""
+    classes = logs.shape[min(logs.ndim - 1, 1)]
+    logs = np.moveaxis(logs, min(logs.ndim - 1, 1), -1)
+    weights = np.ones(classes) if weight is None else weight
+    if target.dtype.kind == "i":
+        counted = target != ignored
+        goal = np.eye(classes)[np.where(counted, target, 0)] * counted[..., None]
+        total = (goal * weights).sum()
+        goal = (1 - smoothing) * goal + smoothing / classes * counted[..., None]
+    else:
+        goal = (1 - smoothing) * np.moveaxis(target, min(target.ndim - 1, 1), -1) + smoothing / classes
+        total = np.prod(logs.shape[:-1])
+    losses = -(goal * weights * logs).sum(-1)
+    found = losses if reduction == "none" else losses.sum() / (total if reduction == "mean" else 1)
+    return found.astype(logs.dtype)
+
+
+def _nll_by_numpy(
+    input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
+) -> Any:
+    return _by_numpy(input, target, weight, ignore_index, reduction)
+
+
+def _cross_entropy_by_numpy(
+    input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    logs = np.log(np.exp(input) / np.exp(input).sum(min(input.ndim - 1, 1), keepdims=True))
+    return _by_numpy(logs, target, weight, ignore_index, reduction, label_smoothing)
+
+
+_WEIGHT: Final = np.array([1.0, 2.0, 0.5])
+_CLASS_SAMPLES: Final = (
+    Sample(((4, 3), (4,)), values=(None, np.array([0, 2, 1, 1]))),
+    Sample(((3,), ()), {"reduction": "sum"}, (None, np.array(2))),
+    Sample(((2, 3, 2), (2, 2)), {"ignore_index": 1, "reduction": "none"}, (None, np.array([[0, 1], [2, 1]]))),
+    Sample(((4, 3), (4,)), {"weight": _WEIGHT, "ignore_index": 0}, (None, np.array([0, 2, 1, 1]))),
+)
+
+
 @public(namespaces=(FUNCTIONAL,))
+@composite(_CLASS_SAMPLES, _nll_by_numpy, real_only=True)
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """Negative log-likelihood of classes.
 
@@ -170,10 +213,10 @@ def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...
 
 
 def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
+    """Return the cotangent of the scores; `out` is for the kernel, which so needs no sum of exponentials."""
     places = (np.arange(x.shape[0]), *index_arrays)
-    log_of_sum = out + xp.index_gather(x, places, (ARRAY, ARRAY))
     at_class = xp.index_scatter_add(ct, places, (ARRAY, ARRAY), x.shape)
-    return xp.unsqueeze(ct, 1) * xp.exp(x - xp.unsqueeze(log_of_sum, 1)) - at_class
+    return xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - at_class
 
 
 _class_loss = Op(
@@ -204,6 +247,16 @@ publish(class_loss, _class_loss, class_loss.__doc__ or "")
 
 
 @public(namespaces=(FUNCTIONAL,))
+@composite(
+    (
+        *_CLASS_SAMPLES,
+        Sample(((2, 3), (2,)), {"label_smoothing": 0.2, "weight": _WEIGHT}, (None, np.array([0, 2]))),
+        Sample(((2, 3), (2, 3))),
+        Sample(((2, 3), (2, 3)), {"label_smoothing": 0.2, "weight": _WEIGHT, "reduction": "none"}),
+    ),
+    _cross_entropy_by_numpy,
+    real_only=True,
+)
 def cross_entropy(
     input: Any,
     target: Any,

@@ -49,6 +49,7 @@ def square(input: Any) -> Tensor:
 
 
 @public(method=True)
+@composite((Sample(((2, 3),)),), np.positive)
 def positive(input: Any) -> Tensor:
     """Return the tensor itself: what ``+x`` computes.
 

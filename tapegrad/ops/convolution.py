@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.ops.arithmetic import add
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import reshape
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public, publish
@@ -184,7 +185,25 @@ def _window(kernel: Pair, stride: Any, padding: Any, dilation: Any) -> Window:
     return kernel, steps, (rows, columns), dilations
 
 
+def _conv2d_by_numpy(x: Any, weight: Any, bias: Any = 0, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
+    padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    places = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], (2, 3))[:, :, ::stride, ::stride]
+    found = [
+        np.einsum("nchwij,ocij->nohw", own, kernels)
+        for own, kernels in zip(np.split(places, groups, 1), np.split(weight, groups), strict=True)
+    ]
+    return (np.concatenate(found, 1) + np.reshape(bias, (-1, 1, 1))).astype(x.dtype)
+
+
 @public(namespaces=(FUNCTIONAL,))
+@composite(
+    (
+        Sample(((1, 2, 3, 3), (2, 2, 2, 2))),
+        Sample(((2, 1, 4, 3), (2, 1, 2, 2), (2,)), {"stride": 2, "padding": 1}),
+        Sample(((1, 2, 3, 2), (2, 1, 2, 1)), {"groups": 2}),
+    ),
+    _conv2d_by_numpy,
+)
 def conv2d(
     input: Any,
     weight: Any,

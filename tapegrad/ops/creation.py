@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype, default_dtype
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.tape.leaves import leaf_maker, remember, tensor_maker
 from tapegrad.tensor import Tensor, _late, from_array, lend
@@ -226,6 +228,9 @@ def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = F
 
 
 @public()
+@composite(
+    (Sample(((2, 3),)), Sample(((3,),), {"dtype": "complex128"})), lambda data, dtype=None: np.array(data, dtype)
+)
 def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Return data as a tensor, sharing memory where that is possible.
 

@@ -14,7 +14,7 @@ from tapegrad.ops.matrices import TWO_BY_THREE, adjoint, no_step, square_matrice
 from tapegrad.ops.table.gateway import connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import LINALG, public, publish
-from tapegrad.ops.table.values import distinct
+from tapegrad.ops.table.values import distinct, graded
 from tapegrad.tensor import Tensor
 
 
@@ -76,6 +76,7 @@ _eigh = Op(
     forward=_eigh_forward,
     vjp=_eigh_rule,
     family="linalg",
+    kinks=(graded,),
     step=no_step,
     attrs=("uplo",),
     bind=_bind_eigh,

@@ -13,6 +13,7 @@ from tapegrad.kernels.structural import extremum_step
 from tapegrad.ops.arithmetic import maximum, minimum
 from tapegrad.ops.ordering import max_along, min_along
 from tapegrad.ops.reductions import attributes, count_of, kept_shape
+from tapegrad.ops.table.composites import composite, first_of_several
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import public
@@ -212,7 +213,23 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     return _position("argmin", input, dim, keepdim, axis)
 
 
+def _oracle(whole: np.ufunc) -> Callable[..., Any]:
+    """Return NumPy's extremum, of one array or of two."""
+    return lambda input, *other, dim=None, keepdim=False: (
+        whole(input, *other) if other else whole.reduce(input, axis=dim, keepdims=keepdim)
+    )
+
+
+_EXTREMUM_SAMPLES = (
+    Sample(((2, 3),)),
+    Sample(((2, 3),), {"dim": 0}),
+    Sample(((2, 3),), {"dim": -1, "keepdim": True}),
+    Sample(((2, 3), (3,))),
+)
+
+
 @public(method=True)
+@composite(_EXTREMUM_SAMPLES, _oracle(np.maximum), real_only=True, call=first_of_several)
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; along a dimension, with its index; of two tensors, element by element.
 
@@ -252,6 +269,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 
 @public(method=True)
+@composite(_EXTREMUM_SAMPLES, _oracle(np.minimum), real_only=True, call=first_of_several)
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the smallest element; along a dimension, with its index; of two tensors, element by element.
 

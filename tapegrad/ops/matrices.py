@@ -17,7 +17,7 @@ from tapegrad.ops.movement import transpose
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import LINALG, public, publish
-from tapegrad.ops.table.values import invertible
+from tapegrad.ops.table.values import MATRIX_KINKS, invertible
 from tapegrad.tape.plan import Plan
 from tapegrad.tensor import Tensor
 
@@ -78,6 +78,7 @@ _inv = Op(
     forward=_inv_forward,
     vjp=(lambda ct, out: -xp.matmul(xp.matmul(adjoint(out), ct), adjoint(out)),),
     family="linalg",
+    kinks=MATRIX_KINKS,
     step=no_step,
     bind=lambda input: Bound((square_matrices("linalg.inv", "A", input, 1),)),
     node_name="LinalgInvExBackward0",
@@ -178,6 +179,7 @@ _solve = Op(
     forward=_solve_forward,
     vjp=_solve_rule,
     family="linalg",
+    kinks=MATRIX_KINKS,
     step=no_step,
     attrs=("vector",),
     bind=_bind_solve,

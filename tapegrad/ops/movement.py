@@ -152,6 +152,7 @@ def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 
 
 @public(method=True)
+@composite((Sample(((2, 3), (3, 2))),), lambda input, other: input.reshape(other.shape))
 def view_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor without copying them; see `view`.
 
@@ -165,6 +166,7 @@ def view_as(input: Any, other: Tensor) -> Tensor:
 
 
 @public(method=True)
+@composite((Sample(((2, 3), (3, 2))),), lambda input, other: input.reshape(other.shape))
 def reshape_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor; see `reshape`.
 

@@ -14,6 +14,7 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.dtypes import on_change
 from tapegrad.kernels.rules import rule_parameters
+from tapegrad.ops.table.values import KINKS, Draw
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
@@ -147,6 +148,9 @@ class Op:
         Where samples are drawn from.
     special : mapping
         Gradients at special points: value (or tuple of values) to gradient (or tuple).
+    kinks : sequence of callable
+        What draws operands that lie at kinks and edges, as `Sample.values` does; tests hold derivatives up to the third
+        order to PyTorch's there. Elementwise ops have points of their own, and `special`.
     samples, errors : sequences of Sample and ErrorSample
     fx : callable, optional
         The forward of an elementwise op as a formula: on numbers, with functions of `xp`; see `Op.formula`.
@@ -178,6 +182,7 @@ class Op:
     oracle: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-3.0, 3.0)
     special: Mapping[Any, Any] = field(default_factory=dict)
+    kinks: Sequence[Draw] = KINKS
     samples: Sequence[Sample] = ()
     errors: Sequence[ErrorSample] = ()
     fx: Rule | None = None
