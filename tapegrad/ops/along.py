@@ -288,9 +288,10 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     tensor(1000.6931)
     """
     if np.iscomplexobj(getattr(input, "_data", input)):
-        top = amax(real(input).detach(), dim, True)  # a constant, whose size the sum needs not know
+        parts = real(input).detach()
+        top = amax(parts, dim, True) if parts.numel() else 0.0  # a constant, whose size the sum needs not know
         found = log(sum(exp(sub(input, top)), dim, True)) + top
-        return found if keepdim else reshape(found, sum(top, dim).shape)
+        return found if keepdim else reshape(found, sum(parts, dim).shape)
     return _logsumexp.plans.call(input, dim, keepdim)
 
 

@@ -50,7 +50,7 @@ def _transposed(self: Tensor) -> Tensor:
 
 
 def _of_matrices(name: str, function: Callable[[Tensor], Tensor], most: int, doc: str) -> property:
-    """Return the property that is a function of matrices, and of a tensor without dimensions the identity."""
+    """Return the property that is a function of matrices; of a tensor without dimensions it transposes nothing."""
 
     def getter(self: Tensor) -> Tensor:
         if self.ndim == 0:
@@ -59,7 +59,7 @@ def _of_matrices(name: str, function: Callable[[Tensor], Tensor], most: int, doc
                 UserWarning,
                 stacklevel=2,
             )
-            return self
+            return ops.conj(self) if "H" in name else self
         if not 2 <= self.ndim <= most:
             which = "matrices (2-D tensors)" if most == 2 else "matrices or batches of matrices"
             raise RuntimeError(

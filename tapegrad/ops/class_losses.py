@@ -120,17 +120,20 @@ def _by_numpy(logs: Any, target: Any, weight: Any, ignored: int, reduction: str,
     return found.astype(logs.dtype)
 
 
-def _nll_by_numpy(
-    input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
-) -> Any:
-    return _by_numpy(input, target, weight, ignore_index, reduction)
+def _nll_by_numpy(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
+    return _by_numpy(x, target, weight, ignore_index, reduction)
+
+
+def _probabilities(x: Any, dim: int) -> Any:
+    powers = np.exp(x - x.max(dim, keepdims=True))
+    return powers / powers.sum(dim, keepdims=True)
 
 
 def _cross_entropy_by_numpy(
     input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    logs = np.log(np.exp(input) / np.exp(input).sum(min(input.ndim - 1, 1), keepdims=True))
+    logs = np.log(_probabilities(input, min(input.ndim - 1, 1)))
     return _by_numpy(logs, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -229,7 +232,7 @@ _class_loss = Op(
     attrs=("dim",),
     bind=_bind_class_loss,
     prepare_forward=along("class_loss", lambda layout, attrs: layout.shape[:1], _class_loss_by_numpy),
-    oracle=lambda x, target: -np.log(np.exp(x) / np.exp(x).sum(1, keepdims=True))[np.arange(len(x)), target],
+    oracle=lambda x, target: -np.log(_probabilities(x, 1)[np.arange(len(x)), target]),
     samples=(Sample(((3, 4),), {"target": np.array([3, 0, 1])}), Sample(((2, 1),), {"target": np.array([0, 0])})),
     errors=(ErrorSample(lambda: class_loss(np.ones((1, 2)), np.array([2])), IndexError, "out of bounds"),),
     real_only=True,

@@ -32,10 +32,10 @@ def usable_array(runtime: Runtime, gradient: TensorObject, layout: LayoutObject)
 
     Its layout is that of the leaf: what the sweep writes is as large as the leaf.
     """
-    if gradient.type != runtime.tensor_type or gradient.node != runtime.none:
+    if gradient == 0 or gradient.type != runtime.tensor_type or gradient.node != runtime.none:
         return NDArray(0)
     array = gradient.data
-    if array.type != runtime.array_type or array.flags & USABLE != USABLE:
+    if array == 0 or array.type != runtime.array_type or array.flags & USABLE != USABLE:
         return NDArray(0)
     plain = plain_layout(runtime, layout)
     if gradient.layout != plain or plain.contiguous != runtime.true:

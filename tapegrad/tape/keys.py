@@ -92,6 +92,8 @@ def add_word(runtime: Runtime, key: Array[int], length: int, value: Object) -> i
 
 def add_array(runtime: Runtime, key: Array[int], length: int, array: NDArray, arrays: Objects) -> int:
     """Append the dtype and shape of an index array, and the array itself to `arrays`; return the new length."""
+    if array == 0:  # a tensor's that was deleted
+        return TOO_LONG
     count, ndim = arrays.count, array.ndim
     is_contiguous = array.type == runtime.array_type and array.flags & C_CONTIGUOUS
     if count >= MAX_ARRAYS or is_contiguous == 0 or length + 3 + ndim > KEY_WORDS:

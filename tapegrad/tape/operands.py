@@ -58,7 +58,7 @@ def entry_of(node: Object) -> Entry:
 def is_stale(runtime: Runtime, tensor: TensorObject) -> int:
     """Whether a tensor is a view whose base was written to after the entry of the view."""
     base = tensor.base
-    if base == 0 or base.node.type != runtime.list_type:
+    if base == 0 or base.node == 0 or tensor.node == 0 or base.node.type != runtime.list_type:
         return 0
     if tensor.node.type != runtime.list_type:
         return 1 if tensor.node == runtime.none else 0
@@ -133,6 +133,8 @@ def operand_layout(runtime: Runtime, call: Call, operands: Array[Object], operan
         if kind.base != runtime.tensor_type:
             return LayoutObject(TO_PYTHON)
     tensor = TensorObject(value)
+    if tensor.data == 0 or tensor.layout == 0:  # deleted: Python says so
+        return LayoutObject(TO_PYTHON)
     call.data[operand] = tensor.data
     return plain_layout(runtime, tensor.layout) if is_plain else tensor.layout
 

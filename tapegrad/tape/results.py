@@ -86,7 +86,7 @@ def write_entry(
         parent, slot = runtime.none, Entry(0)
         value = TensorObject(values[operand])
         if (wanted >> operand & 1) if arity <= MASK_BITS else is_tensor(runtime, value.type):
-            parent = value.node
+            parent = value.node if value.node != 0 else runtime.none  # 0: it was deleted
             slot = slot_of(runtime, parent)
         index = set_item(items, index, parent)
         slots[operand] = slot

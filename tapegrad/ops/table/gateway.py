@@ -13,7 +13,7 @@ from tapegrad.forward import siblings
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
-from tapegrad.tape import views
+from tapegrad.tape import versions, views
 from tapegrad.tape.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.plan import Plan
@@ -151,6 +151,13 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
     plan = Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names)
     if kind is not None:
         siblings.remember(kind, plan, forward)
-    if len(data) == 1 and out.__class__ is np.ndarray and np.may_share_memory(out, data[0]):
+    if len(data) == 1 and out.__class__ is np.ndarray and _is_view(out, data[0]):
         plan.note_view()
     return plan, out
+
+
+def _is_view(out: np.ndarray, data: Any) -> bool:
+    if out.size:
+        return np.may_share_memory(out, data)
+    # What has no elements shares no memory, and may be a view all the same.
+    return isinstance(data, np.ndarray) and versions.owner_of(out) is versions.owner_of(data)
