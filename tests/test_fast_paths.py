@@ -38,8 +38,6 @@ WITHOUT_KERNEL = {
     "cumsum": {4: (0,)},
     "inv": {0: (0,), 1: (0,), 2: (0,), 3: (0,), 4: (0,), 5: (0,)},
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
-    "im2col": {0: (0,), 1: (0,)},
-    "col2im": {0: (0,), 1: (0,)},
     "strided_put": {0: (0,), 1: (0, 1), 2: (0,)},
 }
 # Ops of two operands whose cotangents one kernel computes.
