@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
-from tapegrad.kernels.structural import rows_extremum
+from tapegrad.kernels.extrema import rows_extremum
 from tapegrad.runtime import state
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides
 from tapegrad.tape.plan import ARRAY

@@ -19,7 +19,7 @@ from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get, stack
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import ARRAY, CT, TERMS, Step
+from tapegrad.tape.plan import ARRAY, TERMS, Step
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -389,68 +389,3 @@ def step_along(plan: Plan, dims: Sequence[int], sources: Sequence[str]) -> Step 
         for name in ("ct", *sources)
     ]
     return Step(partial(kernel_along, f"{plan.name}-back", own.dtype.name), geometry, places)
-
-
-# By numbers --------------------------------------------------------------------------------------------------------
-
-
-def _indexed_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
-    """Return the kernel that goes over ``(outer, n, inner)`` elements, each with a number along another dimension.
-
-    It adds element ``(i, k, j)`` of the cotangent to ``(i, number, j)`` of the target, or the other way round. Where it
-    scatters, the target is zeroed first.
-    """
-    size = np.dtype(dtype).itemsize
-
-    def kernel(args: int, geometry: int, accumulate: int) -> int:
-        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
-        source, numbers, target = get(args, 0), get(args, 1), get(args, 2)
-        for i in range(outer):
-            for k in range(n):
-                for j in range(inner):
-                    at = (i * n + k) * inner + j
-                    number = get(numbers, at)
-                    number += length if number < 0 else 0
-                    other = ((i * length + number) * inner + j) * size
-                    here, there = source + at * size, target + other
-                    if not scatters:
-                        here, there = source + other, target + at * size
-                    value = load_at(here, 0, dtype)
-                    if scatters or accumulate:
-                        value += load_at(there, 0, dtype)
-                    store_at(there, 0, value, dtype)
-        return 0
-
-    return kernel
-
-
-@cache
-def _indexed_address(dtype: str, scatters: bool) -> int:
-    name = "scatter-along" if scatters else "gather-along"
-    return address_of(f"{name}-{dtype}", _indexed_kernel(dtype, scatters))
-
-
-def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None:
-    """Return the step that scatters a cotangent to elements with given numbers along a dimension, or gathers it.
-
-    Parameters
-    ----------
-    plan : Plan
-        Whose residual `indices` are the numbers: contiguous, of the shape of the cotangent where it scatters and of
-        the operand where it gathers, but for dimensions of length 1 that were dropped.
-    dim : int
-    indices : str
-    way : {"scatter", "gather"}
-    """
-    own, result = plan.layouts[0], plan.result
-    if indices in plan.op.operands and (not plan.layout(indices).contiguous or plan.layout(indices).dtype != np.int64):
-        return None
-    scatters = way == "scatter"
-    whole, part = (own, result) if scatters else (result, own)
-    before, after = own.shape[:dim], own.shape[dim + 1 :]
-    outer, inner = math.prod(before), math.prod(after)
-    n = part.size // (outer * inner) if outer * inner else 0
-    geometry = np.array([0, outer, n, inner, whole.shape[dim]])
-    sources = [(CT, 0), (ARRAY, plan.position(indices))]
-    address = partial(_indexed_address, own.dtype.name, scatters)
-    return Step(address, geometry, sources, partial=scatters)

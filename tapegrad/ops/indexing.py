@@ -16,7 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
-from tapegrad.kernels.structural import gather_step, scatter_step
+from tapegrad.kernels.indexed import gather_by_arrays_step, scatter_step
+from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
@@ -152,9 +153,11 @@ def _put_oracle(x: Any, index_arrays: tuple[np.ndarray, ...], key: Key, shape: t
 
 
 def _taken_step(plan: Plan, operand: int) -> Step | None:
-    """Return the step that reads the cotangent through the view that was written to."""
+    """Return the step that reads the cotangent where was written to."""
     key = plan.attrs["key"]
-    return None if any(item in _COPIES for item in key) else gather_step(plan, lambda x: _view(x, key))
+    if any(item in _COPIES for item in key):
+        return gather_by_arrays_step(plan, operand) if ARRAY in key else None
+    return gather_step(plan, lambda x: _view(x, key))
 
 
 _index_scatter_add = Op(

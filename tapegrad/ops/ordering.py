@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 
 from tapegrad.forward.rowwise import extrema
-from tapegrad.kernels.along import step_by_indices
+from tapegrad.kernels.indexed import step_by_indices
 from tapegrad.ops.reductions import kept_shape
 from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand, connect
