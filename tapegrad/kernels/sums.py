@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.elements import as_pointer, load, store
-from tapegrad.compiler.intrinsics import stack
+from tapegrad.compiler.elements import as_pointer, load, numba_dtype, store
+from tapegrad.compiler.intrinsics import intrinsic, stack
 from tapegrad.tape.plan import TERMS
 
 _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the terms are no neighbours
@@ -22,6 +22,13 @@ _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the t
 def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
     """Return a function that adds up neighbours, at most as many as a part has terms."""
     zero = np.dtype(wide).type(0)
+    if wide == "float64":
+
+        @intrinsic
+        def real_neighbours(typingctx: Any, first: Any, count: Any) -> Any:
+            return _real_sum(dtype)
+
+        return real_neighbours
 
     def neighbours(first: int, count: int) -> Any:
         source = as_pointer(first, dtype)
@@ -40,6 +47,44 @@ def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
         return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
     return neighbours
+
+
+def _real_sum(dtype: str) -> Any:
+    """Define an intrinsic that adds up real neighbours, the 8 sums as a vector: LLVM makes 8 numbers of them."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    from numba.core import types as nb
+
+    size = np.dtype(dtype).itemsize
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, count = args
+        one, word, byte = ir.DoubleType(), count.type, ir.IntType(8)
+        eight, kind = ir.VectorType(one, 8), context.get_value_type(numba_dtype(dtype))
+        start = builder.inttoptr(first, byte.as_pointer())
+
+        def term(number: Any, many: int) -> Any:
+            own, to = (kind, one) if many == 1 else (ir.VectorType(kind, many), eight)
+            at = builder.gep(start, [builder.mul(number, word(size))], inbounds=True, source_etype=byte)
+            value = builder.load(builder.bitcast(at, own.as_pointer()), align=1, typ=own)
+            return value if own == to else builder.fpext(value, to)
+
+        sums = cgutils.alloca_once_value(builder, ir.Constant(eight, [0.0] * 8))
+        with cgutils.for_range(builder, builder.ashr(count, word(3))) as loop:
+            total = builder.load(sums, typ=eight)
+            builder.store(builder.fadd(total, term(builder.mul(loop.index, word(8)), 8)), sums)
+        total = builder.load(sums, typ=eight)
+        parts = [builder.extract_element(total, ir.IntType(32)(place)) for place in range(8)]
+        rest = cgutils.alloca_once_value(builder, parts[0])
+        with cgutils.for_range(builder, builder.and_(count, word(7))) as loop:
+            number = builder.add(builder.and_(count, word(-8)), loop.index)
+            builder.store(builder.fadd(builder.load(rest, typ=one), term(number, 1)), rest)
+        parts[0] = builder.load(rest, typ=one)
+        while len(parts) > 1:
+            parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    return nb.float64(nb.int64, nb.int64), codegen
 
 
 def _rows(dtype: str, wide: str) -> Callable[..., None]:
