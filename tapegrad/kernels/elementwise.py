@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad import vmath
 from tapegrad.compiler import cache
-from tapegrad.kernels.loops import STRIDED, joint_loop, loop
+from tapegrad.kernels.loops import STREAMS, STRIDED, joint_loop, loop
 from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
 from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.sums import finish_kernel, parts_kernel, sum_kernel
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Operand = tuple[tuple[int, int], str, Sequence[int]]
 BIND = {"xp": vmath}
 MAX_SOURCES = 6  # of a step in a run
+_STREAMED_ROW = 512  # bytes
 SHORT = 4  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
 #: Functions of NumPy that are worth such kernels, as rules.
 ARITHMETIC: dict[Any, Callable[..., Any]] = {
@@ -88,6 +89,7 @@ def loop_step(
     *,
     casts: Sequence[str] | None = None,
     unrolled: bool = False,
+    streams: int | None = None,
     **kwargs: Any,
 ) -> Step:
     """Return the step that runs a rule over all elements of a shape.
@@ -105,6 +107,8 @@ def loop_step(
         dtypes that the arguments are converted to.
     unrolled : bool
         Use kernels for the length of short rows.
+    streams : int, optional
+        See `loop`; for a target in the order of memory.
     kwargs
         Further fields of `Step`.
     """
@@ -124,7 +128,6 @@ def loop_step(
         dims.extend(own[dim] for own in steps)
     dims += [1, *(0 for _ in steps)] if length is None else [lengths[-2], *(own[-2] for own in steps)]
 
-    address = functools.partial(_loop_address, name, rule, types, casts, pattern, length)
     sources = [source for source, _, _ in operands]
     # In a run (`tapegrad.sweep.groups`) the target and a cotangent may be memory for a part of the elements, one after
     # the other. A cotangent that is spread has fewer, and is in other memory.
@@ -135,7 +138,12 @@ def loop_step(
         divides &= kind != CT or right or 0 in own
     elements = math.prod(lengths) if divides else 0
     in_memory_order = all(in_order) or math.prod(lengths) == 1
+    # Short rows would be streamed in pieces.
+    streams = streams if in_order[-1] and fixed and lengths[-1] * sizes[-1] >= _STREAMED_ROW else None
     copies = rule is identity and sources == [(CT, 0)] and types[0] == types[1] and in_memory_order
+    address = functools.partial(
+        _loop_address, name, rule, types, casts, pattern, length, STREAMS if copies else streams
+    )
     return Step(address, np.array(dims, dtype=np.int64), sources, elements=elements, copies=copies, **kwargs)
 
 
@@ -147,8 +155,9 @@ def _loop_address(
     casts: tuple[str, ...],
     steps: tuple[int, ...],
     length: int | None,
+    streams: int | None,
 ) -> int:
-    function = loop(rule, types, casts, steps, length)
+    function = loop(rule, types, casts, steps, length, streams)
     return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 
