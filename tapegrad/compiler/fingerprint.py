@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from tapegrad._version import __version__
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.runtime.structs import Struct, layout_token, struct_hints
@@ -151,6 +153,8 @@ class _Walk:
             add(b"module" + value.__name__.encode())
         elif isinstance(value, (types.BuiltinFunctionType, type)):
             add(f"builtin {value.__module__}.{value.__qualname__}".encode())
+        elif isinstance(value, np.ufunc) and value in vars(np).values():
+            add(f"ufunc {value}".encode())
         else:
             add(_constant(value))
 

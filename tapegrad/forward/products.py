@@ -13,7 +13,8 @@ from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import call_void, get
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.blas import gemm_address
-from tapegrad.kernels.elementwise import coalesce, product_of_two
+from tapegrad.kernels.elementwise import product_of_two
+from tapegrad.kernels.strides import coalesce
 from tapegrad.tape.layout import Layout, contiguous_strides
 from tapegrad.tape.plan import ARRAY, CT, Source, Step
 

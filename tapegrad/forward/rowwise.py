@@ -10,8 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.forward.computed import computed
-from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
+from tapegrad.kernels.elementwise import ARITHMETIC, loop_step
 from tapegrad.kernels.extrema import rows_extremum
+from tapegrad.kernels.strides import broadcast_strides, coalesce
+from tapegrad.kernels.sums import sum_step
 from tapegrad.runtime import state
 from tapegrad.runtime.blocking import STREAMED
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides

@@ -10,8 +10,9 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import get, memcpy, memset, put, stack
-from tapegrad.kernels.elementwise import coalesce, identity_step, loop_step
+from tapegrad.kernels.elementwise import identity_step, loop_step
 from tapegrad.kernels.rules import identity
+from tapegrad.kernels.strides import coalesce
 from tapegrad.tape.layout import Layout, dtype_name
 from tapegrad.tape.plan import CT, Source, Step
 

@@ -8,12 +8,15 @@ terms. Whether a sum is computed at once or as parts that are added up later, it
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, numba_dtype, store
 from tapegrad.compiler.intrinsics import intrinsic, stack
+from tapegrad.tape.layout import itemsize
 from tapegrad.tape.plan import TERMS
 
 _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the terms are no neighbours
@@ -230,3 +233,66 @@ def finish_kernel(dtype: str, wide: str) -> Callable[..., int]:
         return 0
 
     return kernel
+
+
+# Steps -------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _sum_address(dtype: str, wide: str) -> int:
+    return address_of(f"sum-{dtype}", sum_kernel(dtype, wide))
+
+
+def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], np.ndarray]:
+    """Return the kernel that sums a contiguous array of one shape to another, and its dims."""
+    to = (1,) * (len(shape) - len(to)) + tuple(to)
+    # Runs of dimensions that are kept or summed; the kernel takes the last three (kept, summed, kept).
+    runs: list[tuple[bool, int]] = []
+    for length, kept in zip(shape, to, strict=True):
+        if length == 1:
+            continue
+        summed = kept != length
+        if runs and runs[-1][0] == summed:
+            runs[-1] = (summed, runs[-1][1] * length)
+        else:
+            runs.append((summed, length))
+    inner = runs.pop()[1] if runs and not runs[-1][0] else 1
+    n = runs.pop()[1] if runs else 1
+    outer = runs.pop()[1] if len(runs) == 1 and not runs[-1][0] else 1
+    size = dtype.itemsize
+    lengths = [length for _, length in runs]
+    # The outer dimensions step through a contiguous source and over the kept dimensions of the target.
+    steps = []
+    source_step, target_step = outer * n * inner * size, outer * inner * size
+    for summed, length in reversed(runs):
+        steps.append((source_step, 0 if summed else target_step))
+        source_step *= length
+        target_step *= 1 if summed else length
+    dims = [len(lengths), outer, n, inner, *lengths]
+    for pair in reversed(steps):
+        dims.extend(pair)
+    return partial(_sum_address, dtype.name, wide_dtype(dtype)), np.array(dims, dtype=np.int64)
+
+
+def wide_dtype(dtype: np.dtype) -> str:
+    """Return the dtype that elements of a dtype are added up in."""
+    return "complex128" if dtype.kind == "c" else "float64"
+
+
+@cache
+def _parts_address(dtype: str, wide: str) -> int:
+    return address_of(f"parts-{dtype}", parts_kernel(dtype, wide))
+
+
+@cache
+def _finish_address(dtype: str, wide: str) -> int:
+    return address_of(f"finish-{dtype}", finish_kernel(dtype, wide))
+
+
+def blockwise(dims: np.ndarray, dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
+    """Return what `Step.parts` is for a sum of these dims; None unless it sums the first of two dimensions."""
+    if dims[0] != 0 or dims[1] != 1:
+        return None
+    n, inner, wide = int(dims[2]), int(dims[3]), wide_dtype(dtype)
+    getters = [partial(address, dtype.name, wide) for address in (_parts_address, _finish_address)]
+    return getters[0], getters[1], -(-n // TERMS) * inner * itemsize(wide)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import sum_step, view_step
+from tapegrad.kernels.elementwise import view_step
+from tapegrad.kernels.sums import sum_step
 from tapegrad.ops.movement import _STRIDED, reshape, reshaping
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.tape.plan import CT, Plan, Step
 from tapegrad.tensor import Tensor
@@ -31,6 +33,7 @@ def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(x, size)
 
 
+@public(method=True)
 @movement(
     "expand", lambda x, size: _expanded(x, size), lambda ct, x_shape: xp.sum_to_size(ct, x_shape), _expand_step,
     attrs=("size",),
@@ -111,6 +114,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
     return {"size": tuple(lengths)}
 
 
+@public(method=True)
 def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
     """Repeat to a shape; see `expand`.
 
@@ -123,6 +127,7 @@ def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
     return expand(input, size)
 
 
+@public(method=True)
 def expand_as(input: Any, other: Tensor) -> Tensor:
     """Repeat to the shape of another tensor; see `expand`.
 
@@ -135,6 +140,7 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
     return expand(input, other.shape)
 
 
+@public(method=True)
 def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Sum over the dimensions that broadcasting from a shape would have made or stretched.
 
@@ -175,6 +181,7 @@ def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 xp.sum_to_size = sum_to_size
 
 
+@public(method=True)
 @reshaping(
     "squeeze",
     lambda x, dim=None: np.squeeze(x, dim),
@@ -219,6 +226,7 @@ def squeeze(
     return {"shape": tuple(length for place, length in enumerate(shape) if length != 1 or place not in dims)}
 
 
+@public(method=True)
 @reshaping(
     "unsqueeze",
     lambda x, dim: np.expand_dims(x, dim),
@@ -260,6 +268,7 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
     return {"shape": (*shape[:place], 1, *shape[place:])}
 
 
+@public(method=True)
 @movement(
     "clone", lambda x: x.copy(), lambda ct: ct, lambda plan, operand: view_step(plan, lambda x: x),
     oracle=np.array,
@@ -279,6 +288,7 @@ def clone(input: Tensor) -> dict[str, Any]:
     return {}
 
 
+@public(method=True)
 def contiguous(input: Any) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so.
 
@@ -292,6 +302,7 @@ def contiguous(input: Any) -> Tensor:
     return x if x._layout.contiguous else clone(x)
 
 
+@public()
 @movement(
     "flip", lambda x, dims: np.flip(x, dims).copy(), lambda ct, dims: xp.flip(ct, dims),
     # Of no dimensions NumPy would make a scalar.

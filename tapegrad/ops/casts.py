@@ -11,6 +11,7 @@ from tapegrad.dtypes import check_dtype
 from tapegrad.kernels.elementwise import loop_step
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.tape.layout import contiguous_strides
 from tapegrad.tape.plan import CT, Plan, Step
 from tapegrad.tensor import Tensor
@@ -41,6 +42,7 @@ cast_row = Op(
     forward=_forward,
     vjp=(lambda ct, source: xp.cast(ct, source),),
     family="cast",
+    linear=True,
     step=_step,
     attrs=("source", "dtype"),
     node_name="ToCopyBackward0",
@@ -95,6 +97,7 @@ def cast(input: Any, dtype: DTypeLike) -> Tensor:
 xp.cast = cast
 
 
+@public(namespaces=(), method=True)
 def to(input: Tensor, dtype: Any) -> Tensor:
     """Return the tensor converted to another dtype; itself if it has that dtype.
 
@@ -125,6 +128,7 @@ def to(input: Tensor, dtype: Any) -> Tensor:
     return cast(input, dtype.dtype if isinstance(dtype, (Tensor, np.ndarray)) else dtype)
 
 
+@public(namespaces=(), method=True)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Return the tensor converted to the dtype of another."""
     return cast(input, other.dtype)

@@ -11,12 +11,14 @@ import numpy as np
 
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.convolution import Pair, Window, convolution_address, geometry_of, places
-from tapegrad.kernels.elementwise import loop_step, sum_step
+from tapegrad.kernels.elementwise import loop_step
 from tapegrad.kernels.rules import identity
+from tapegrad.kernels.sums import sum_step
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.patches import columns_of
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tape.layout import Layout, contiguous_strides
 from tapegrad.tape.plan import CT, NOTHING, Plan, Step
 from tapegrad.tensor import Tensor
@@ -43,6 +45,8 @@ def _by_numpy(x: np.ndarray, w: np.ndarray, *bias: np.ndarray, window: Window, g
 
 
 def _geometry(x: Layout, w: Layout, attrs: dict[str, Any]) -> np.ndarray | None:
+    if not (x.contiguous and w.contiguous):
+        return None
     groups, (height, width) = attrs["groups"], x.shape[-2:]
     n = 1 if x.ndim == 3 else x.shape[0]
     out, channels = w.shape[0] // groups, w.shape[1]
@@ -53,7 +57,7 @@ def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
     x, w = layouts[:2]
     geometry = _geometry(x, w, attrs)
     otherwise = partial(_by_numpy, **attrs)
-    if geometry is None:
+    if geometry is None or not layouts[-1].contiguous:
         return otherwise
     shape = _result_shape(x.shape, w.shape, attrs["window"])
     kernel = convolution_address("biased" if len(layouts) == 3 else "plain", x.dtype.name)
@@ -130,6 +134,7 @@ def _convolution(name: str, operands: tuple[str, ...]) -> Op:
         vjp=(_images_rule, _kernels_rule, _bias_rule)[:count],
         family="convolution",
         step=_step,
+        bilinear=count == 2,
         attrs=("window", "groups"),
         bind=lambda *args: _bind(args[:count], *args[count:]),
         prepare_forward=_prepared,
@@ -147,13 +152,14 @@ _plain = _convolution("conv2d", ("x", "w"))
 _biased = _convolution("conv2d_biased", ("x", "w", "bias"))
 
 
+@public(namespaces=(FUNCTIONAL,))
 def conv2d(
     input: Any,
     weight: Any,
     bias: Any = None,
-    stride: int | Pair = 1,
-    padding: int | Pair | str = 0,
-    dilation: int | Pair = 1,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | str = 0,
+    dilation: int | tuple[int, int] = 1,
     groups: int = 1,
 ) -> Tensor:
     r"""Cross-correlation of images with kernels, which networks call convolution.

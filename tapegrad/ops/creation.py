@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype, default_dtype
+from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array, lend
 
 
@@ -134,6 +135,7 @@ def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -
     return array
 
 
+@public()
 def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a new leaf tensor with a copy of the data.
 
@@ -170,6 +172,7 @@ def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = F
     return made(array_of("tensor", data, dtype, True), requires_grad)
 
 
+@public()
 def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Return data as a tensor, sharing memory where that is possible.
 
@@ -198,6 +201,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     return from_numpy(array)
 
 
+@public()
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Return a tensor that shares the memory of an array.
 
@@ -273,5 +277,5 @@ def _legacy(name: str, dtype: str) -> Callable[[Any], Tensor]:
     return call
 
 
-FloatTensor = _legacy("FloatTensor", "float32")
-DoubleTensor = _legacy("DoubleTensor", "float64")
+FloatTensor = public()(_legacy("FloatTensor", "float32"))
+DoubleTensor = public()(_legacy("DoubleTensor", "float64"))

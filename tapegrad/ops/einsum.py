@@ -18,6 +18,7 @@ from tapegrad.ops.movement import permute, reshape
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.subscripts import Label, Labels, Shape, from_lists, read
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.public import public
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
@@ -28,6 +29,7 @@ _MAX_RECIPES = 1024
 state.register("ops.einsum: recipes", lambda: len(_recipes), _recipes.clear)
 
 
+@public()
 def einsum(equation: Any, *operands: Any) -> Tensor:
     r"""Sum products of elements over labels of dimensions, as Einstein wrote it.
 

@@ -15,6 +15,7 @@ from tapegrad.ops.ordering import max_along, min_along
 from tapegrad.ops.reductions import attributes, count_of, kept_shape
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, reduction
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
@@ -49,6 +50,7 @@ def _nonempty(call: str, x: Tensor, attributes: dict[str, Any]) -> dict[str, Any
     return attributes
 
 
+@public(method=True, reduces="maximum", functions=("max", "amax"), adapter="extremum")
 @reduction(
     "amax", np.amax, _ties_shared, _extremum_step,
     real_only=True, prepare_forward=functools.partial(_forward_for, np.maximum),
@@ -97,6 +99,7 @@ def amax(
     return _nonempty("amax", input, attributes("amax", input, dim, keepdim, axis, keepdims))
 
 
+@public(method=True, reduces="minimum", functions=("min", "amin"), adapter="extremum")
 @reduction(
     "amin", np.amin, _ties_shared, _extremum_step,
     real_only=True, prepare_forward=functools.partial(_forward_for, np.minimum),
@@ -150,6 +153,7 @@ def _no_step(plan: Plan, operand: int) -> None:
     """Return nothing: the row is not differentiable."""
 
 
+@public(method=True, functions=("argmax",), adapter="position")
 @reduction(
     "argmax", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
     real_only=True,
@@ -187,6 +191,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     return _position("argmax", input, dim, keepdim, axis)
 
 
+@public(method=True, functions=("argmin",), adapter="position")
 @reduction(
     "argmin", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
     real_only=True,
@@ -207,6 +212,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     return _position("argmin", input, dim, keepdim, axis)
 
 
+@public(method=True)
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; along a dimension, with its index; of two tensors, element by element.
 
@@ -245,6 +251,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return _extremum("max", amax, max_along, maximum, input, dim, keepdim, other)
 
 
+@public(method=True)
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the smallest element; along a dimension, with its index; of two tensors, element by element.
 

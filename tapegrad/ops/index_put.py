@@ -54,6 +54,7 @@ index_put_op = Op(
         ),  # summed to the value's shape by who calls rules
     ),
     family="indexing",
+    linear=True,
     step=_step,
     attrs=("key", "chosen"),
     node_name="CopySlices",

@@ -1,8 +1,7 @@
 """Rows: indexing with integers, slices, arrays and masks, after NumPy's rules, and its adjoint.
 
 A *key* says what an index does with each dimension, in hashable form: an int, a slice as ``(start, stop, step)``, None,
-an Ellipsis, the name of a bool, or `ARRAY` for an array of
-integers. The arrays themselves are the rows' index_arrays.
+an Ellipsis, the name of a bool, or `ARRAY` for an array of integers. The arrays are the op's index_arrays.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import numpy as np
 from tapegrad.kernels.elementwise import view_step
 from tapegrad.kernels.indexed import gather_by_arrays_step, scatter_step
 from tapegrad.kernels.structural import gather_step
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import publish
 from tapegrad.runtime import state
 from tapegrad.tape.keys import MAKES_VIEWS, TAKES_ARRAYS
 from tapegrad.tape.layout import Layout
@@ -68,6 +67,7 @@ _getitem = Op(
     forward=_view,
     vjp=(lambda ct, key, x_shape: index_scatter_add(ct, (), key, x_shape),),
     family="movement",
+    linear=True,
     step=_view_step,
     attrs=("key",),
     prepare_forward=lambda layouts, attrs: operator.itemgetter(_basic_index(attrs["key"])),
@@ -107,6 +107,7 @@ _index_gather = Op(
     prepare_forward=_gather_forward,
     vjp=(lambda ct, index_arrays, key, x_shape: index_scatter_add(ct, index_arrays, key, x_shape),),
     family="indexing",
+    linear=True,
     step=lambda plan, operand: scatter_step(plan),
     attrs=("key",),
     node_name="IndexBackward0",
@@ -153,11 +154,10 @@ def _put_oracle(x: Any, index_arrays: tuple[np.ndarray, ...], key: Key, shape: t
 
 
 def _taken_step(plan: Plan, operand: int) -> Step | None:
-    """Return the step that reads the cotangent where was written to."""
+    """Return the step that reads the cotangent where it was written to."""
     key = plan.attrs["key"]
-    if any(item in _COPIES for item in key):
-        return gather_by_arrays_step(plan, operand) if ARRAY in key else None
-    return gather_step(plan, lambda x: _view(x, key))
+    copies = any(item in _COPIES for item in key)
+    return gather_by_arrays_step(plan, operand) if copies else gather_step(plan, lambda x: _view(x, key))
 
 
 _index_scatter_add = Op(
@@ -166,6 +166,7 @@ _index_scatter_add = Op(
     forward=_put_forward,
     vjp=(lambda ct, index_arrays, key: index_gather(ct, index_arrays, key),),
     family="indexing",
+    linear=True,
     step=_taken_step,
     attrs=("key", "shape"),
     oracle=_put_oracle,
@@ -245,9 +246,9 @@ def index_scatter_add(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key
     return apply(_index_scatter_add, Bound((x,), {"key": key, "shape": tuple(shape)}, index_arrays))
 
 
-_publish(getitem, _getitem, getitem.__doc__ or "")
-_publish(index_gather, _index_gather, index_gather.__doc__ or "")
-_publish(index_scatter_add, _index_scatter_add, index_scatter_add.__doc__ or "")
+publish(getitem, _getitem, getitem.__doc__ or "")
+publish(index_gather, _index_gather, index_gather.__doc__ or "")
+publish(index_scatter_add, _index_scatter_add, index_scatter_add.__doc__ or "")
 
 
 def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:

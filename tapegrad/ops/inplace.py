@@ -13,9 +13,8 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_range
-from tapegrad.ops import arithmetic, transcendental
+from tapegrad.ops import arithmetic
 from tapegrad.ops.casts import cast
-from tapegrad.ops.composite import reciprocal, square
 from tapegrad.ops.history import before_write, is_part, keep_quotient, rewrite, rewrite_at
 from tapegrad.ops.index_put import basic_part, encode, index_error, write_at
 from tapegrad.ops.inplace_checks import (
@@ -25,6 +24,7 @@ from tapegrad.ops.inplace_checks import (
     shape_error,
 )
 from tapegrad.ops.random import Generator, numpy_generator
+from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand, constant
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import Leaf
@@ -143,6 +143,7 @@ def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
         return self
 
     call.__name__ = call.__qualname__ = f"{name}_"
+    call.__wrapped__ = function  # type: ignore[attr-defined]  # whose arguments they are
     call.__doc__ = f"Compute `{name}` in place; recorded where a gradient is wanted."
     return call
 
@@ -253,16 +254,11 @@ def detach_(self: Tensor) -> Tensor:
     return self
 
 
-METHODS: dict[str, Callable[..., Any]] = {
-    "add_": _scaled(iadd, "add"), "sub_": _scaled(isub, "sub"),
-    "mul_": _scaled(imul, "mul"), "div_": _scaled(idiv, "div"),
-    **{
-        f"{function.__name__}_": _method(function, function.__name__)
-        for function in (
-            arithmetic.pow, arithmetic.neg, arithmetic.abs, arithmetic.clamp, arithmetic.relu, square, reciprocal,
-            transcendental.exp, transcendental.log, transcendental.sqrt, transcendental.sin, transcendental.cos,
-            transcendental.tanh, transcendental.sigmoid,
-        )
-    },
-    "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
-}  # fmt: skip
+def methods() -> dict[str, Callable[..., Any]]:
+    """Return the methods that write to a tensor, by their names."""
+    return {
+        **{f"{name}_": _method(function, name) for name, function in public.inplace_functions().items()},
+        "add_": _scaled(iadd, "add"), "sub_": _scaled(isub, "sub"),
+        "mul_": _scaled(imul, "mul"), "div_": _scaled(idiv, "div"),
+        "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
+    }  # fmt: skip

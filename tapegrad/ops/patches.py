@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.convolution import Pair, Window, convolution_address, geometry_of, places
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import publish
 from tapegrad.tape.plan import CT, Plan, Step
 from tapegrad.tensor import Tensor
 
@@ -108,6 +108,7 @@ _im2col = Op(
     forward=columns_of,
     vjp=(lambda ct, x_shape, window: xp.col2im(ct, window, x_shape[2:]),),
     family="convolution",
+    linear=True,
     step=_im2col_step,
     attrs=("window",),
     bind=lambda input, window: Bound((as_operand(input, "im2col", "input", 1),), {"window": window}),
@@ -122,6 +123,7 @@ _col2im = Op(
     forward=_col2im_forward,
     vjp=(lambda ct, window: xp.im2col(ct, window),),
     family="convolution",
+    linear=True,
     step=_col2im_step,
     attrs=("window", "size"),
     bind=lambda input, window, size: Bound(
@@ -150,5 +152,5 @@ def col2im(input: Any, window: Window, size: Pair) -> Tensor:
     return result
 
 
-_publish(im2col, _im2col, im2col.__doc__ or "")
-_publish(col2im, _col2im, col2im.__doc__ or "")
+publish(im2col, _im2col, im2col.__doc__ or "")
+publish(col2im, _col2im, col2im.__doc__ or "")

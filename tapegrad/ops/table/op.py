@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from tapegrad import vmath
 from tapegrad.dtypes import on_change
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.tape.layout import Layout
@@ -54,6 +56,22 @@ on_change.append(_forget_plans)
 # The namespace that rules call functions through. Here its functions are tapegrad's own, so that a rule is
 # differentiable; the kernel compiler binds the same name to `tapegrad.vmath`.
 xp: Final[Any] = SimpleNamespace()
+
+
+def on_arrays(formula: Rule) -> Rule:
+    """Return a formula as a function of NumPy arrays: its `xp` are the forwards of the ops."""
+
+    @functools.cache
+    def bound() -> Rule:
+        names = {**formula.__globals__, "xp": _Forwards()}
+        return types.FunctionType(formula.__code__, names, formula.__name__, formula.__defaults__, formula.__closure__)
+
+    return lambda *arrays: bound()(*arrays)
+
+
+class _Forwards:
+    def __getattr__(self, name: str) -> Rule:
+        return op_table[name].forward
 
 
 @dataclass(frozen=True)
@@ -130,6 +148,10 @@ class Op:
     special : mapping
         Gradients at special points: value (or tuple of values) to gradient (or tuple).
     samples, errors : sequences of Sample and ErrorSample
+    fx : callable, optional
+        The forward of an elementwise op as a formula: on numbers, with functions of `xp`; see `Op.formula`.
+    linear : bool
+        Whether the result is a linear function of all operands together; a promise that tests hold.
     bilinear : bool
         Whether the op is linear in each of its two operands.
     real_only : bool
@@ -158,6 +180,8 @@ class Op:
     special: Mapping[Any, Any] = field(default_factory=dict)
     samples: Sequence[Sample] = ()
     errors: Sequence[ErrorSample] = ()
+    fx: Rule | None = None
+    linear: bool = False
     bilinear: bool = False
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
@@ -192,6 +216,12 @@ class Op:
             if unknown or (callable(rule) and "ct" not in rule_parameters(rule)):
                 raise ValueError(f"op {self.name}: a rule takes ct and of {sorted(allowed)}, not {sorted(unknown)}")
         op_table[self.name] = self
+
+    @property
+    def formula(self) -> Rule | None:
+        """The forward on numbers, for compiled loops: `fx`, or `vmath`'s function of the op's name, or a ufunc."""
+        by_name = getattr(vmath, self.name, None)
+        return self.fx or by_name or (self.forward if isinstance(self.forward, np.ufunc) else None)
 
     def forward_for(self, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
         """Return the function that computes the forward from operands of these layouts, with these attributes."""
