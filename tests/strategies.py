@@ -20,7 +20,8 @@ LARGEST = 30.0  # values beyond are squashed before they go on, so that rounding
 # Conversions stand where dtypes must agree; drawn freely they would only make rounding errors.
 NOT_DRAWN = {
     "cast", "index_scatter_add", "strided_part", "strided_put", "any", "all", "argmax", "argmin", "conj", "imag",
-    "take_along", "put_along", "class_loss", "prod", "cumsum", "im2col", "col2im", "inv", "solve", "eigh",
+    "take_along", "put_along", "class_loss", "prod", "cumsum", "im2col", "col2im", "conv2d",
+    "conv2d_biased", "inv", "solve", "eigh",
 }  # fmt: skip
 
 

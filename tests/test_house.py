@@ -46,8 +46,6 @@ AHEAD = {
 LONGEST = 350
 LONGER = {
     "autograd/run.py",
-    "kernels/along.py",
-    "kernels/elementwise.py",
     "ops/along.py",
     "ops/movement.py",
     "tape/plan.py",

@@ -26,7 +26,9 @@ __all__ = [
     "memcpy",
     "memset",
     "raise_float_errors",
+    "end_streams",
     "stack",
+    "stream_line",
     "words",
 ]
 
@@ -186,6 +188,23 @@ def memcpy(builder: Any, target: Any, source: Any, nbytes: Any) -> None:
     function = builder.module.declare_intrinsic("llvm.memcpy", [pointer, pointer, nbytes.type])
     places = [builder.inttoptr(address, pointer) for address in (target, source)]
     builder.call(function, [*places, nbytes, ir.IntType(1)(0)])
+
+
+@words
+def stream_line(builder: Any, target: Any, source: Any) -> None:
+    """Copy 64 bytes to an address that is a multiple of 64, past the caches."""
+    from llvmlite import ir
+
+    kind = ir.VectorType(ir.IntType(64), 8)
+    pointers = [builder.inttoptr(address, kind.as_pointer()) for address in (target, source)]
+    store = builder.store(builder.load(pointers[1], align=8, typ=kind), pointers[0], align=64)
+    store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+
+
+@words
+def end_streams(builder: Any) -> None:
+    """Have what was streamed stand in memory before anything that is written from now on."""
+    builder.fence("seq_cst")
 
 
 # ---- calls and bits

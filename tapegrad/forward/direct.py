@@ -13,7 +13,8 @@ import numpy as np
 from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_errors, stack
 from tapegrad.forward.results import Result, Words, new_result, words_for
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
-from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce
+from tapegrad.kernels.elementwise import ARITHMETIC
+from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.runtime.objects import NDArray, Object, Scalar, Ufunc
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape.layout import Layout, contiguous_strides

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import importlib
 import math
 from collections.abc import Callable
 from functools import cache
@@ -14,15 +12,15 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import call_void, get
 from tapegrad.forward.computed import computed
-from tapegrad.kernels.elementwise import broadcast_strides, coalesce, product_of_two
-from tapegrad.runtime.objects import numpy_core, pointer_in
+from tapegrad.kernels.blas import gemm_address
+from tapegrad.kernels.elementwise import product_of_two
+from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
 from tapegrad.tape.plan import ARRAY, CT, Source, Step, address_of_array
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
 
-_GEMM_LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 # Words of the block that a call of gemm finds its arguments in: BLAS takes addresses of everything.
 _GEMM, _TRANS_A, _TRANS_B, _M, _N, _K, _LDA, _LDB, _LDC, _ONE, _ZERO = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
 
@@ -44,23 +42,6 @@ def _gemm_kernel() -> Callable[..., int]:
 @cache
 def _gemm_kernel_address() -> int:
     return address_of("gemm", _gemm_kernel())
-
-
-@cache
-def _gemm_address(letter: str) -> int:
-    """Return where gemm is of the BLAS that NumPy is linked with; where NumPy hides it, SciPy's.
-
-    That of NumPy multiplies in the forward. Threads of another BLAS would look for work in a loop while these compute,
-    and the other way round: with two on two cores, a product takes four times as long. Both widths of integers read
-    the words of a block, as they are below 2^31.
-    """
-    library = ctypes.CDLL(numpy_core().__file__)  # what it depends on is searched too
-    for name in (f"scipy_{letter}gemm_64_", f"{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_"):
-        if hasattr(library, name):
-            found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-            assert found is not None
-            return found
-    return pointer_in(importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[f"{letter}gemm"])
 
 
 def product_step(plan: Plan, operand: int) -> Step | None:
@@ -180,7 +161,7 @@ def _gemm_step(
         return None
     block = np.array(
         [
-            _gemm_address(_GEMM_LETTERS[dtype_name(dtype)]), ord(first[0]), ord(second[0]), r, p, q,
+            gemm_address(dtype_name(dtype)), ord(first[0]), ord(second[0]), r, p, q,
             first[1], second[1], c_p if p > 1 else max(r, 1), *_one(dtype), 0, 0,
         ],
         dtype=np.int64,

@@ -10,9 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.forward.computed import computed
-from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce, loop_step, sum_step
-from tapegrad.kernels.structural import rows_extremum
+from tapegrad.kernels.elementwise import ARITHMETIC, loop_step
+from tapegrad.kernels.extrema import rows_extremum
+from tapegrad.kernels.strides import broadcast_strides, coalesce
+from tapegrad.kernels.sums import sum_step
 from tapegrad.runtime import state
+from tapegrad.runtime.blocking import STREAMED
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides
 from tapegrad.tape.plan import ARRAY
 
@@ -39,7 +42,9 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
     if len(lengths) == 1 or any(own[-1] not in (0, dtype.itemsize) for own in steps):
         return function
     operands = [((ARRAY, 0), dtype.name, own) for own in strides[:2]]
-    step = loop_step(f"forward-{function.__name__}", rule, shape, operands, (dtype.name, in_order), unrolled=True)
+    streams = 0 if math.prod(shape) * dtype.itemsize >= STREAMED else None
+    name = f"forward-{function.__name__}"
+    step = loop_step(name, rule, shape, operands, (dtype.name, in_order), unrolled=True, streams=streams)
     return computed(step.kernel(), step.dims, shape, dtype, function)
 
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from tapegrad import vmath
 from tapegrad.compiler import cache
-from tapegrad.kernels.loops import STRIDED, joint_loop, loop
+from tapegrad.kernels.loops import STREAMS, STRIDED, joint_loop, loop
 from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
 from tapegrad.kernels.rules import identity, is_identity, rule_parameters
-from tapegrad.kernels.sums import finish_kernel, parts_kernel, sum_kernel
+from tapegrad.kernels.strides import broadcast_strides, coalesce
+from tapegrad.kernels.sums import blockwise, sum_step, wide_dtype
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
-from tapegrad.tape.plan import CT, NOTHING, STATIC, TERMS, Step, address_of_array
+from tapegrad.tape.plan import CT, NOTHING, STATIC, Step, address_of_array
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 Operand = tuple[tuple[int, int], str, Sequence[int]]
 BIND = {"xp": vmath}
 MAX_SOURCES = 6  # of a step in a run
+_STREAMED_ROW = 512  # bytes
 SHORT = 4  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
 #: Functions of NumPy that are worth such kernels, as rules.
 ARITHMETIC: dict[Any, Callable[..., Any]] = {
@@ -33,49 +35,6 @@ ARITHMETIC: dict[Any, Callable[..., Any]] = {
     np.multiply: lambda x, y: x * y,
     np.true_divide: lambda x, y: x / y,
 }
-
-
-def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Merge dimensions that all operands step through evenly, and drop those of length 1.
-
-    >>> coalesce((2, 3), [(24, 8), (24, 8)])
-    ([6], [[8], [8]])
-    >>> coalesce((2, 3), [(24, 8), (0, 8)])
-    ([2, 3], [[24, 8], [0, 8]])
-    """
-    # Mostly all operands are whole or one element: then there is one dimension, and nothing to be compared.
-    whole = next((own for own in strides if any(own)), None)
-    if whole is not None and all(own == whole or not any(own) for own in strides):
-        size = math.prod(shape)
-        if size > 1 and whole == contiguous_strides(tuple(shape), whole[-1]):
-            return [size], [[whole[-1] if any(own) else 0] for own in strides]
-    lengths: list[int] = []
-    columns: list[list[int]] = []  # of each dimension that is left, the operands' strides
-    for dim, length in enumerate(shape):
-        if length == 1:
-            continue
-        column = [operand[dim] for operand in strides]
-        if columns and columns[-1] == [step * length for step in column]:
-            lengths[-1] *= length
-            columns[-1] = column
-        else:
-            lengths.append(length)
-            columns.append(column)
-    if not lengths:
-        return [1], [[0] for _ in strides]
-    return lengths, [list(own) for own in zip(*columns, strict=True)]
-
-
-def broadcast_strides(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides with which an operand of this shape is read as one of shape `to`.
-
-    >>> broadcast_strides((3, 1), (8, 8), (2, 3, 4))
-    (0, 8, 0)
-    """
-    if shape == to:  # the step of a dimension of one element does not matter
-        return tuple(strides)
-    own = [0 if length == 1 else step for length, step in zip(shape, strides, strict=True)]
-    return (*(0 for _ in range(len(to) - len(own))), *own)
 
 
 def loop_step(
@@ -87,6 +46,7 @@ def loop_step(
     *,
     casts: Sequence[str] | None = None,
     unrolled: bool = False,
+    streams: int | None = None,
     **kwargs: Any,
 ) -> Step:
     """Return the step that runs a rule over all elements of a shape.
@@ -104,6 +64,8 @@ def loop_step(
         dtypes that the arguments are converted to.
     unrolled : bool
         Use kernels for the length of short rows.
+    streams : int, optional
+        See `loop`; for a target in the order of memory.
     kwargs
         Further fields of `Step`.
     """
@@ -122,7 +84,6 @@ def loop_step(
         dims += [own[dim] for own in steps]
     dims += [1, *[0] * len(steps)] if is_flat else [lengths[-2], *[own[-2] for own in steps]]
 
-    address = functools.partial(_loop_address, name, rule, types, casts, pattern, length)
     sources = [source for source, _, _ in operands]
     # In a run (`tapegrad.sweep.groups`) the target and a cotangent may be memory for a part of the elements, one after
     # the other. A cotangent that is spread has fewer, and is in other memory.
@@ -132,9 +93,13 @@ def loop_step(
     for (kind, _), right, own in zip(sources, in_order, steps, strict=False):
         divides &= kind != CT or right or 0 in own
     size = math.prod(lengths)
+    # Short rows would be streamed in pieces.
+    streams = streams if in_order[-1] and fixed and lengths[-1] * sizes[-1] >= _STREAMED_ROW else None
     copies = (
         rule is identity and sources == [(CT, 0)] and types[0] == types[1] and (size == 1 or in_order == [True, True])
     )
+    streams = STREAMS if copies else streams
+    address = functools.partial(_loop_address, name, rule, types, casts, pattern, length, streams)
     return Step(address, dims, sources, elements=size if divides else 0, copies=copies, **kwargs)
 
 
@@ -146,8 +111,9 @@ def _loop_address(
     casts: tuple[str, ...],
     steps: tuple[int, ...],
     length: int | None,
+    streams: int | None,
 ) -> int:
-    function = loop(rule, types, casts, steps, length)
+    function = loop(rule, types, casts, steps, length, streams)
     return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 
@@ -168,7 +134,7 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         if rows is not None:
             return rows
         total = sum_step(shape, own.shape, dtype)
-        extra = {"total": total, "between": result.size * dtype.itemsize, "parts": _parts(total[1], dtype)}
+        extra = {"total": total, "between": result.size * dtype.itemsize, "parts": blockwise(total[1], dtype)}
         if rule is identity:
             extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype_name(dtype), contiguous_strides(shape, dtype.itemsize))
@@ -210,7 +176,7 @@ def _row_sum_step(
     lengths, steps = rows
     inner = tuple(strides[-1] for strides in steps)
     types = (*(dtype for _, dtype, _ in operands), dtype_name(own.dtype))
-    kernel = functools.partial(_row_sum_address, name, rule, types, tuple(casts), inner, _wide(own.dtype))
+    kernel = functools.partial(_row_sum_address, name, rule, types, tuple(casts), inner, wide_dtype(own.dtype))
     geometry = [0, lengths[1], *inner, lengths[0], *(strides[0] for strides in steps)]
     divides = len(operands) <= MAX_SOURCES and all(
         source[0] != CT or strides == [lengths[1] * itemsize(dtype), itemsize(dtype)]
@@ -254,7 +220,7 @@ def joint_step(plan: Plan) -> Step | None:
             return None
         lengths, steps = found
         inner = tuple(own[-1] for own in steps)
-        rows, wide = [lengths[0], *(own[0] for own in steps)], _wide(plan.layouts[whole.index(False)].dtype)
+        rows, wide = [lengths[0], *(own[0] for own in steps)], wide_dtype(plan.layouts[whole.index(False)].dtype)
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
     address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts), inner, wide)
     sources = [source for source, _, _ in operands]
@@ -294,66 +260,6 @@ def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, in
         promoted = layout.weak or layout.dtype.kind in ("iub" if plan.op.family == "binary" else "iu")
         casts.append(dtype_name((result if promoted else layout).dtype))
     return operands, casts
-
-
-@functools.cache
-def _sum_address(dtype: str, wide: str) -> int:
-    return cache.address_of(f"sum-{dtype}", sum_kernel(dtype, wide))
-
-
-def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], list[int]]:
-    """Return the kernel that sums a contiguous array of one shape to another, and its dims."""
-    to = (1,) * (len(shape) - len(to)) + tuple(to)
-    # Runs of dimensions that are kept or summed; the kernel takes the last three (kept, summed, kept).
-    runs: list[tuple[bool, int]] = []
-    for length, kept in zip(shape, to, strict=True):
-        if length == 1:
-            continue
-        summed = kept != length
-        if runs and runs[-1][0] == summed:
-            runs[-1] = (summed, runs[-1][1] * length)
-        else:
-            runs.append((summed, length))
-    inner = runs.pop()[1] if runs and not runs[-1][0] else 1
-    n = runs.pop()[1] if runs else 1
-    outer = runs.pop()[1] if len(runs) == 1 and not runs[-1][0] else 1
-    size = dtype.itemsize
-    lengths = [length for _, length in runs]
-    # The outer dimensions step through a contiguous source and over the kept dimensions of the target.
-    steps = []
-    source_step, target_step = outer * n * inner * size, outer * inner * size
-    for summed, length in reversed(runs):
-        steps.append((source_step, 0 if summed else target_step))
-        source_step *= length
-        target_step *= 1 if summed else length
-    dims = [len(lengths), outer, n, inner, *lengths]
-    for pair in reversed(steps):
-        dims.extend(pair)
-    return functools.partial(_sum_address, dtype_name(dtype), _wide(dtype)), dims
-
-
-def _wide(dtype: np.dtype) -> str:
-    """Return the dtype that elements of a dtype are added up in."""
-    return "complex128" if dtype.kind == "c" else "float64"
-
-
-@functools.cache
-def _parts_address(dtype: str, wide: str) -> int:
-    return cache.address_of(f"parts-{dtype}", parts_kernel(dtype, wide))
-
-
-@functools.cache
-def _finish_address(dtype: str, wide: str) -> int:
-    return cache.address_of(f"finish-{dtype}", finish_kernel(dtype, wide))
-
-
-def _parts(dims: Sequence[int], dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
-    """Return what `Step.parts` is for a sum of these dims; None unless it sums the first of two dimensions."""
-    if dims[0] != 0 or dims[1] != 1:
-        return None
-    n, inner, wide = dims[2], dims[3], _wide(dtype)
-    getters = [functools.partial(address, dtype_name(dtype), wide) for address in (_parts_address, _finish_address)]
-    return getters[0], getters[1], -(-n // TERMS) * inner * itemsize(wide)
 
 
 def identity_step(

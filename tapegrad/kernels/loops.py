@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.compiler.elements import byte_address, load_at, numba_dtype, read, store_at
-from tapegrad.compiler.intrinsics import get, intrinsic
+import numpy as np
+
+from tapegrad.compiler.elements import as_pointer, byte_address, load_at, numba_dtype, read, store, store_at
+from tapegrad.compiler.intrinsics import end_streams, get, intrinsic, stack, stream_line
 from tapegrad.kernels.geometry import rows_at
 
+#: In place of the flags of `accumulate`: the target is new, and so large that it is not to go through the caches.
+STREAMS = 4
+_ADDS = STREAMS - 1
+_LINE = 64  # bytes of a line of the cache
+_PART = 64  # lines that are computed before they are streamed
 STRIDED = -1  # a step that is read when the kernel runs; others are constants, so that LLVM vectorises
 
 
@@ -23,6 +30,7 @@ def loop(
     casts: tuple[str, ...],
     steps: tuple[int, ...],
     length: int | None = None,
+    streams: int | None = None,
 ) -> Any:
     """Return the kernel that runs a rule over elements.
 
@@ -38,8 +46,13 @@ def loop(
     length : int, optional
         That of rows, which the kernel then goes over too, or STRIDED. Behind the dims of the outer dimensions stand
         their number and the bytes between them: see `rows_at`.
+    streams : int, optional
+        The value of `accumulate` for which the target is written past the caches. To write a line of the cache, the
+        CPU reads it first; of a large array that is a third of all that goes to and from memory.
     """
     count, target = len(casts), types[-1]
+    size = np.dtype(target).itemsize
+    line, part, room = _LINE // size, _PART * _LINE // size, _PART * _LINE
 
     addresses, strides = readers(steps)
 
@@ -66,9 +79,37 @@ def loop(
             for i in range(n):
                 store_at(out, i * skip, rule(*values(places, step, fixed, i)), target)
 
+    def streamed(places: Any, step: Any, n: int) -> None:
+        out, fixed = places[count], singles(places)
+        if out & (size - 1) != 0:
+            row(places, step, n, 0)
+            return
+        memory = stack(room)
+        own = as_pointer(memory, target)
+        first = min((-out & (_LINE - 1)) // size, n)
+        for i in range(first):
+            store_at(out, i * size, rule(*values(places, step, fixed, i)), target)
+        while n - first >= line:
+            many = min((n - first) & -line, part)
+            for i in range(many):
+                store(own, i, rule(*values(places, step, fixed, first + i)))
+            for at in range(0, many * size, _LINE):
+                stream_line(out + first * size + at, memory + at)
+            first += many
+        for i in range(first, n):
+            store_at(out, i * size, rule(*values(places, step, fixed, i)), target)
+
+    def whole_row(places: Any, step: Any, n: int, accumulate: int) -> None:
+        if streams is not None and accumulate == streams:
+            streamed(places, step, n)
+        else:
+            row(places, step, n, accumulate & _ADDS)
+
     def kernel(args: int, dims: int, accumulate: int) -> int:
         if get(dims, 1) > 0:
-            row(addresses(args), strides(dims), get(dims, 1), accumulate)
+            whole_row(addresses(args), strides(dims), get(dims, 1), accumulate)
+            if streams is not None and accumulate == streams:
+                end_streams()
         return 0
 
     if length is None:
@@ -87,7 +128,9 @@ def loop(
         at = rows_at(dims, count + 1)
         row_step = row_strides(at)
         for i in range(get(at, 0)):
-            row(beginnings(first, row_step, i), step, n, accumulate)
+            whole_row(beginnings(first, row_step, i), step, n, accumulate)
+        if streams is not None and accumulate == streams:
+            end_streams()
         return 0
 
     return kernel_of_rows

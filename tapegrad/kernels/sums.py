@@ -7,13 +7,16 @@ terms. Whether a sum is computed at once or as parts that are added up later, it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.elements import as_pointer, load, store
-from tapegrad.compiler.intrinsics import stack
+from tapegrad.compiler.cache import address_of
+from tapegrad.compiler.elements import as_pointer, load, numba_dtype, store
+from tapegrad.compiler.intrinsics import intrinsic, stack
+from tapegrad.tape.layout import dtype_name, itemsize
 from tapegrad.tape.plan import TERMS
 
 _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the terms are no neighbours
@@ -22,6 +25,13 @@ _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the t
 def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
     """Return a function that adds up neighbours, at most as many as a part has terms."""
     zero = np.dtype(wide).type(0)
+    if wide == "float64":
+
+        @intrinsic
+        def real_neighbours(typingctx: Any, first: Any, count: Any) -> Any:
+            return _real_sum(dtype)
+
+        return real_neighbours
 
     def neighbours(first: int, count: int) -> Any:
         source = as_pointer(first, dtype)
@@ -40,6 +50,44 @@ def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
         return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
     return neighbours
+
+
+def _real_sum(dtype: str) -> Any:
+    """Define an intrinsic that adds up real neighbours, the 8 sums as a vector: LLVM makes 8 numbers of them."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    from numba.core import types as nb
+
+    size = np.dtype(dtype).itemsize
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, count = args
+        one, word, byte = ir.DoubleType(), count.type, ir.IntType(8)
+        eight, kind = ir.VectorType(one, 8), context.get_value_type(numba_dtype(dtype))
+        start = builder.inttoptr(first, byte.as_pointer())
+
+        def term(number: Any, many: int) -> Any:
+            own, to = (kind, one) if many == 1 else (ir.VectorType(kind, many), eight)
+            at = builder.gep(start, [builder.mul(number, word(size))], inbounds=True, source_etype=byte)
+            value = builder.load(builder.bitcast(at, own.as_pointer()), align=1, typ=own)
+            return value if own == to else builder.fpext(value, to)
+
+        sums = cgutils.alloca_once_value(builder, ir.Constant(eight, [0.0] * 8))
+        with cgutils.for_range(builder, builder.ashr(count, word(3))) as loop:
+            total = builder.load(sums, typ=eight)
+            builder.store(builder.fadd(total, term(builder.mul(loop.index, word(8)), 8)), sums)
+        total = builder.load(sums, typ=eight)
+        parts = [builder.extract_element(total, ir.IntType(32)(place)) for place in range(8)]
+        rest = cgutils.alloca_once_value(builder, parts[0])
+        with cgutils.for_range(builder, builder.and_(count, word(7))) as loop:
+            number = builder.add(builder.and_(count, word(-8)), loop.index)
+            builder.store(builder.fadd(builder.load(rest, typ=one), term(number, 1)), rest)
+        parts[0] = builder.load(rest, typ=one)
+        while len(parts) > 1:
+            parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    return nb.float64(nb.int64, nb.int64), codegen
 
 
 def _rows(dtype: str, wide: str) -> Callable[..., None]:
@@ -185,3 +233,66 @@ def finish_kernel(dtype: str, wide: str) -> Callable[..., int]:
         return 0
 
     return kernel
+
+
+# Steps -------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _sum_address(dtype: str, wide: str) -> int:
+    return address_of(f"sum-{dtype}", sum_kernel(dtype, wide))
+
+
+def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], list[int]]:
+    """Return the kernel that sums a contiguous array of one shape to another, and its dims."""
+    to = (1,) * (len(shape) - len(to)) + tuple(to)
+    # Runs of dimensions that are kept or summed; the kernel takes the last three (kept, summed, kept).
+    runs: list[tuple[bool, int]] = []
+    for length, kept in zip(shape, to, strict=True):
+        if length == 1:
+            continue
+        summed = kept != length
+        if runs and runs[-1][0] == summed:
+            runs[-1] = (summed, runs[-1][1] * length)
+        else:
+            runs.append((summed, length))
+    inner = runs.pop()[1] if runs and not runs[-1][0] else 1
+    n = runs.pop()[1] if runs else 1
+    outer = runs.pop()[1] if len(runs) == 1 and not runs[-1][0] else 1
+    size = dtype.itemsize
+    lengths = [length for _, length in runs]
+    # The outer dimensions step through a contiguous source and over the kept dimensions of the target.
+    steps = []
+    source_step, target_step = outer * n * inner * size, outer * inner * size
+    for summed, length in reversed(runs):
+        steps.append((source_step, 0 if summed else target_step))
+        source_step *= length
+        target_step *= 1 if summed else length
+    dims = [len(lengths), outer, n, inner, *lengths]
+    for pair in reversed(steps):
+        dims.extend(pair)
+    return partial(_sum_address, dtype_name(dtype), wide_dtype(dtype)), dims
+
+
+def wide_dtype(dtype: np.dtype) -> str:
+    """Return the dtype that elements of a dtype are added up in."""
+    return "complex128" if dtype.kind == "c" else "float64"
+
+
+@cache
+def _parts_address(dtype: str, wide: str) -> int:
+    return address_of(f"parts-{dtype}", parts_kernel(dtype, wide))
+
+
+@cache
+def _finish_address(dtype: str, wide: str) -> int:
+    return address_of(f"finish-{dtype}", finish_kernel(dtype, wide))
+
+
+def blockwise(dims: Sequence[int], dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
+    """Return what `Step.parts` is for a sum of these dims; None unless it sums the first of two dimensions."""
+    if dims[0] != 0 or dims[1] != 1:
+        return None
+    n, inner, wide = dims[2], dims[3], wide_dtype(dtype)
+    getters = [partial(address, dtype_name(dtype), wide) for address in (_parts_address, _finish_address)]
+    return getters[0], getters[1], -(-n // TERMS) * inner * itemsize(wide)

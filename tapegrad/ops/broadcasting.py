@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import sum_step, view_step
+from tapegrad.kernels.elementwise import view_step
+from tapegrad.kernels.sums import sum_step
 from tapegrad.ops.movement import _STRIDED, reshape, reshaping
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.table.composites import composite

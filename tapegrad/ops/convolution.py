@@ -1,209 +1,158 @@
-"""Convolution of images: patches as columns (im2col), which BLAS multiplies, and the adjoint of that (col2im)."""
+"""Ops: convolution of images."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.arithmetic import add
-from tapegrad.ops.linalg import matmul
-from tapegrad.ops.movement import reshape
-from tapegrad.ops.table.composites import composite
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.convolution import Pair, Window, convolution_address, geometry_of, places
+from tapegrad.kernels.elementwise import loop_step
+from tapegrad.kernels.rules import identity
+from tapegrad.kernels.sums import sum_step
+from tapegrad.ops.broadcasting import contiguous
+from tapegrad.ops.patches import columns_of
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.public import FUNCTIONAL, public, publish
-from tapegrad.tape.plan import Plan
+from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.plan import CT, NOTHING, Plan, Step
 from tapegrad.tensor import Tensor
 
-Pair = tuple[int, int]
-# Kernel, stride, padding before and behind in both dimensions, dilation.
-Window = tuple[Pair, Pair, tuple[Pair, Pair], Pair]
+Shape = tuple[int, ...]
 
 
-def _counts(size: Sequence[int], window: Window) -> Pair:
-    """Return how many places a kernel takes in both dimensions."""
-    rows, columns = (
-        (length + before + behind - dilation * (kernel - 1) - 1) // stride + 1
-        for length, kernel, stride, (before, behind), dilation in zip(size, *window, strict=True)
+def _sizes(x: Shape, w: Shape, window: Window, groups: int) -> tuple[int, int, int, int]:
+    """Return how many images there are; of a group the kernels, and the elements of each; the places that it takes."""
+    return 1 if len(x) == 3 else x[0], w[0] // groups, math.prod(w[1:]), math.prod(places(x[-2:], window))
+
+
+def _result_shape(x: Shape, w: Shape, window: Window) -> Shape:
+    return *x[:-3], w[0], *places(x[-2:], window)
+
+
+def _by_numpy(x: np.ndarray, w: np.ndarray, *bias: np.ndarray, window: Window, groups: int) -> np.ndarray:
+    n, out, terms, number = _sizes(x.shape, w.shape, window, groups)
+    columns = columns_of(x.reshape(n, *x.shape[-3:]), window).reshape(n, groups, terms, number)
+    found: np.ndarray = np.matmul(w.reshape(groups, out, terms), columns).reshape(
+        _result_shape(x.shape, w.shape, window)
     )
-    return rows, columns
+    return found + bias[0][:, None, None] if bias else found
 
 
-def _parts(height: int, width: int, window: Window) -> list[tuple[int, int, tuple[Any, ...]]]:
-    """Return, for each element of a kernel, its place in it and which elements of a padded image it meets."""
-    kernel, stride, _, dilation = window
-    counts = _counts((height, width), window)
-    return [
-        (i, j, (..., *(slice(at * d, at * d + (n - 1) * s + 1, s)
-                       for at, d, n, s in zip((i, j), dilation, counts, stride, strict=True))))
-        for i in range(kernel[0]) for j in range(kernel[1])
-    ]  # fmt: skip
+def _geometry(x: Layout, w: Layout, attrs: dict[str, Any]) -> np.ndarray | None:
+    if not (x.contiguous and w.contiguous):
+        return None
+    groups, (height, width) = attrs["groups"], x.shape[-2:]
+    n = 1 if x.ndim == 3 else x.shape[0]
+    out, channels = w.shape[0] // groups, w.shape[1]
+    return geometry_of(n, groups, channels, out, (height, width), attrs["window"], x.dtype)
 
 
-def _im2col_forward(x: np.ndarray, window: Window) -> np.ndarray:
-    n, channels, height, width = x.shape
-    kernel, _, padding, _ = window
-    if any(map(any, padding)):
-        padded = np.zeros((n, channels, *(k + sum(p) for k, p in zip((height, width), padding, strict=True))), x.dtype)
-        padded[:, :, padding[0][0] : padding[0][0] + height, padding[1][0] : padding[1][0] + width] = x
-        x = padded
-    counts = _counts((height, width), window)
-    out = np.empty((n, channels, *kernel, *counts), x.dtype)
-    for i, j, part in _parts(height, width, window):
-        out[:, :, i, j] = x[part]
-    return out.reshape(n, channels * math.prod(kernel), math.prod(counts))
+def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    x, w = layouts[:2]
+    geometry = _geometry(x, w, attrs)
+    otherwise = partial(_by_numpy, **attrs)
+    if geometry is None or not layouts[-1].contiguous:
+        return otherwise
+    shape = _result_shape(x.shape, w.shape, attrs["window"])
+    kernel = convolution_address("biased" if len(layouts) == 3 else "plain", x.dtype.name)
+    return computed(kernel, geometry, shape, x.dtype, otherwise, by_status=True)
 
 
-def _col2im_forward(x: np.ndarray, window: Window, size: Pair) -> np.ndarray:
-    kernel, _, padding, _ = window
-    n, channels = x.shape[0], x.shape[1] // math.prod(kernel)
-    columns = x.reshape(n, channels, *kernel, *_counts(size, window))
-    out = np.zeros((n, channels, *(k + sum(p) for k, p in zip(size, padding, strict=True))), x.dtype)
-    for i, j, part in _parts(*size, window):
-        out[part] += columns[:, :, i, j]
-    (top, _), (left, _) = padding
-    return out[:, :, top : top + size[0], left : left + size[1]]
+def _images_rule(ct: Any, w: Any, x_shape: Shape, window: Window, groups: int) -> Any:
+    n, out, terms, number = _sizes(x_shape, w.shape, window, groups)
+    kernels = xp.conj(xp.transpose(xp.reshape(w, (groups, out, terms)), 1, 2))
+    columns = xp.matmul(kernels, xp.reshape(ct, (n, groups, out, number)))  # (groups, terms, out) @ (..., out, number)
+    columns = xp.reshape(columns, (n, groups * terms, number))
+    return xp.reshape(xp.col2im(columns, window, x_shape[-2:]), x_shape)
 
 
-def _no_step(plan: Plan, operand: int) -> None:
-    """Return nothing: the sweep calls the rule."""
+def _kernels_rule(ct: Any, x: Any, w_shape: Shape, window: Window, groups: int) -> Any:
+    n, out, terms, number = _sizes(x.shape, w_shape, window, groups)
+    columns = xp.im2col(xp.reshape(x, (n, *x.shape[-3:])), window)
+    columns = xp.conj(xp.transpose(xp.reshape(columns, (n, groups, terms, number)), 2, 3))
+    products = xp.matmul(xp.reshape(ct, (n, groups, out, number)), columns)  # (..., out, number) @ (..., number, terms)
+    return xp.reshape(xp.sum(products, 0), w_shape)
 
 
-_WINDOWS: tuple[Window, ...] = (
-    ((2, 3), (1, 1), ((0, 0), (0, 0)), (1, 1)),
-    ((2, 2), (2, 1), ((1, 1), (0, 1)), (1, 2)),
+def _bias_rule(ct: Any) -> Any:
+    return xp.sum(ct, (-1, -2) if len(ct.shape) == 3 else (0, -1, -2))
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    x, w = plan.layouts[:2]
+    geometry, dtype = _geometry(x, w, plan.attrs), x.dtype
+    if geometry is None:
+        return None
+    if operand == 2:
+        shape = plan.result.shape
+        in_order = dtype.name, contiguous_strides(shape, dtype.itemsize)
+        total = sum_step(shape, (shape[-3], 1, 1), dtype)
+        return loop_step("identity", identity, shape, [((CT, 0), *in_order)], in_order, total=total, between=NOTHING)
+    way, source = ("images", "w") if operand == 0 else ("kernels", "x")
+    address = partial(convolution_address, way, dtype.name)
+    return Step(address, geometry, [(CT, 0), plan.source(source)], partial=True)
+
+
+def _oracle(
+    x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Any:
+    """Return the convolution, one place of the kernels after the other."""
+    window = _window(w.shape[2:], stride, padding, dilation)
+    (kh, kw), (sh, sw), around, (dh, dw) = window
+    padded = np.pad(x, ((0, 0),) * (x.ndim - 2) + around)
+    rows, columns = places(x.shape[-2:], window)
+    out = np.zeros((*x.shape[:-3], w.shape[0], rows, columns), np.result_type(x, w))
+    for o, kernel in enumerate(w):
+        first = o // (len(w) // groups) * len(kernel)
+        for r in range(rows):
+            for c in range(columns):
+                part = padded[..., r * sh : r * sh + dh * (kh - 1) + 1 : dh, c * sw : c * sw + dw * (kw - 1) + 1 : dw]
+                out[..., o, r, c] = (part[..., first : first + len(kernel), :, :] * kernel).sum((-1, -2, -3))
+    return out if bias is None else out + bias[:, None, None]
+
+
+_SHAPES: tuple[tuple[Shape, Shape, dict[str, Any]], ...] = (
+    ((2, 2, 4, 5), (2, 2, 2, 3), {}),
+    ((2, 4, 5), (3, 2, 2, 2), {"stride": 2, "padding": 1}),
+    ((1, 4, 5, 4), (2, 2, 2, 2), {"padding": "same", "dilation": (2, 1), "groups": 2}),
 )
 
 
-def _im2col_oracle(x: Any, window: Window) -> Any:
-    """Return the columns, one element of an image after the other."""
-    (kh, kw), (sh, sw), padding, (dh, dw) = window
-    padded = np.pad(x, ((0, 0), (0, 0), *padding))
-    rows, columns = _counts(x.shape[2:], window)
-    places = [padded[:, :, r * sh : r * sh + dh * (kh - 1) + 1 : dh, c * sw : c * sw + dw * (kw - 1) + 1 : dw]
-              for r in range(rows) for c in range(columns)]  # fmt: skip
-    return np.stack([place.reshape(x.shape[0], -1) for place in places], -1)
+def _convolution(name: str, operands: tuple[str, ...]) -> Op:
+    """Return the op of a convolution, with a bias if that is the third operand."""
+    count = len(operands)
+    op = Op(
+        name=name,
+        operands=operands,
+        forward=_by_numpy,
+        vjp=(_images_rule, _kernels_rule, _bias_rule)[:count],
+        family="convolution",
+        step=_step,
+        bilinear=count == 2,
+        attrs=("window", "groups"),
+        bind=lambda *args: _bind(args[:count], *args[count:]),
+        prepare_forward=_prepared,
+        node_name="ConvolutionBackward0",
+        call=lambda x, w, *bias, **options: conv2d(x, w, *bias, **options),
+        oracle=_oracle,
+        samples=tuple(Sample((x, w, w[:1])[:count], options) for x, w, options in _SHAPES),
+        errors=(ErrorSample(lambda: conv2d(np.ones((3, 3)), np.ones((1, 1, 1, 1))), RuntimeError, "Expected 3D"),),
+    )
+    connect(op, n_arguments=4)
+    return op
 
 
-def _col2im_oracle(x: Any, window: Window, size: Pair) -> Any:
-    """Return images to which each element of the columns is added where it stood; padding is thrown away."""
-    shape = (x.shape[0], x.shape[1] // math.prod(window[0]), *size)
-    places = _im2col_oracle(1 + np.arange(math.prod(shape)).reshape(shape), window)
-    out = np.zeros(1 + math.prod(shape), x.dtype)
-    np.add.at(out, places.ravel(), x.ravel())
-    return out[1:].reshape(shape)
-
-
-_im2col = Op(
-    name="im2col",
-    operands=("x",),
-    forward=_im2col_forward,
-    vjp=(lambda ct, x_shape, window: xp.col2im(ct, window, x_shape[2:]),),
-    family="convolution",
-    linear=True,
-    step=_no_step,
-    attrs=("window",),
-    bind=lambda input, window: Bound((as_operand(input, "im2col", "input", 1),), {"window": window}),
-    oracle=_im2col_oracle,
-    samples=tuple(Sample(((2, 3, 4, 5),), {"window": window}) for window in _WINDOWS),
-    errors=(ErrorSample(lambda: im2col(None, _WINDOWS[0]), TypeError, "im2col"),),
-)
-
-_col2im = Op(
-    name="col2im",
-    operands=("x",),
-    forward=_col2im_forward,
-    vjp=(lambda ct, window: xp.im2col(ct, window),),
-    family="convolution",
-    linear=True,
-    step=_no_step,
-    attrs=("window", "size"),
-    bind=lambda input, window, size: Bound(
-        (as_operand(input, "col2im", "input", 1),), {"window": window, "size": tuple(size)}
-    ),
-    oracle=_col2im_oracle,
-    samples=tuple(
-        Sample(((2, 3 * math.prod(window[0]), math.prod(_counts((4, 5), window))),), {"window": window, "size": (4, 5)})
-        for window in _WINDOWS
-    ),
-    errors=(ErrorSample(lambda: col2im(None, _WINDOWS[0], (4, 5)), TypeError, "col2im"),),
-)
-connect(_im2col, n_arguments=1)
-connect(_col2im, n_arguments=2)
-
-
-def im2col(input: Any, window: Window) -> Tensor:
-    """Return patches of images (n, channels, height, width) as columns (n, channels * kernel, places)."""
-    result: Tensor = _im2col.plans.call(input, window)
-    return result
-
-
-def col2im(input: Any, window: Window, size: Pair) -> Tensor:
-    """Return images to which columns are added where `im2col` took them: its adjoint."""
-    result: Tensor = _col2im.plans.call(input, window, size)
-    return result
-
-
-publish(im2col, _im2col, im2col.__doc__ or "")
-publish(col2im, _col2im, col2im.__doc__ or "")
-
-
-# The public function -----------------------------------------------------------------------------------------------
-
-
-def _pair(name: str, value: Any, fits: Callable[[int], bool], message: str) -> Pair:
-    values = tuple(int(item) for item in value) if isinstance(value, (tuple, list)) else (int(value),) * 2
-    if len(values) == 1:
-        values *= 2
-    if len(values) != 2:
-        raise RuntimeError(
-            f"expected {name} to be a single integer value or a list of 2 values to match the convolution dimensions, "
-            f"but got {name}={list(values)}"
-        )
-    if not all(map(fits, values)):
-        raise RuntimeError(f"{message}; conv2d() got {name}={list(values)}")
-    return values[0], values[1]
-
-
-def _window(kernel: Pair, stride: Any, padding: Any, dilation: Any) -> Window:
-    steps = _pair("stride", stride, lambda n: n > 0, "non-positive stride is not supported")
-    dilations = _pair("dilation", dilation, lambda n: n > 0, "dilation should be greater than zero")
-    if isinstance(padding, str):
-        if padding not in ("valid", "same"):
-            raise RuntimeError(f"Invalid padding string: {padding!r}; use 'valid' or 'same'")
-        if padding == "same" and steps != (1, 1):
-            raise RuntimeError("padding='same' is not supported for strided convolutions")
-        totals = [d * (k - 1) if padding == "same" else 0 for k, d in zip(kernel, dilations, strict=True)]
-        rows, columns = ((total // 2, total - total // 2) for total in totals)
-    else:
-        rows, columns = (
-            (n, n) for n in _pair("padding", padding, lambda n: n >= 0, "negative padding is not supported")
-        )
-    return kernel, steps, (rows, columns), dilations
-
-
-def _conv2d_by_numpy(x: Any, weight: Any, bias: Any = 0, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
-    padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
-    places = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], (2, 3))[:, :, ::stride, ::stride]
-    found = [
-        np.einsum("nchwij,ocij->nohw", own, kernels)
-        for own, kernels in zip(np.split(places, groups, 1), np.split(weight, groups), strict=True)
-    ]
-    return (np.concatenate(found, 1) + np.reshape(bias, (-1, 1, 1))).astype(x.dtype)
+_plain = _convolution("conv2d", ("x", "w"))
+_biased = _convolution("conv2d_biased", ("x", "w", "bias"))
 
 
 @public(namespaces=(FUNCTIONAL,))
-@composite(
-    (
-        Sample(((1, 2, 3, 3), (2, 2, 2, 2))),
-        Sample(((2, 1, 4, 3), (2, 1, 2, 2), (2,)), {"stride": 2, "padding": 1}),
-        Sample(((1, 2, 3, 2), (2, 1, 2, 1)), {"groups": 2}),
-    ),
-    _conv2d_by_numpy,
-)
 def conv2d(
     input: Any,
     weight: Any,
@@ -256,32 +205,64 @@ def conv2d(
     >>> kernel.grad.tolist()
     [[[[21.0, 27.0]]]]
     """
-    x, w = as_operand(input, "conv2d", "input", 1), as_operand(weight, "conv2d", "weight", 2)
-    _check(x, w, groups)
-    n_out, _, *kernel = w.shape
-    window = _window((kernel[0], kernel[1]), stride, padding, dilation)
-    images = x if x.ndim == 4 else reshape(x, (1, *x.shape))
-    n, _, height, width = images.shape
-    counts = _counts((height, width), window)
-    _check_size(height, width, window)
-    columns = im2col(images, window)
-    if groups > 1:
-        columns = reshape(columns, (n, groups, -1, math.prod(counts)))
-        out = matmul(reshape(w, (groups, n_out // groups, -1)), columns)
-    else:
-        out = matmul(reshape(w, (n_out, -1)), columns)
-    out = reshape(out, (*x.shape[:-3], n_out, *counts))
+    result: Tensor
     if bias is None:
-        return out
-    b = as_operand(bias, "conv2d", "bias", 3)
-    if b.dtype != x.dtype:
-        raise RuntimeError(f"Input type ({x.dtype}) and bias type ({b.dtype}) should be the same; convert one")
-    if b.shape != (n_out,):
+        result = _plain.plans.call(input, weight, stride, padding, dilation, groups)
+    else:
+        result = _biased.plans.call(input, weight, bias, stride, padding, dilation, groups)
+    return result
+
+
+xp.conv2d = xp.conv2d_biased = conv2d
+
+
+# Arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _bind(operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> Bound:
+    names = ("input", "weight", "bias")
+    tensors = [
+        contiguous(as_operand(value, "conv2d", name, place))
+        for place, (value, name) in enumerate(zip(operands, names, strict=False), 1)
+    ]
+    x, w = tensors[:2]
+    _check(x, w, groups)
+    window = _window((w.shape[2], w.shape[3]), stride, padding, dilation)
+    _check_size(x.shape[-2], x.shape[-1], window)
+    if len(tensors) == 3:
+        _check_bias(x, w, tensors[2])
+    return Bound(tensors, {"window": window, "groups": groups})
+
+
+def _pair(name: str, value: Any, fits: Callable[[int], bool], message: str) -> Pair:
+    values = tuple(int(item) for item in value) if isinstance(value, (tuple, list)) else (int(value),) * 2
+    if len(values) == 1:
+        values *= 2
+    if len(values) != 2:
         raise RuntimeError(
-            f"Given weight of size {list(w.shape)}, expected bias to be 1-dimensional with {n_out} elements, but got "
-            f"bias of size {list(b.shape)} instead"
+            f"expected {name} to be a single integer value or a list of 2 values to match the convolution dimensions, "
+            f"but got {name}={list(values)}"
         )
-    return add(out, reshape(b, (n_out, 1, 1)))
+    if not all(map(fits, values)):
+        raise RuntimeError(f"{message}; conv2d() got {name}={list(values)}")
+    return values[0], values[1]
+
+
+def _window(kernel: Pair, stride: Any, padding: Any, dilation: Any) -> Window:
+    steps = _pair("stride", stride, lambda n: n > 0, "non-positive stride is not supported")
+    dilations = _pair("dilation", dilation, lambda n: n > 0, "dilation should be greater than zero")
+    if isinstance(padding, str):
+        if padding not in ("valid", "same"):
+            raise RuntimeError(f"Invalid padding string: {padding!r}; use 'valid' or 'same'")
+        if padding == "same" and steps != (1, 1):
+            raise RuntimeError("padding='same' is not supported for strided convolutions")
+        totals = [d * (k - 1) if padding == "same" else 0 for k, d in zip(kernel, dilations, strict=True)]
+        rows, columns = ((total // 2, total - total // 2) for total in totals)
+    else:
+        rows, columns = (
+            (n, n) for n in _pair("padding", padding, lambda n: n >= 0, "negative padding is not supported")
+        )
+    return kernel, steps, (rows, columns), dilations
 
 
 def _check(x: Tensor, w: Tensor, groups: int) -> None:
@@ -304,6 +285,17 @@ def _check(x: Tensor, w: Tensor, groups: int) -> None:
         raise RuntimeError(
             f"Given groups={groups}, weight of size {list(w.shape)}, expected input{list(x.shape)} to have "
             f"{w.shape[1] * groups} channels, but got {x.shape[-3]} channels instead"
+        )
+
+
+def _check_bias(x: Tensor, w: Tensor, b: Tensor) -> None:
+    """Raise PyTorch's errors unless a bias fits."""
+    if b.dtype != x.dtype:
+        raise RuntimeError(f"Input type ({x.dtype}) and bias type ({b.dtype}) should be the same; convert one")
+    if b.shape != w.shape[:1]:
+        raise RuntimeError(
+            f"Given weight of size {list(w.shape)}, expected bias to be 1-dimensional with {w.shape[0]} elements, but "
+            f"got bias of size {list(b.shape)} instead"
         )
 
 

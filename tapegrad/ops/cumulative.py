@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tapegrad.kernels.along import LONGEST_PRODUCT, step_along
+from tapegrad.kernels.along import step_along
+from tapegrad.kernels.lines import LONGEST_PRODUCT
 from tapegrad.ops.along import _same_shape, along
 from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import attributes, count_of, kept_shape

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.rowwise import extrema
-from tapegrad.kernels.structural import extremum_step
+from tapegrad.kernels.extrema import extremum_step
 from tapegrad.ops.arithmetic import maximum, minimum
 from tapegrad.ops.ordering import max_along, min_along
 from tapegrad.ops.reductions import attributes, count_of, kept_shape

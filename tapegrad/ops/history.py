@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.ops.broadcasting import expand
-from tapegrad.ops.index_put import index_put, index_put_op
+from tapegrad.ops.index_put import count_of_indices, index_put, index_put_op
 from tapegrad.ops.indexing import ARRAY, Key, _index, index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
@@ -97,7 +97,8 @@ def rewrite_at(
     while value._layout.ndim > ndim and value.shape[0] == 1:  # NumPy drops leading dimensions that are too many
         value = index_gather(value, (), (0,))
     if part is None:
-        rewrite(target, record_written(index_put_op, (target, value), {"key": key}, target._array(), index_arrays))
+        attrs = {"key": key, "chosen": count_of_indices(index_arrays)}
+        rewrite(target, record_written(index_put_op, (target, value), attrs, target._array(), index_arrays))
     else:
         base = views.root_of(target)
         _give(base, _put(base, part, value)._node)

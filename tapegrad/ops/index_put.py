@@ -6,21 +6,41 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.indexing import _COPIES, Key, _basic_index, _encode, _index, _index_error, index_gather
+from tapegrad.kernels.indexed import gather_by_arrays_step, left_out_step
+from tapegrad.kernels.structural import gather_step, part_left_out_step
+from tapegrad.ops.indexing import _COPIES, ARRAY, Key, _basic_index, _encode, _index, _index_error, index_gather
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
-from tapegrad.tape.plan import Plan
+from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
 
-def _forward(x: Any, value: Any, *index_arrays: np.ndarray, key: Key) -> np.ndarray:
+def _forward(x: Any, value: Any, *index_arrays: np.ndarray, key: Key, chosen: int = 0) -> np.ndarray:
     out = np.array(x, order="C")
     out[_index(key, index_arrays) if index_arrays else _basic_index(key)] = value
     return out
 
 
-def _no_kernel(plan: Plan, operand: int) -> None:
-    """Return nothing: the sweep calls the rules in Python."""
+def _step(plan: Plan, operand: int) -> Step | None:
+    key, value = plan.attrs["key"], plan.layouts[1]
+    if ARRAY in key:
+        return gather_by_arrays_step(plan, 1) if operand == 1 else left_out_step(plan, plan.attrs["chosen"])
+    if any(item in _COPIES for item in key):
+        return None
+
+    def view(x: np.ndarray) -> np.ndarray:
+        part: np.ndarray = x[_basic_index(key)]
+        return part
+
+    if operand == 0:
+        return part_left_out_step(plan, view)
+    whole = value.dtype == plan.result.dtype and value.shape == view(np.empty(plan.result.shape, bool)).shape
+    return gather_step(plan, view, 1) if whole else None
+
+
+def count_of_indices(index_arrays: tuple[np.ndarray, ...]) -> int:
+    """Return how many elements index arrays, which are of one shape, choose."""
+    return index_arrays[0].size if index_arrays else 0
 
 
 index_put_op = Op(
@@ -35,8 +55,8 @@ index_put_op = Op(
     ),
     family="indexing",
     linear=True,
-    step=_no_kernel,
-    attrs=("key",),
+    step=_step,
+    attrs=("key", "chosen"),
     node_name="CopySlices",
     oracle=_forward,
     samples=(
@@ -50,7 +70,9 @@ index_put_op = Op(
 def index_put(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return a copy with the elements that a key and its arrays choose replaced by a value, which is broadcast."""
     x, v = as_operand(input, "index_put", "input", 1), as_operand(value, "index_put", "value", 2)
-    result: Tensor = apply(index_put_op, Bound((x, v), {"key": key}, index_arrays))
+    result: Tensor = apply(
+        index_put_op, Bound((x, v), {"key": key, "chosen": count_of_indices(index_arrays)}, index_arrays)
+    )
     return result
 
 

@@ -1,8 +1,7 @@
 """Rows: indexing with integers, slices, arrays and masks, after NumPy's rules, and its adjoint.
 
 A *key* says what an index does with each dimension, in hashable form: an int, a slice as ``(start, stop, step)``, None,
-an Ellipsis, the name of a bool, or `ARRAY` for an array of
-integers. The arrays themselves are the rows' index_arrays.
+an Ellipsis, the name of a bool, or `ARRAY` for an array of integers. The arrays are the op's index_arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
-from tapegrad.kernels.structural import gather_step, scatter_step
+from tapegrad.kernels.indexed import gather_by_arrays_step, scatter_step
+from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.table.gateway import apply, as_operand, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
@@ -154,9 +154,10 @@ def _put_oracle(x: Any, index_arrays: tuple[np.ndarray, ...], key: Key, shape: t
 
 
 def _taken_step(plan: Plan, operand: int) -> Step | None:
-    """Return the step that reads the cotangent through the view that was written to."""
+    """Return the step that reads the cotangent where it was written to."""
     key = plan.attrs["key"]
-    return None if any(item in _COPIES for item in key) else gather_step(plan, lambda x: _view(x, key))
+    copies = any(item in _COPIES for item in key)
+    return gather_by_arrays_step(plan, operand) if copies else gather_step(plan, lambda x: _view(x, key))
 
 
 _index_scatter_add = Op(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 
 from tapegrad.forward.rowwise import extrema
-from tapegrad.kernels.along import step_by_indices
+from tapegrad.kernels.indexed import step_by_indices
 from tapegrad.ops.reductions import kept_shape
 from tapegrad.ops.table.gateway import apply, as_operand, connect
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Op, Sample, xp

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
-from tapegrad.kernels.structural import gather_step
+from tapegrad.kernels.structural import gather_step, part_left_out_step
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import publish
@@ -47,9 +47,10 @@ def _put_forward(x: Any, value: Any, part: Part) -> np.ndarray:
 
 
 def _put_step(plan: Plan, operand: int) -> Step | None:
-    """Return the step of the value; that of the base is a rule called in Python."""
     part, value = plan.attrs["part"], plan.layouts[1]
-    gathered = operand == 1 and value.shape == part.shape and part.of_real == (value.dtype != plan.result.dtype)
+    if operand == 0:
+        return part_left_out_step(plan, lambda x: view_of(x, part))
+    gathered = value.shape == part.shape and part.of_real == (value.dtype != plan.result.dtype)
     return gather_step(plan, lambda x: view_of(x, part), 1) if gathered else None
 
 

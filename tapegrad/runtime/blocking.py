@@ -13,6 +13,9 @@ MAX_BLOCK: Final = 8192  # elements; a run's memory in the cache is laid out for
 # A multiple of the elements that a vectorised loop takes at a time. Blocks are multiples of it: what is left over is
 # done one by one, where LLVM may contract other products and sums, and the bits would depend on where a block ends.
 UNROLLED: Final = 64
+#: Bytes of a new array from which on it is written past the caches. It would drive out what is there, and most of it
+#: would be gone before it is read.
+STREAMED: Final = 1 << 22
 # Blocks from which on arrays are gone through in blocks: fewer stay in the cache as they are.
 ENOUGH_BLOCKS: Final = 4
 

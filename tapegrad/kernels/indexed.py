@@ -1,0 +1,225 @@
+"""Kernels that go where arrays of indices say: they scatter, gather, or leave out; and the steps that call them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad.compiler.cache import address_of
+from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
+from tapegrad.compiler.intrinsics import get, memcpy, memset
+from tapegrad.kernels.structural import zeroed_step
+from tapegrad.tape.layout import Layout, contiguous_strides
+from tapegrad.tape.plan import ARRAY, CT, Source, Step
+
+if TYPE_CHECKING:
+    from tapegrad.tape.plan import Plan
+
+# Words of a geometry: how many blocks there are, how many elements are chosen of each, of how many neighbours; how many
+# arrays of indices; the bytes from block to block; the bytes of all. Then for each array the length of its dimension,
+# and the bytes from one index to the next.
+_OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _DIMENSIONS = range(1, 8)
+
+
+def _offset(arrays_at: int, dims: int, number: int) -> int:
+    """Return where the elements are that the arrays choose by their index with this number."""
+    offset = 0
+    for k in range(get(dims, _ARRAYS)):
+        index, length = get(get(arrays_at, k), number), get(dims, _DIMENSIONS + 2 * k)
+        offset += (index + length if index < 0 else index) * get(dims, _DIMENSIONS + 2 * k + 1)
+    return offset
+
+
+def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
+    """Return the kernel that adds a source where arrays say (``scatter``), or reads it there (``gather``)."""
+    size, scatters = np.dtype(dtype).itemsize, way == "scatter"
+
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        inner, dense = get(dims, _INNER), get(args, 0)
+        chosen = get(args, get(dims, _ARRAYS) + 1)
+        if not scatters:
+            dense, chosen = chosen, dense
+        for i in range(get(dims, _OUTER)):
+            for j in range(get(dims, _CHOSEN)):
+                at = chosen + i * get(dims, _STEP) + _offset(args + 8, dims, j)
+                own, other = as_pointer(at, dtype), as_pointer(dense, dtype)
+                if scatters:
+                    for k in range(inner):
+                        store(own, k, load(own, k) + load(other, k))
+                else:
+                    for k in range(inner):
+                        store(other, k, load(own, k) + load(other, k) if accumulate else load(own, k))
+                dense += inner * size
+        return 0
+
+    return kernel
+
+
+def _left_out_kernel(dtype: str) -> Callable[..., int]:
+    """Return the kernel that copies a source, with zeros where arrays say."""
+    size = np.dtype(dtype).itemsize
+
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        source, target = get(args, 0), get(args, get(dims, _ARRAYS) + 1)
+        memcpy(target, source, get(dims, _BYTES))
+        for i in range(get(dims, _OUTER)):
+            for j in range(get(dims, _CHOSEN)):
+                memset(target + i * get(dims, _STEP) + _offset(args + 8, dims, j), get(dims, _INNER) * size)
+        return 0
+
+    return kernel
+
+
+@cache
+def _indexed_address(way: str, dtype: str) -> int:
+    kernel = _left_out_kernel(dtype) if way == "left-out" else _indexed_kernel(way, dtype)
+    return address_of(f"{way}-{dtype}", kernel)
+
+
+def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int) -> np.ndarray | None:
+    """Return the geometry of arrays of one shape that meet dimensions next to each other, beside which all are whole.
+
+    Parameters
+    ----------
+    whole : Layout
+        Of what is indexed.
+    key : tuple
+        As in `tapegrad.ops.indexing`.
+    chosen : tuple of int, or int
+        The shape of what is chosen; or how many indices there are.
+    """
+    if any(item != "array" and item is not Ellipsis and item != (None, None, None) for item in key):
+        return None
+    full = [(None, None, None)] * (whole.ndim - sum(item is not Ellipsis for item in key))
+    at = key.index(Ellipsis) if Ellipsis in key else len(key)
+    spread = [*key[:at], *full, *key[at + 1 :]]
+    if "array" not in spread:
+        return None
+    first, arrays = spread.index("array"), spread.count("array")
+    if spread[first : first + arrays] != ["array"] * arrays:
+        return None
+    strides = contiguous_strides(whole.shape, whole.dtype.itemsize)
+    before, lengths, after = whole.shape[:first], whole.shape[first : first + arrays], whole.shape[first + arrays :]
+    outer, inner = math.prod(before), math.prod(after)
+    if isinstance(chosen, tuple):
+        if chosen[:first] != before or chosen[len(chosen) - len(after) :] != after:
+            return None  # the sizes that the kernel would go over are not those of the result
+        chosen = math.prod(chosen) // (outer * inner) if outer * inner else 0
+    step = math.prod(lengths) * inner * whole.dtype.itemsize
+    dims = [0, outer, chosen, inner, arrays, step, whole.nbytes]
+    for length, stride in zip(lengths, strides[first:], strict=False):
+        dims += [length, stride]
+    return np.array(dims, dtype=np.int64)
+
+
+def _sources(plan: Plan, geometry: np.ndarray) -> list[Source]:
+    return [(CT, 0), *((ARRAY, plan.position(f"index_array{number}")) for number in range(int(geometry[_ARRAYS])))]
+
+
+def scatter_step(plan: Plan) -> Step | None:
+    """Return the step that adds the cotangent where index arrays say.
+
+    The arrays are of one shape and the other dimensions taken whole. None if the arrays do not stand together, or if
+    the key has a slice or a new dimension beside them.
+    """
+    own = plan.layouts[0]
+    geometry = _geometry(own, plan.attrs["key"], plan.result.shape)
+    if geometry is None:
+        return None
+    address = partial(_indexed_address, "scatter", own.dtype.name)
+    return Step(address, geometry, _sources(plan, geometry), partial=True)
+
+
+def gather_by_arrays_step(plan: Plan, operand: int) -> Step | None:
+    """Return the step of an operand that stands in the result where index arrays say; None as for `scatter_step`."""
+    own, result = plan.layouts[operand], plan.result
+    geometry = _geometry(result, plan.attrs["key"], own.shape) if own.dtype == result.dtype else None
+    if geometry is None:
+        return None
+    return Step(partial(_indexed_address, "gather", own.dtype.name), geometry, _sources(plan, geometry))
+
+
+def left_out_step(plan: Plan, chosen: int) -> Step | None:
+    """Return the step of an operand that is the result but where index arrays say; None as for `scatter_step`.
+
+    Parameters
+    ----------
+    plan : Plan
+    chosen : int
+        How many indices each array has.
+    """
+    own = plan.layouts[0]
+    geometry = _geometry(own, plan.attrs["key"], chosen)
+    if geometry is None or own.dtype != plan.result.dtype:
+        return None
+    return zeroed_step(own, partial(_indexed_address, "left-out", own.dtype.name), geometry, _sources(plan, geometry))
+
+
+# Along a dimension -------------------------------------------------------------------------------------------------
+
+
+def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
+    """Return the kernel that goes over ``(outer, n, inner)`` elements, each with a number along another dimension.
+
+    It adds element ``(i, k, j)`` of the cotangent to ``(i, number, j)`` of the target, or the other way round. Where it
+    scatters, the target is zeroed first.
+    """
+    size = np.dtype(dtype).itemsize
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        source, numbers, target = get(args, 0), get(args, 1), get(args, 2)
+        for i in range(outer):
+            for k in range(n):
+                for j in range(inner):
+                    at = (i * n + k) * inner + j
+                    number = get(numbers, at)
+                    number += length if number < 0 else 0
+                    other = ((i * length + number) * inner + j) * size
+                    here, there = source + at * size, target + other
+                    if not scatters:
+                        here, there = source + other, target + at * size
+                    value = load_at(here, 0, dtype)
+                    if scatters or accumulate:
+                        value += load_at(there, 0, dtype)
+                    store_at(there, 0, value, dtype)
+        return 0
+
+    return kernel
+
+
+@cache
+def along_address(dtype: str, scatters: bool) -> int:
+    """Return the address of the kernel that scatters or gathers by indices along a dimension."""
+    name = "scatter-along" if scatters else "gather-along"
+    return address_of(f"{name}-{dtype}", _along_kernel(dtype, scatters))
+
+
+def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None:
+    """Return the step that scatters a cotangent to elements with given numbers along a dimension, or gathers it.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose residual `indices` are the numbers: contiguous, of the shape of the cotangent where it scatters and of
+        the operand where it gathers, but for dimensions of length 1 that were dropped.
+    dim : int
+    indices : str
+    way : {"scatter", "gather"}
+    """
+    own, result = plan.layouts[0], plan.result
+    if indices in plan.op.operands and (not plan.layout(indices).contiguous or plan.layout(indices).dtype != np.int64):
+        return None
+    scatters = way == "scatter"
+    whole, part = (own, result) if scatters else (result, own)
+    before, after = own.shape[:dim], own.shape[dim + 1 :]
+    outer, inner = math.prod(before), math.prod(after)
+    n = part.size // (outer * inner) if outer * inner else 0
+    geometry = np.array([0, outer, n, inner, whole.shape[dim]])
+    sources = [(CT, 0), (ARRAY, plan.position(indices))]
+    address = partial(along_address, own.dtype.name, scatters)
+    return Step(address, geometry, sources, partial=scatters)

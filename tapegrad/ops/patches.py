@@ -1,0 +1,156 @@
+"""Ops: patches of images as columns (im2col), and the adjoint of that (col2im)."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tapegrad.kernels.convolution import Pair, Window, convolution_address, geometry_of, places
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import publish
+from tapegrad.tape.plan import CT, Plan, Step
+from tapegrad.tensor import Tensor
+
+Shape = tuple[int, ...]
+
+
+def _parts(height: int, width: int, window: Window) -> list[tuple[int, int, tuple[Any, ...]]]:
+    """Return, for each element of a kernel, its place in it and which elements of a padded image it meets."""
+    kernel, stride, _, dilation = window
+    counts = places((height, width), window)
+    return [
+        (i, j, (..., *(slice(at * d, at * d + (n - 1) * s + 1, s)
+                       for at, d, n, s in zip((i, j), dilation, counts, stride, strict=True))))
+        for i in range(kernel[0]) for j in range(kernel[1])
+    ]  # fmt: skip
+
+
+def columns_of(x: np.ndarray, window: Window) -> np.ndarray:
+    """Return what `im2col` does, by NumPy."""
+    n, channels, height, width = x.shape
+    kernel, _, padding, _ = window
+    if any(map(any, padding)):
+        padded = np.zeros((n, channels, *(k + sum(p) for k, p in zip((height, width), padding, strict=True))), x.dtype)
+        padded[:, :, padding[0][0] : padding[0][0] + height, padding[1][0] : padding[1][0] + width] = x
+        x = padded
+    counts = places((height, width), window)
+    out = np.empty((n, channels, *kernel, *counts), x.dtype)
+    for i, j, part in _parts(height, width, window):
+        out[:, :, i, j] = x[part]
+    return out.reshape(n, channels * math.prod(kernel), math.prod(counts))
+
+
+def _col2im_forward(x: np.ndarray, window: Window, size: Pair) -> np.ndarray:
+    kernel, _, padding, _ = window
+    n, channels = x.shape[0], x.shape[1] // math.prod(kernel)
+    columns = x.reshape(n, channels, *kernel, *places(size, window))
+    out = np.zeros((n, channels, *(k + sum(p) for k, p in zip(size, padding, strict=True))), x.dtype)
+    for i, j, part in _parts(*size, window):
+        out[part] += columns[:, :, i, j]
+    (top, _), (left, _) = padding
+    return out[:, :, top : top + size[0], left : left + size[1]]
+
+
+def _columns_geometry(shape: Shape, window: Window, dtype: np.dtype) -> np.ndarray | None:
+    """Return the geometry of the kernels between images of a shape and columns; None where there are none."""
+    n, channels, height, width = shape
+    return geometry_of(n, 1, channels, 1, (height, width), window, dtype)
+
+
+def _im2col_step(plan: Plan, operand: int) -> Step | None:
+    own = plan.layouts[0]
+    return _columns_step("col2im", plan, _columns_geometry(own.shape, plan.attrs["window"], own.dtype))
+
+
+def _col2im_step(plan: Plan, operand: int) -> Step | None:
+    return _columns_step("im2col", plan, _columns_geometry(plan.result.shape, plan.attrs["window"], plan.result.dtype))
+
+
+def _columns_step(way: str, plan: Plan, geometry: np.ndarray | None) -> Step | None:
+    """Return the step of a kernel that adds to its target."""
+    if geometry is None:
+        return None
+    return Step(partial(convolution_address, way, plan.result.dtype.name), geometry, [(CT, 0)], partial=True)
+
+
+_WINDOWS: tuple[Window, ...] = (
+    ((2, 3), (1, 1), ((0, 0), (0, 0)), (1, 1)),
+    ((2, 2), (2, 1), ((1, 1), (0, 1)), (1, 2)),
+)
+
+
+def _im2col_oracle(x: Any, window: Window) -> Any:
+    """Return the columns, one element of an image after the other."""
+    (kh, kw), (sh, sw), padding, (dh, dw) = window
+    padded = np.pad(x, ((0, 0), (0, 0), *padding))
+    rows, columns = places(x.shape[2:], window)
+    parts = [padded[:, :, r * sh : r * sh + dh * (kh - 1) + 1 : dh, c * sw : c * sw + dw * (kw - 1) + 1 : dw]
+              for r in range(rows) for c in range(columns)]  # fmt: skip
+    return np.stack([part.reshape(x.shape[0], -1) for part in parts], -1)
+
+
+def _col2im_oracle(x: Any, window: Window, size: Pair) -> Any:
+    """Return images to which each element of the columns is added where it stood; padding is thrown away."""
+    shape = (x.shape[0], x.shape[1] // math.prod(window[0]), *size)
+    targets = _im2col_oracle(1 + np.arange(math.prod(shape)).reshape(shape), window)
+    out = np.zeros(1 + math.prod(shape), x.dtype)
+    np.add.at(out, targets.ravel(), x.ravel())
+    return out[1:].reshape(shape)
+
+
+_im2col = Op(
+    name="im2col",
+    operands=("x",),
+    forward=columns_of,
+    vjp=(lambda ct, x_shape, window: xp.col2im(ct, window, x_shape[2:]),),
+    family="convolution",
+    linear=True,
+    step=_im2col_step,
+    attrs=("window",),
+    bind=lambda input, window: Bound((as_operand(input, "im2col", "input", 1),), {"window": window}),
+    oracle=_im2col_oracle,
+    samples=tuple(Sample(((2, 3, 4, 5),), {"window": window}) for window in _WINDOWS),
+    errors=(ErrorSample(lambda: im2col(None, _WINDOWS[0]), TypeError, "im2col"),),
+)
+
+_col2im = Op(
+    name="col2im",
+    operands=("x",),
+    forward=_col2im_forward,
+    vjp=(lambda ct, window: xp.im2col(ct, window),),
+    family="convolution",
+    linear=True,
+    step=_col2im_step,
+    attrs=("window", "size"),
+    bind=lambda input, window, size: Bound(
+        (as_operand(input, "col2im", "input", 1),), {"window": window, "size": tuple(size)}
+    ),
+    oracle=_col2im_oracle,
+    samples=tuple(
+        Sample(((2, 3 * math.prod(window[0]), math.prod(places((4, 5), window))),), {"window": window, "size": (4, 5)})
+        for window in _WINDOWS
+    ),
+    errors=(ErrorSample(lambda: col2im(None, _WINDOWS[0], (4, 5)), TypeError, "col2im"),),
+)
+connect(_im2col, n_arguments=1)
+connect(_col2im, n_arguments=2)
+
+
+def im2col(input: Any, window: Window) -> Tensor:
+    """Return patches of images (n, channels, height, width) as columns (n, channels * kernel, places)."""
+    result: Tensor = _im2col.plans.call(input, window)
+    return result
+
+
+def col2im(input: Any, window: Window, size: Pair) -> Tensor:
+    """Return images to which columns are added where `im2col` took them: its adjoint."""
+    result: Tensor = _col2im.plans.call(input, window, size)
+    return result
+
+
+publish(im2col, _im2col, im2col.__doc__ or "")
+publish(col2im, _col2im, col2im.__doc__ or "")
