@@ -182,6 +182,12 @@ class Sweep:
         for number in arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist():
             yield object_at(read_entry(slots[number])[NODE]) if number >= 0 else None
 
+    def node(self, position: int) -> TapeNode:
+        """Return the node of the entry at a place in the order, which runs."""
+        arrays = self.workspace.arrays
+        node: TapeNode = object_at(read_entry(arrays[ws.SLOTS_AT][arrays[ws.ORDER_AT][position]])[NODE])
+        return node
+
     def has_hooks(self) -> bool:
         """Whether a hook will run, which may do anything."""
         return bool(self.workspace.state[ws.HAS_HOOKS])
@@ -255,10 +261,8 @@ class Sweep:
         return np.ndarray(layout.shape, layout.dtype, memory)
 
     def _stop(self, position: int) -> None:
-        arrays, state = self.workspace.arrays, self.workspace.state
-        number = arrays[ws.ORDER_AT][position]
-        slot = arrays[ws.SLOTS_AT][number]
-        node = object_at(read_entry(slot)[NODE])
+        state = self.workspace.state
+        number, node = self.workspace.arrays[ws.ORDER_AT][position], self.node(position)
         plan = node[PLAN_OBJECT]
         ct = self._buffer(number, plan.result)
         if ct is not None:

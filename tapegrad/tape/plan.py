@@ -214,7 +214,7 @@ class Plan:
         self.address = address_of_array(self._words)
         # Kernel and words of each step, and what holds the arrays whose addresses stand there.
         self._steps: list[tuple[Callable[[], int], np.ndarray, Any]] = []
-        self.rule_calls: tuple[Any, ...] = ()  # rules and how their arguments are found (tapegrad.ops.table.rules)
+        self.rule_calls: tuple[Any, ...] = ()  # what rules are called with (`tapegrad.ops.table.rules`), when one was
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
         if self.records:
             plans_by_address[self.address] = self
