@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.modes import enable_grad
+from tapegrad.modes import enable_grad, is_grad_enabled
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_of_results, parts_of
 from tapegrad.ops.table.rules import cotangents, fit, rule_calls
@@ -22,7 +22,7 @@ from tapegrad.runtime.structs import Array, slot
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.sweep import Sweep
 from tapegrad.sweep.workspace import CAPTURED, UNWANTED, State
-from tapegrad.tape.entries import PLAN_OBJECT, SLOT, TapeNode
+from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode
 from tapegrad.tape.hooks import node_hooks
 from tapegrad.tape.native import add, drop, load, new_integer, take, vectorcall
 from tapegrad.tape.plan import Plan
@@ -190,7 +190,7 @@ def walk(self: NDArray, args: Array[Object], nargs: int) -> int:
 # In Python -----------------------------------------------------------------------------------------------------------
 
 
-def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> dict[int, Tensor]:
+def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     """Go over the entries that a sweep has found, recording what is computed.
 
     Parameters
@@ -202,26 +202,45 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> dict[int, Tensor]:
 
     Returns
     -------
-    dict
-        From slots of leaves and of inputs to their cotangents.
+    list of Tensor or None
+        Cotangents by id, those of leaves and inputs.
     """
-    arrays, state = sweep.workspace.arrays, sweep.workspace.state
-    cts: list[Any] = [*seeds, *[None] * (state[ws.N_IDS] - len(seeds))]
+    workspace = sweep.workspace
+    cts: list[Any] = seeds + [None] * (workspace.state[ws.N_IDS] - len(seeds))
     # The slopes of where's unchosen branches may be infinite; NumPy would warn of what the user did not write.
+    with np.errstate(all="ignore"):
+        if is_grad_enabled():
+            _late.walk(workspace.words, cts, sweep)
+        else:
+            with enable_grad():
+                _late.walk(workspace.words, cts, sweep)
+    return cts
+
+
+def numbers_of(sweep: Sweep, leaves: list[Leaf]) -> list[int] | None:
+    """Return the ids of leaves; None if one has a hook or was not found."""
+    words = sweep.workspace.arrays[ws.LEAVES_AT][: 2 * sweep.workspace.state[ws.N_LEAVES]].tolist()
+    found = dict(zip(words[1::2], words[::2], strict=True))
+    numbers = []
+    for leaf in leaves:
+        if leaf.hooks or leaf.slot not in found:
+            return None
+        numbers.append(found[leaf.slot])
+    return numbers
+
+
+def finish(sweep: Sweep, cts: list[Any]) -> dict[int, Tensor]:
+    """Return the cotangents of leaves and of inputs by their slots, after the hooks of inputs that did not run."""
+    arrays, state = sweep.workspace.arrays, sweep.workspace.state
+    slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
+    ran = set(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist())
+    inputs = {node[SLOT]: node for node in sweep.inputs or () if isinstance(node, list)}
+    finished = {}
     with enable_grad(), np.errstate(all="ignore"):
-        _late.walk(sweep.workspace.words, cts, sweep)
-        leaves = arrays[ws.LEAVES_AT][: 2 * state[ws.N_LEAVES]].tolist()
-        finished = {slot: cts[number] for number, slot in zip(leaves[::2], leaves[1::2], strict=True)}
-        inputs = [node for node in sweep.inputs or () if isinstance(node, list)]
-        if inputs:
-            slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
-            ran = set(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist())
-            for node in inputs:
-                if node[SLOT] in slots and node[SLOT] not in finished:
-                    number = slots.index(node[SLOT])
-                    ct = cts[number]
-                    finished[node[SLOT]] = ct if ct is None or number in ran else run_hooks(node, ct)
-    return {slot: ct for slot, ct in finished.items() if ct is not None}
+        for number, (slot, ct) in enumerate(zip(slots, cts, strict=True)):
+            if ct is not None:
+                finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs and number not in ran else ct
+    return finished
 
 
 def run_hooks(node: TapeNode, ct: Tensor) -> Tensor:

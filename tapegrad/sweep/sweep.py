@@ -126,7 +126,7 @@ class Sweep:
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
         workspace, nodes = self.workspace, self.nodes
-        inputs = [] if self.inputs is None else list({slot_of(node): None for node in self.inputs})
+        inputs = [] if self.inputs is None else list(dict.fromkeys(map(slot_of, self.inputs)))
         write = versions.last
         while (status := workspace.find(nodes, inputs, self.retain, *write)) != _OK:
             self._handle_status(status)
