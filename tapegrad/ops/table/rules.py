@@ -69,16 +69,15 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
     """
     plan = node[PLAN_OBJECT]
     layouts = plan.layouts
-    described, call = rule_calls(plan), late.call
-    calls = described.calls
+    described, call = plan.rule_calls or rule_calls(plan), late.call
+    calls, found = described[1], []
     if not callable(plan.op.vjp):
-        return [
-            (operand, fit(call(calls[operand], node, ct, None, differentiable), layouts[operand]))
-            for operand in operands
-        ]
+        for operand in operands:
+            value = call(calls[operand], node, ct, None, differentiable)
+            found.append((operand, fit(value, layouts[operand])))
+        return found
     wanted = tuple(operand in operands for operand in range(plan.arity))
     values = call(calls[0], node, ct, wanted, differentiable)
-    found = []
     for operand in operands:
         value, layout = values[operand], layouts[operand]
         if value is not None:
@@ -91,6 +90,8 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
 def fit(value: Any, layout: Layout) -> Tensor:
     """Undo broadcasting and promotion: sum to the operand's shape, and convert to its dtype."""
     own = value._layout
+    if own is layout._plain:
+        return value  # type: ignore[no-any-return]
     if own.shape != layout.shape:
         value = xp.sum_to_size(value, layout.shape)
         own = value._layout
