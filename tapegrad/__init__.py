@@ -32,11 +32,8 @@ from tapegrad.dtypes import (
     int as int,
 )
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from tapegrad.ops import *  # all operations are public; mypy does not follow __all__ to the files of rows
-from tapegrad.ops.arithmetic import *
+from tapegrad.ops import *
 from tapegrad.ops.bind import install
-from tapegrad.ops.complex import *
-from tapegrad.ops.transcendental import *
 from tapegrad.ops.warmup import warmup
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads

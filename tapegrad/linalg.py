@@ -1,9 +1,9 @@
 """Linear algebra, with PyTorch's names."""
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.matrices import eigh, inv, solve
+from tapegrad.ops.table import public as _public
 
-__all__ = ["LinAlgError", "eigh", "inv", "solve"]
-
-for _function in (eigh, inv, solve):
-    _function.__module__ = __name__  # where they are found
+_functions = _public.contents(_public.LINALG)
+__all__ = ["LinAlgError"]
+__all__ += list(_functions)
+globals().update(_functions)

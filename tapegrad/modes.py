@@ -120,13 +120,24 @@ class _Mode:
         self.before: list[bool] = []
 
     def __enter__(self) -> None:
-        self.before.append(is_grad_enabled())
-        _switch(self.mode)
+        before = is_grad_enabled()
+        try:
+            self.before.append(before)
+            _switch(self.mode)
+        except BaseException:  # a signal's handler raised: no `__exit__` will follow
+            _switch(before)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _switch(self.before.pop())
+        before = self.before[-1]
+        try:
+            _switch(before)
+            self.before.pop()
+        except BaseException:
+            _switch(before)
+            raise
 
     def __call__(self, function: F) -> F:
         return _decorate(function, self.mode)

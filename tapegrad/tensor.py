@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,7 +19,10 @@ from tapegrad.tape.layout import Layout, intern, layout_of
 
 if TYPE_CHECKING:
     from tapegrad.autograd.graph import Node
+    from tapegrad.methods import TensorMethods  # a stub: `tapegrad.ops.bind` gives Tensor its operations
     from tapegrad.tape.hooks import RemovableHandle
+else:
+    TensorMethods = object
 
 
 class _Late:
@@ -29,13 +32,14 @@ class _Late:
     """
 
     backward: Callable[..., None]
+    as_leaf: Callable[[Tensor], Tensor]
 
 
 _late = _Late()
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
-class Tensor:
+class Tensor(TensorMethods):
     """A NumPy array that operations are recorded for, so that gradients can be computed.
 
     Made by `tensor`, `from_numpy` and other functions, and by operations. Numbers, arrays and tensors may stand on
@@ -238,9 +242,8 @@ class Tensor:
         RuntimeError
             If the dtype is neither floating nor complex, or if it is to be switched off for a result.
         """
-        layout = self._layout
-        if requires_grad is True and self._node is None and layout.floating and self._data.__class__ is np.ndarray:
-            self._layout, self._node = layout.tracked, Leaf(self)  # of nearly every call
+        if requires_grad is True:
+            _late.as_leaf(self)
         else:
             self._require(requires_grad, "o")
         return self
@@ -401,26 +404,6 @@ class Tensor:
                 node = reshaped(node, self, layout.shape)
             layout = layout.tracked
         self._data, self._layout, self._node = array, layout, node
-
-    # --- set by tapegrad.ops, where the operations are -----------------------------------------------------------
-
-    if TYPE_CHECKING:
-        __add__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __radd__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __sub__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __rsub__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __mul__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __rmul__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __truediv__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __rtruediv__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __pow__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __rpow__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __matmul__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __rmatmul__: ClassVar[Callable[[Tensor, Any], Tensor]]
-        __neg__: ClassVar[Callable[[Tensor], Tensor]]
-        __getitem__: ClassVar[Callable[[Tensor, Any], Tensor]]
-
-        def __getattr__(self, name: str) -> Any: ...
 
 
 def from_array(array: np.ndarray) -> Tensor:

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.compiler import cache
 from tapegrad.kernels.rules import rule_parameters
+from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import op_table
 from tapegrad.runtime import state
 from tapegrad.tape import plan, plan_cache
@@ -203,3 +205,48 @@ def test_siblings_are_what_plans_are(name: str) -> None:
         for one, other in zip(*outcomes, strict=True):
             assert one.shape == other.shape
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_thousand_lengths_make_no_plan_from_its_parts_and_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(n: int) -> None:
+        x = tg.ones(n, requires_grad=True)
+        y = tg.sin(x) * x - x**2 + x * 3.0
+        y.backward(tg.ones(n))
+
+    for n in (3, 5, 7):
+        program(n)
+    known = cache.known()
+
+    def forbidden(*args: object) -> None:
+        raise AssertionError("a plan was made from its parts")
+
+    monkeypatch.setattr(plan.Plan, "__init__", forbidden)
+    monkeypatch.setattr(plan.Plan, "prepare", forbidden)
+    for n in range(8, 1008):
+        program(n)
+    assert cache.known() == known
+
+
+@pytest.mark.parametrize("name", ["shapes", "slices", "targets", "products"])
+def test_new_layouts_need_no_new_function(name: str) -> None:
+    programs = {
+        "shapes": lambda n: (tg.ones(n, 3, requires_grad=True) * tg.ones(3, requires_grad=True)).sum(0),
+        "slices": lambda n: tg.ones(2000, requires_grad=True)[n : n + 5],
+        "targets": lambda n: tg.ones(12 * n, requires_grad=True).reshape(3, -1, 2),
+        "products": lambda n: tg.ones(n, 4, requires_grad=True) @ tg.ones(4, 3, requires_grad=True),
+    }
+    for n in (5, 6, 300, 301):
+        programs[name](n).sum().backward()
+    known = cache.known()
+    for n in range(302, 402):
+        programs[name](n).sum().backward()
+    assert cache.known() == known
+
+
+def test_a_call_gets_its_line_at_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(gateway, "compute", lambda *args, of=gateway.compute: asked.append(args) or of(*args))
+    x = tg.ones(1237, requires_grad=True)
+    for _ in range(5):
+        tg.sinh(x)
+    assert len(asked) == 2

@@ -72,6 +72,27 @@ def test_logsumexp_of_nothing_finite() -> None:
     assert x.grad[:2].tolist() == [[0.0, 0.0], [1.0, 0.0]]
 
 
+@pytest.mark.parametrize("large", [np.inf, -np.inf])
+@pytest.mark.parametrize("target", [0, 1])
+def test_scores_that_are_not_finite(large: float, target: int) -> None:
+    """An infinite score makes all nan, as in log_softmax; a class without probability has a loss, and slopes."""
+    scores = np.array([[1.0, large, 2.0]])
+    with np.errstate(all="ignore"):
+        x = tg.tensor(scores, requires_grad=True)
+        loss = F.cross_entropy(x, tg.tensor([target]))
+        gradients = [tg.autograd.grad(loss, x, create_graph=again, retain_graph=True)[0] for again in (False, True)]
+        powers = np.exp([[1.0, 0.0 if large > 0 else large, 2.0]])
+    if large > 0:
+        expected, slopes = np.nan, np.full((1, 3), np.nan)
+    else:
+        powers = powers / powers.sum()
+        expected = -np.log(powers[0, target]) if target != 1 else np.inf
+        slopes = powers - np.eye(3)[[target]]
+    np.testing.assert_allclose(loss.item(), expected)
+    for gradient in gradients:
+        np.testing.assert_allclose(gradient.detach().numpy(), slopes)
+
+
 @needs_torch
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("weighted", [False, True])

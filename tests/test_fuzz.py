@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import tapegrad as tg
+from tests.fuzz.found import FOUND
 from tests.torch_programs import torch
 
 pytestmark = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
@@ -33,6 +34,15 @@ def test_programs(part: int) -> None:
             program, mismatch = minimised(torch, program, mismatch)
             pytest.fail(f"seed {seed}: {mismatch.text}\n\n{program.text()}")
     assert counts
+
+
+@pytest.mark.parametrize("defect", FOUND)
+def test_found(defect: str) -> None:
+    from tests.fuzz.programs import Program, check
+
+    mismatch = check(torch, FOUND[defect])
+    if mismatch is not None:
+        pytest.fail(f"{mismatch.text}\n\n{Program(FOUND[defect]).text()}")
 
 
 def test_everything_public_is_called() -> None:

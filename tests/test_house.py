@@ -17,6 +17,7 @@ ORDER = [
     {"vmath", "dtypes", "errors", "printing", "modes"},
     {"tape"},
     {"kernels"},
+    {"methods"},  # a stub, for type checkers only
     {"tensor"},
     {"forward"},
     {"ops/table"},
@@ -31,7 +32,7 @@ ORDER = [
 # What looks ahead: the file, where to, and how: always, in a call, or for type checks. The page has the reasons.
 AHEAD = {
     ("tape/structs.py", "kernels/geometry.py", "import"),
-    ("tape/native.py", "tensor.py", "import"),
+    ("tape/objects.py", "tensor.py", "import"),
     ("tape/rule_calls.py", "tensor.py", "import"),
     ("tape/plan_cache.py", "tensor.py", "import"),
     ("tape/entries.py", "tensor.py", "types"),
@@ -45,16 +46,13 @@ AHEAD = {
 }
 LONGEST = 350
 LONGER = {
+    "ops/broadcasting.py",
     "autograd/run.py",
-    "compiler/jit.py",
-    "compiler/translation.py",
     "kernels/along.py",
     "kernels/elementwise.py",
     "ops/along.py",
-    "ops/matrices.py",
     "ops/movement.py",
     "tape/plan.py",
-    "tape/recording.py",
     "tensor.py",
 }
 
@@ -65,13 +63,14 @@ def station(file: str) -> str:
     """The folder of a file; its own name if it stands in none."""
     if file.startswith("ops/table/"):
         return "ops/table"
-    return file.split("/")[0] if "/" in file else "tapegrad" if file == "__init__.py" else file.removesuffix(".py")
+    return file.split("/")[0] if "/" in file else "tapegrad" if file == "__init__.py" else Path(file).stem
 
 
 def file_of(module: str) -> str | None:
     path = PACKAGE.joinpath(*module.split(".")[1:])
-    if path.with_suffix(".py").is_file() and path != PACKAGE:
-        return path.with_suffix(".py").relative_to(PACKAGE).as_posix()
+    for suffix in (".py", ".pyi"):
+        if path.with_suffix(suffix).is_file() and path != PACKAGE:
+            return path.with_suffix(suffix).relative_to(PACKAGE).as_posix()
     return (path / "__init__.py").relative_to(PACKAGE).as_posix() if (path / "__init__.py").is_file() else None
 
 

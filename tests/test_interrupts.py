@@ -108,6 +108,29 @@ def test_an_interrupt_at_each_moment_in_turn(work, files):
             break
 
 
+def test_a_mode_is_left_whenever_an_interrupt_comes():
+    """But for the very first instruction of `__exit__`, of which `interrupt` knows nothing: Python has not left yet."""
+
+    def work():
+        with tg.no_grad():
+            pass
+        with tg.no_grad(), tg.enable_grad():
+            pass
+
+    number = 0
+    while True:
+        number += 1
+        try:
+            with interrupt(number, ("modes",)) as moments:
+                work()
+        except KeyboardInterrupt:
+            pass
+        assert tg.is_grad_enabled(), f"moment {number} of {moments.passed}"
+        if moments.passed < number:
+            break
+    assert number > 30
+
+
 def test_an_interrupt_while_llvm_links(monkeypatch):
     link = llvm.JITLibraryBuilder.link
     threads = []

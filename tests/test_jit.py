@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from tapegrad.compiler import assembly, cache, jit
+from tapegrad.compiler import assembly, cache, jit, numba_parts
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import call, call_void, clz, intrinsic, memcpy, memset, stack
 
@@ -284,9 +284,9 @@ def moved(*args, **kwargs):
     raise AttributeError("numba has no such part")
 
 
-@pytest.mark.parametrize("name", ["_callee", "_library", "_lower"])
+@pytest.mark.parametrize(("module", "name"), [(jit, "_callee"), (numba_parts, "library"), (jit, "_lower")])
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
-def test_public_numba_does_the_same(name, dtype, monkeypatch):
+def test_public_numba_does_the_same(module, name, dtype, monkeypatch):
     """Where numba's private parts have moved, its public functions compile, with the same results."""
 
     def rule(a, b):
@@ -296,7 +296,7 @@ def test_public_numba_does_the_same(name, dtype, monkeypatch):
     results = []
     for broken in (False, True):
         if broken:
-            monkeypatch.setattr(jit, name, moved)
+            monkeypatch.setattr(module, name, moved)
         monkeypatch.setattr(jit, "_callees", {})
         code = jit.compile_function(elementwise(rule, dtype), ("int64",) * 4)
         call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(cache._link(code))
@@ -307,7 +307,7 @@ def test_public_numba_does_the_same(name, dtype, monkeypatch):
 
 
 def test_without_numbas_passes_what_may_raise_is_refused(monkeypatch):
-    monkeypatch.setattr(jit, "_pipeline", moved)
+    monkeypatch.setattr(numba_parts, "pipeline", moved)
     monkeypatch.setattr(jit, "_callees", {})
     assert jit.compile_function(elementwise(lambda a, b: a / b, "float64"), ("int64",) * 4)
     with pytest.raises(jit.JitError, match="may raise a Python exception"):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.ops.table.composites import Composite, composites
 from tapegrad.ops.table.op import Op, op_table
+from tests import checks
+from tests.cases import Case, numpy_key
+from tests.test_composites import on_torch as composite_on_torch
 from tests.torch_programs import FUNCTIONS, torch
 
 needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
@@ -227,3 +232,141 @@ def test_vector(name: str, point: str) -> None:
         found = gradients(tg, lambda x: function(tg, tg.nn.functional, x), tg.tensor(TIES[point]))
     for order, (own, other) in enumerate(zip(found, expected, strict=True), 1):
         np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12, err_msg=f"order {order}")
+
+
+# Other families ----------------------------------------------------------------------------------------------------
+
+OTHERS = [
+    *(op for op in op_table.values() if op.family not in ("unary", "binary", "elementwise")),
+    *composites.values(),
+]
+
+
+def _kinks(one: Op | Composite) -> Iterator[tuple[Case, list[Any]]]:
+    """Go over the samples of an op, each with its operands at each of the kinks."""
+    rng = np.random.default_rng(0)
+    for number, sample in enumerate(one.samples):
+        given = sample.values or (None,) * len(sample.shapes)
+        for draw in one.kinks if np.prod([np.prod(shape) for shape in sample.shapes]) else ():
+            yield (
+                Case(one, number),
+                [  # type: ignore[arg-type]
+                    draw(shape, np.float64, rng) if value is None or callable(value) else value
+                    for shape, value in zip(sample.shapes, given, strict=True)
+                ],
+            )
+
+
+def _eigh(x: Any, UPLO: str = "L") -> Any:  # PyTorch's name
+    values, vectors = torch.linalg.eigh((x + x.mH) / 2, UPLO)
+    both = (vectors * torch.arange(1.0, x.shape[-1] + 1, dtype=torch.float64)) @ vectors.mH
+    return torch.cat([values.reshape(-1), both.reshape(-1)])
+
+
+def _put_along(x: Any, indices: np.ndarray, dim: int, length: int) -> Any:
+    shape = list(x.shape)
+    shape[dim] = length
+    return torch.zeros(shape, dtype=x.dtype).scatter_add(dim, torch.as_tensor(indices), x)
+
+
+def _scatter_add(x: Any, index_arrays: tuple[np.ndarray, ...], key: Any, shape: tuple[int, ...]) -> Any:
+    places = np.arange(int(np.prod(shape))).reshape(shape)[numpy_key(key, index_arrays)]
+    zeros = torch.zeros(int(np.prod(shape)), dtype=x.dtype)
+    return zeros.index_add(0, torch.tensor(places.ravel()), x.reshape(-1)).reshape(shape)
+
+
+def _prod(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    dims = range(x.ndim) if dim is None else np.atleast_1d(dim) % max(x.ndim, 1)
+    for own in sorted(dims, reverse=True) if x.ndim else ():
+        x = torch.prod(x, int(own), keepdim)
+    return x
+
+
+def _strided_put(x: Any, value: Any, part: Any) -> Any:
+    places = torch.arange(x.numel()).as_strided(part.shape, part.strides, part.offset)
+    return x.reshape(-1).index_put((places.reshape(-1),), value.expand(part.shape).reshape(-1)).reshape(x.shape)
+
+
+# Torch's functions of another name, or with other arguments.
+AS_TORCH: dict[str, Callable[..., Any]] = {
+    "cast": lambda x, source, dtype: FUNCTIONS["cast"](x, dtype),
+    "take_along": lambda x, indices, dim: torch.take_along_dim(x, torch.as_tensor(indices), dim),
+    "put_along": _put_along,
+    "index_scatter_add": _scatter_add,
+    "prod": _prod,
+    "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
+    "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),
+    "inv": lambda x: torch.linalg.inv(x),
+    "solve": lambda a, b, left=True: torch.linalg.solve(a, b, left=left),
+    "eigh": _eigh,
+}
+# They copy elements, with paddings that torch's functions do not have; `conv2d`, which they make, is compared.
+NOT_ON_TORCH = ("im2col", "col2im")
+# Beside an infinite element: torch has nan or 0 where these have what stands here.
+OWN_AT_INFINITY = ("deviations", "var", "prod", "sgn", "logsumexp")
+
+
+def _theirs(one: Op | Composite, operands: list[Any], attrs: dict[str, Any]) -> Any:
+    """Apply torch's function that an op or a composite is."""
+    if isinstance(one, Composite):
+        return one.called(operands, attrs, composite_on_torch(one.name))
+    function = AS_TORCH.get(one.name) or on_torch(one.name)
+    return function(operands, **attrs) if one.variadic else function(*operands, **attrs)
+
+
+def _derivatives(module: Any, function: Callable[..., Any], leaves: list[Any], smooth: bool) -> list[list[np.ndarray]]:
+    """Return the gradients of first to third order, each of the weighed sum of those before."""
+    results = [function([x * (x * x + 1) if smooth else x for x in leaves])]
+    found = []
+    for _ in range(ORDER):
+        total: Any = 0.0
+        for y in results:
+            y = y.real if "complex" in str(y.dtype) else y
+            weights = np.linspace(1.0, 2.0, int(np.prod(tuple(y.shape)))).reshape(tuple(y.shape))
+            total = total + (y * (torch.tensor(weights) if module is torch else weights)).sum()
+        results = module.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+        found.append(
+            [np.zeros(tuple(x.shape)) if y is None else numpy_of(y) for x, y in zip(leaves, results, strict=True)]
+        )
+        results = [y for y in results if y is not None and y.requires_grad]
+        if not results:
+            break
+    return found
+
+
+def _with(operands: list[Any], wanted: tuple[int, ...], tensors: list[Any]) -> list[Any]:
+    """Return operands, tensors in the place of those that are wanted."""
+    given = dict(zip(wanted, tensors, strict=True))
+    return [given.get(k, own) for k, own in enumerate(operands)]
+
+
+def _on_torch(case: Case, operands: list[Any], wanted: tuple[int, ...], finite: bool) -> list[list[np.ndarray]]:
+    rest = [torch.tensor(own.copy()) if isinstance(own, np.ndarray) else own for own in operands]
+    attrs = {key: torch.tensor(own) if key == "weight" else own for key, own in case.attrs().items()}
+    leaves = [rest[k].requires_grad_() for k in wanted]
+    return _derivatives(torch, lambda tensors: _theirs(case.op, _with(rest, wanted, tensors), attrs), leaves, finite)
+
+
+@needs_torch
+@pytest.mark.parametrize("one", [one for one in OTHERS if one.name not in NOT_ON_TORCH], ids=lambda one: one.name)
+def test_other_families(one: Op | Composite) -> None:
+    """By all operands: finite ones are smooth functions of the leaves, so that third derivatives are not 0."""
+    for case, operands in _kinks(one):
+        wanted = case.problem("float64", operands).wanted
+        finite = all(np.isfinite(operands[k]).all() for k in wanted)
+        if not wanted or not (finite or one.name not in OWN_AT_INFINITY):
+            continue
+        expected = _on_torch(case, operands, wanted, finite)
+        with np.errstate(all="ignore"):
+            found = _derivatives(
+                tg,
+                lambda tensors, case=case, rest=operands, wanted=wanted: case.op.called(
+                    _with(rest, wanted, tensors), case.attrs()
+                ),
+                [tg.tensor(operands[k], requires_grad=True) for k in wanted],
+                finite,
+            )
+        for order, (own, other) in enumerate(zip_longest(found, expected), 1):
+            nothing = [np.zeros(operands[k].shape) for k in wanted]
+            what = f"{case} at {operands}, order {order}, operand"
+            checks.assert_close(own or nothing, other or nothing, what=what)

@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -256,3 +258,94 @@ def test_numbers_of_tensors(T):
         iter(total)
     with pytest.raises((RuntimeError, ValueError) if T is not tapegrad else RuntimeError):
         float(x)
+
+
+class Subclass(np.ndarray):
+    """An array that is no plain one."""
+
+
+def odd_arrays() -> dict[str, np.ndarray]:
+    data = np.arange(24.0)
+    frozen = data.copy()
+    frozen.flags.writeable = False
+    return {
+        "0-d": np.array(2.0), "empty": np.zeros((0, 3)), "reversed": data[::-1],
+        "every other": data.reshape(4, 6)[:, ::2], "Fortran": np.asfortranarray(data.reshape(4, 6)),
+        "broadcast": np.broadcast_to(data[:3], (2, 3)), "frozen": frozen, "float32": data.astype(np.float32),
+        "complex": data * 1j, "four": data.reshape(2, 3, 2, 2), "five": data.reshape(2, 3, 2, 1, 2),
+        "subclass": data.reshape(4, 6).view(Subclass), "integers": np.arange(3), "bools": np.arange(3) > 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(odd_arrays()))
+def test_tensors_over_odd_arrays_and_their_leaves(name):
+    """The first array of a layout goes through Python, the others through compiled code; both give the same."""
+    for _ in range(3):
+        array = odd_arrays()[name]
+        x = tapegrad.from_numpy(array)
+        assert (x.shape, x.dtype, x._data.strides) == (array.shape, array.dtype, array.strides)
+        assert type(x._data) is np.ndarray
+        assert x._data is not array
+        assert np.shares_memory(x._data, array) or not array.size
+        assert x._data.flags.writeable == array.flags.writeable
+        assert not x.requires_grad
+        if array.dtype.kind in "fc":
+            assert x.requires_grad_() is x
+            assert x.requires_grad
+            assert x.is_leaf
+            (x * 2.0).sum().backward(tapegrad.tensor(np.ones((), array.dtype)))
+            np.testing.assert_array_equal(x.grad.numpy(), np.full(array.shape, 2.0))
+            x.requires_grad_(False)
+            assert not x.requires_grad
+        else:
+            with pytest.raises(RuntimeError, match="only Tensors of floating point"):
+                x.requires_grad_()
+        copy = tapegrad.tensor(array, requires_grad=array.dtype.kind in "fc")
+        assert not np.shares_memory(copy._data, array)
+        assert copy._data.flags.c_contiguous
+        np.testing.assert_array_equal(copy.detach().numpy(), np.asarray(array))
+
+
+def test_arrays_that_no_tensor_can_show():
+    swapped, unaligned = np.zeros(3, ">f8"), np.zeros(25, np.uint8)[1:].view(np.float64)
+    problems = [(swapped, "byte order"), (unaligned, "not aligned"), (np.array([None] * 3), "dtype object")]
+    for _ in range(3):
+        tapegrad.from_numpy(np.zeros(3))  # a layout that looks the same
+        for array, words in problems:
+            with pytest.raises(TypeError, match=words):
+                tapegrad.from_numpy(array)
+        with pytest.raises(TypeError, match=r"expected np\.ndarray"):
+            tapegrad.from_numpy([1.0])
+        with pytest.raises(TypeError, match="dtype"):
+            tapegrad.tensor(swapped)
+        np.testing.assert_array_equal(tapegrad.tensor(unaligned).numpy(), unaligned)
+
+
+def test_lines_of_layouts_are_told_apart():
+    """More layouts than the table has lines; an array that died gives its address to others."""
+    for turn in range(3):
+        for n in range(1, 700):
+            shape = (n, 2) if n % 3 == 0 else (n,)
+            array = np.full(shape, float(n), np.float32 if n % 2 else np.float64)
+            x = tapegrad.from_numpy(array).requires_grad_()
+            assert (x.shape, x.dtype) == (shape, array.dtype)
+            assert tapegrad.from_numpy(array.T).shape == shape[::-1]
+            if turn and n % 50 == 0:
+                (x * x).sum().backward()
+                np.testing.assert_array_equal(x.grad.numpy(), 2 * array)
+    layout = x._layout
+    del x
+    before = sys.getrefcount(None), sys.getrefcount(layout)
+    leaves = [tapegrad.from_numpy(array).requires_grad_() for _ in range(1000)]
+    assert all(x._layout is layout for x in leaves)
+    del leaves
+    assert sys.getrefcount(layout) == before[1]
+    assert abs(sys.getrefcount(None) - before[0]) < 50
+
+
+def test_a_leaf_is_freed_with_its_tensor():
+    x = tapegrad.from_numpy(np.ones(3)).requires_grad_()
+    leaf = weakref.ref(x._node)
+    assert x._node.tensor() is x
+    del x
+    assert leaf() is None

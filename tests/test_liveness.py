@@ -246,7 +246,7 @@ def holdings():
     kinds = [type(thing) for thing in gc.get_objects()]
     pages = kinds.count(entries.Page)
     return {
-        "pages": pages, "leaves": kinds.count(entries.Leaf), "plans": len(plan.plans_by_address),
+        "pages": pages, "leaves": kinds.count(entries.Leaf), "plans": len(plan.alive()),
         "sizes": len(plan.size_classes), "writes": len(versions._storages), "to empty": len(sweep._to_empty),
         "workspaces": len(sweep._idle), "pool": len(entries._pool) + pages,
     }  # fmt: skip

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -76,6 +78,18 @@ def test_every_range_is_worked_on_once():
         assert numbers <= set(range(count))
 
 
+def test_threads_have_numbers_from_0():
+    for count in (2, 3, 5):
+        all_at_work, numbers = threading.Barrier(count), []
+
+        def work(first, end, number, all_at_work=all_at_work, numbers=numbers):
+            numbers.append(number)
+            all_at_work.wait(10)
+
+        threads.share(work, count, 1, count)
+        assert sorted(numbers) == list(range(count))
+
+
 def test_errors_come_from_whichever_thread():
     for place in (0, 700):
 
@@ -106,6 +120,25 @@ def test_nobody_works_after_an_error():
         threads.share(work, 1000, 1, 2)
     assert started
     assert started == finished
+
+
+def test_threads_that_wait_hold_no_work():
+    class Held:
+        pass
+
+    held, both = Held(), threading.Barrier(2)
+
+    def work(first, end, number, held=held):
+        both.wait(10)  # two threads take part
+
+    threads.share(work, 2, 1, 2)
+    seen = weakref.ref(held)
+    del work, held
+    for _ in range(200):
+        if seen() is None:
+            return
+        time.sleep(0.01)
+    pytest.fail("a thread that waits holds what it did last")
 
 
 def test_work_may_share_out_work():

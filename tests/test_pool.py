@@ -216,6 +216,34 @@ def test_the_size_that_was_not_used_for_longest_goes_first():
     assert {size: len(buffers) for size, buffers in pool._idle.items() if buffers} == {2 * SIZE: 1}
 
 
+def idle():
+    tg.memory_reserved()  # takes back what has died
+    return {size: len(buffers) for size, buffers in pool._idle.items() if buffers}
+
+
+def test_using_a_size_again_is_use():
+    arrays = [array(2 * SIZE), array(2 * SIZE), array(3 * SIZE)]
+    while arrays:
+        del arrays[0]
+        tg.memory_reserved()
+    again = array(2 * SIZE)
+    tg.set_cache_limit(4 * SIZE)
+    assert idle() == {2 * SIZE: 1}, "the other buffer of the size in use stays"
+    del again
+
+
+def test_giving_a_buffer_back_is_use():
+    first, second, other = array(2 * SIZE), array(2 * SIZE), array(3 * SIZE)
+    del first
+    tg.memory_reserved()
+    del other
+    tg.memory_reserved()
+    del second
+    assert idle() == {2 * SIZE: 2, 3 * SIZE: 1}
+    tg.set_cache_limit(4 * SIZE)
+    assert idle() == {2 * SIZE: 2}
+
+
 def test_the_pool_keeps_what_was_once_in_use():
     arrays = [array() for _ in range(4)]
     arrays.clear()

@@ -152,11 +152,11 @@ def chain(x):
     return y.sum()
 
 
-def memory_of_a_sweep(size, monkeypatch):
+def memory_of_a_sweep(size, monkeypatch, make=chain, shape=(200_000,)):
     """Return the bytes of large cotangents that one pass asks for, and how many records its last run had."""
     blocking.set_block_size(size)
-    (x,) = leaves_of(np.random.default_rng(0), (200_000,))
-    y = chain(x)
+    (x,) = leaves_of(np.random.default_rng(0), shape)
+    y = make(x)
     asked = []
     original = workspace.Workspace.add_chunk
     monkeypatch.setattr(
@@ -167,7 +167,7 @@ def memory_of_a_sweep(size, monkeypatch):
     monkeypatch.undo()
     (own,) = sweep._idle
     assert not own.buffers, "they have gone back"
-    return sum(asked), own.state[workspace.RUN_RECORDS]
+    return sum(asked), own.state[workspace.N_INSTRUCTIONS]
 
 
 def test_cotangents_within_a_run_need_no_memory(monkeypatch):
@@ -180,12 +180,28 @@ def test_cotangents_within_a_run_need_no_memory(monkeypatch):
     assert memory_of_a_sweep(4096, monkeypatch) == (0, 13)
 
 
+@pytest.mark.parametrize("shape", [(500,), (400, 1)])
+def test_memory_to_sum_over_what_was_broadcast_is_used_again(shape, monkeypatch):
+    (scale,) = leaves_of(np.random.default_rng(1), shape)
+
+    def make(count):
+        def divided(x):
+            for _ in range(count):
+                x = (x / scale) ** scale
+            return x.sum()
+
+        return divided
+
+    asked = [memory_of_a_sweep(0, monkeypatch, make(count), (400, 500))[0] for count in (2, 6)]
+    assert asked[0] == asked[1]
+
+
 def test_small_arrays_are_no_runs():
     blocking.set_block_size(4096)
     (x,) = leaves_of(np.random.default_rng(0), (16_000,))
     sweep._idle.clear()
     chain(x).backward()
-    assert sweep._idle[0].state[workspace.RUN_RECORDS] == 0
+    assert sweep._idle[0].state[workspace.N_INSTRUCTIONS] == 0
 
 
 def _with_sums(x, y, see):

@@ -191,7 +191,8 @@ def test_objects_out_of_bounds():
 
 def test_objects_are_where_they_are_thought_to_be(monkeypatch):
     objects.check_objects()
-    for kind in (objects.List, objects.Tuple, objects.NDArray, objects.Ufunc, objects.Object, objects.Scalar):
+    kinds = objects.List, objects.Tuple, objects.NDArray, objects.Ufunc, objects.Object, objects.Scalar, objects.Type
+    for kind in kinds:
         for field in vars(kind).values():
             if isinstance(field, structs.Field) and field.name not in ("identity", "reserved", "functions", "data"):
                 monkeypatch.setattr(field, "offset", field.offset + 4)

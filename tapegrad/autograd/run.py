@@ -21,7 +21,8 @@ from tapegrad.sweep.sweep import Sweep, running
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaf_at, slot_of
 from tapegrad.tape.hooks import node_hooks, run_table
-from tapegrad.tape.native import load, shared
+from tapegrad.tape.native import load
+from tapegrad.tape.objects import runtime
 from tapegrad.tensor import Tensor, from_array
 
 # Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
@@ -34,15 +35,15 @@ class _Late:
 
     @functools.cached_property
     def bind_grads(self) -> Callable[..., None]:
-        return load(leaf_grads.bind_grads, shared())
+        return load(leaf_grads.bind_grads, runtime())
 
     @functools.cached_property
     def bind_inputs(self) -> Callable[..., int]:
-        return load(leaf_grads.bind_inputs, shared())
+        return load(leaf_grads.bind_inputs, runtime())
 
     @functools.cached_property
     def commit_grads(self) -> Callable[..., int]:
-        return load(leaf_grads.commit_grads, shared())
+        return load(leaf_grads.commit_grads, runtime())
 
 
 _late: Final = _Late()

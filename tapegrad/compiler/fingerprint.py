@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from tapegrad._version import __version__
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.runtime.structs import Struct, layout_token, struct_hints
@@ -151,6 +153,8 @@ class _Walk:
             add(b"module" + value.__name__.encode())
         elif isinstance(value, (types.BuiltinFunctionType, type)):
             add(f"builtin {value.__module__}.{value.__qualname__}".encode())
+        elif isinstance(value, np.ufunc) and value in vars(np).values():
+            add(f"ufunc {value}".encode())
         else:
             add(_constant(value))
 
@@ -190,7 +194,8 @@ _VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEA
 
 
 _COMPILER = (
-    "jit.py", "assembly.py", "words.py", "translation.py", "intrinsics.py", "elements.py",
+    "jit.py", "numba_parts.py", "assembly.py", "words.py", "translation.py", "expressions.py", "intrinsics.py",
+    "elements.py",
     os.path.join("..", "runtime", "structs.py"), os.path.join("..", "vmath", "lanes.py"),
     os.path.join("..", "vmath", "functions.py"),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Turn a plain Python function over addresses into object code: the only module that imports numba.
+"""Turn a plain Python function over addresses into object code.
 
-numba is imported inside `compile_function` and nowhere else, so a process that finds its kernels on disk
-(`tapegrad.compiler.cache`) never pays for it. Functions of words alone (`tapegrad.compiler.words`) do not need it.
+numba is imported when `compile_function` calls it, so a process that finds its kernels on disk
+(`tapegrad.compiler.cache`) never pays for the import. Functions of words (`tapegrad.compiler.words`) do not need it.
 
 A kernel is a function of integers that returns an integer. It reads and writes memory through
 `tapegrad.compiler.intrinsics`; their dtypes are compile-time constants: literals, or strings in a global or a closure
@@ -29,11 +29,10 @@ import gc
 import re
 import types
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Final
 
+from tapegrad.compiler import numba_parts
 from tapegrad.compiler.assembly import RAISED, JitError, assemble, target_machine
-from tapegrad.compiler.elements import divide
 from tapegrad.compiler.fingerprint import attribute_names, fingerprint, is_namespace, references
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.runtime.locks import module_lock
@@ -162,76 +161,6 @@ def compile_function(
                 gc.enable()
 
 
-@cache
-def _pipeline() -> Any:
-    """Return numba's compiler with one pass more: every ``/`` becomes `divide`, which never raises."""
-    from operator import itruediv, truediv
-
-    from numba.core import compiler, ir
-    from numba.core.compiler_machinery import FunctionPass, register_pass
-    from numba.core.untyped_passes import IRProcessing
-
-    division = divide.compiled()  # before the contexts are refreshed: that is when numba learns of it
-
-    @register_pass(mutates_CFG=False, analysis_only=False)
-    class Divisions(FunctionPass):  # type: ignore[misc]
-        _name = "tapegrad_divisions"
-
-        def __init__(self) -> None:
-            super().__init__()
-
-        def run_pass(self, state: Any) -> bool:
-            for block in state.func_ir.blocks.values():
-                for at in reversed(range(len(block.body))):
-                    statement = block.body[at]
-                    if not (isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr)):
-                        continue
-                    expr = statement.value
-                    if "binop" not in expr.op or expr.fn not in (truediv, itruediv):
-                        continue
-                    name = block.scope.redefine("$divide", expr.loc)
-                    value = ir.Global("divide", division, expr.loc)
-                    statement.value = ir.Expr.call(name, [expr.lhs, expr.rhs], (), expr.loc)
-                    block.body.insert(at, ir.Assign(value, name, expr.loc))
-                    state.func_ir._definitions[name.name].append(value)
-                    known = state.func_ir._definitions[statement.target.name]
-                    known[known.index(expr)] = statement.value
-            return True
-
-    class Pipeline(compiler.Compiler):  # type: ignore[misc]
-        def define_pipelines(self) -> list[Any]:
-            (manager,) = super().define_pipelines()
-            manager.add_pass_after(Divisions, IRProcessing)
-            manager.finalize()
-            return [manager]
-
-    return Pipeline
-
-
-@cache
-def _library() -> Any:
-    """Return numba's library of code, which links callees and then stops."""
-    from numba.core import codegen
-
-    class Library(codegen.CPUCodeLibrary):  # type: ignore[misc]
-        """Should numba rename these hooks, all still works, only slower."""
-
-        is_callee = True  # then it is optimised by itself before it is inlined, which makes better loops
-
-        def _optimize_functions(self, ll_module: Any) -> None:
-            if self.is_callee:
-                super()._optimize_functions(ll_module)
-            else:
-                ll_module.data_layout = self._codegen._data_layout
-
-        def _optimize_final_module(self) -> None: ...
-
-        def _finalize_final_module(self) -> None:
-            self._finalized = True
-
-    return Library
-
-
 def _callee(function: types.FunctionType) -> Any:
     """Return what numba takes for a function that compiled code calls.
 
@@ -247,7 +176,7 @@ def _callee(function: types.FunctionType) -> Any:
             self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
             flags.no_compile = True
             typing, target = self.targetdescr.typing_context, self.targetdescr.target_context
-            library = _library()(target.codegen(), function.__qualname__)
+            library = numba_parts.library()(target.codegen(), function.__qualname__)
             result = compiler.compile_extra(
                 typing, target, function, args, return_type, flags, self.locals,
                 library=library, pipeline_class=self.pipeline_class,
@@ -261,8 +190,8 @@ def _callee(function: types.FunctionType) -> Any:
             self.overloads[tuple(result.signature.args)] = result  # Python never calls it
 
     options = {"nopython": True, "boundscheck": None, **_OPTIONS}
-    made = Callee(function, targetoptions=options, pipeline_class=_pipeline())
-    made._compiler = Compiler(function, made.targetdescr, options, made.locals, _pipeline())
+    made = Callee(function, targetoptions=options, pipeline_class=numba_parts.pipeline())
+    made._compiler = Compiler(function, made.targetdescr, options, made.locals, numba_parts.pipeline())
     return made
 
 
@@ -276,7 +205,7 @@ def _lower(function: types.FunctionType, signature: tuple[str, ...], symbol: str
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
 
-    pipeline = _pipeline()
+    pipeline = numba_parts.pipeline()
     typing, target = cpu_target.typing_context, cpu_target.target_context
     typing.refresh()
     target.refresh()
@@ -284,7 +213,7 @@ def _lower(function: types.FunctionType, signature: tuple[str, ...], symbol: str
     cpu_target.options.parse_as_flags(flags, {"nopython": True, **_OPTIONS})
     flags.no_compile = True
     with global_compiler_lock:
-        library = _library()(target.codegen(), function.__qualname__)
+        library = numba_parts.library()(target.codegen(), function.__qualname__)
         library.is_callee = False
         args = tuple(getattr(nb, name) for name in signature)
         result = compiler.compile_extra(
@@ -301,7 +230,7 @@ def _public_callee(function: types.FunctionType) -> Any:
 
     options: dict[str, Any] = dict(_OPTIONS)
     try:
-        options["pipeline_class"] = _pipeline()
+        options["pipeline_class"] = numba_parts.pipeline()
     except _MOVED:
         pass  # then a complex division may raise, and `assemble` refuses the kernel
     return numba.njit(function, **options)

@@ -17,9 +17,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from tapegrad.compiler.expressions import NotOfWordsError
 from tapegrad.compiler.fingerprint import code_token, references
 from tapegrad.compiler.intrinsics import Words
-from tapegrad.compiler.translation import Function, NotOfWordsError
+from tapegrad.compiler.translation import Function
 from tapegrad.runtime.structs import Struct, struct_hints
 
 __all__ = ["NotOfWordsError", "lower", "uses_structs"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from tapegrad.kernels.geometry import Geometry, iterate
 from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape import native
-from tapegrad.tape.native import drop, new_object, release_gil, take_gil, vectorcall
+from tapegrad.tape.native import decref, new_object, release_gil, take_gil, vectorcall
 
 
 class Computation(Result):
@@ -31,7 +31,7 @@ class Computation(Result):
 
 def computed(
     kernel: int,
-    dims: np.ndarray,
+    dims: Sequence[int] | np.ndarray,
     shape: tuple[int, ...],
     dtype: np.dtype,
     otherwise: Callable[..., Any],
@@ -46,7 +46,7 @@ def computed(
     ----------
     kernel : int
         Address.
-    dims : numpy.ndarray
+    dims : sequence of int
     otherwise : callable
         Does the same in NumPy. It is called if an error of floating point occurred, to say so as NumPy does.
     adds : bool
@@ -91,7 +91,7 @@ def compute(self: NDArray, args: Array[NDArray], nargs: int) -> int:
     take_gil(thread)
     if found != 0:
         if out != 0:
-            drop(out)
+            decref(out)
         return vectorcall(words.otherwise, args, nargs, 0)
     if words.scalar != 0:
         box = Scalar(new_object(words.scalar, 0))

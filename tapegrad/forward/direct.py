@@ -17,7 +17,7 @@ from tapegrad.kernels.elementwise import ARITHMETIC, broadcast_strides, coalesce
 from tapegrad.runtime.objects import NDArray, Object, Scalar, Ufunc
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.native import drop, load, vectorcall
+from tapegrad.tape.native import decref, load, vectorcall
 
 
 class Loop(Result):
@@ -105,6 +105,6 @@ def run_loop(self: NDArray, args: Array[Object], nargs: int) -> int:
         for number in range(nargs + 1 if row + 1 < rows else 0):
             places[number] += between[number]
     if float_errors(FLOAT_ERRORS) != 0:
-        drop(out)
+        decref(out)
         return vectorcall(words.otherwise, args, nargs, 0)
     return out

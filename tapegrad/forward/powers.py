@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import get
-from tapegrad.forward.results import Words
+from tapegrad.forward.results import Like, Words, of_shape, serves_all_shapes
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_strides, intern
 from tapegrad.tape.native import DATA, load, vectorcall
 
@@ -44,22 +43,45 @@ class Power:
         return _prepared_to_number(layouts[0], result, prepare)
 
 
+class _ToNumber:
+    """Raises an operand to a number: functions for other powers than squares are made when they are needed."""
+
+    __slots__ = ("_made", "_prepare", "_result", "_x")
+
+    def __init__(self, x: Layout, result: Layout, prepare: Prepare) -> None:
+        self._x, self._result, self._prepare = x, result, prepare
+        self._made: dict[np.ufunc, Callable[..., Any]] = {}
+
+    def __call__(self, x: Any, y: float) -> Any:
+        """Return ``x**y``."""
+        return _raised(x, y, self.prepared)
+
+    def prepared(self, function: np.ufunc) -> Callable[..., Any]:
+        """Return a function of the operand, of it twice, or of it and a number."""
+        made = self._made.get(function)
+        if made is None:
+            second = (self._x,) if function is np.multiply else (FLOAT,) if function is np.power else ()
+            made = self._made[function] = self._prepare(function, (self._x, *second), self._result)
+        return made
+
+
 def _prepared_to_number(x: Layout, result: Layout, prepare: Prepare) -> Callable[..., Any]:
-    """Return what raises an operand to a number: functions of squares at once, of other powers when they are needed."""
+    """Return what raises an operand to a number."""
+    to_number = _ToNumber(x, result, prepare)
+    square = to_number.prepared(np.square)
+    like = None
+    if x.contiguous and result.contiguous and (square is np.square or serves_all_shapes(square)):
 
-    @functools.cache
-    def prepared(function: np.ufunc) -> Callable[..., Any]:
-        second = (x,) if function is np.multiply else (FLOAT,) if function is np.power else ()
-        return prepare(function, (x, *second), result)
+        def like(_: Words, shape: tuple[int, ...]) -> Callable[..., Any]:
+            other = _ToNumber(_of_shape(x, shape), _of_shape(result, shape), prepare)
+            return _loaded(of_shape(square, shape), other, like)
 
-    def to_number(base: Any, exponent: float) -> Any:
-        return _raised(base, exponent, prepared)
+    return _loaded(square, to_number, like)
 
-    square = prepared(np.square)
+
+def _loaded(square: Callable[..., Any], to_number: Callable[..., Any], like: Like | None) -> Callable[..., Any]:
     words = np.array([id(square), id(to_number)]).view(Words)
-    words.objects = (square, to_number)
-    if x.contiguous and result.contiguous:
-        words.like = lambda _, shape: _prepared_to_number(_of_shape(x, shape), _of_shape(result, shape), prepare)
+    words.kept, words.like = (square, to_number), like
     return load(run_power, words)
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ctypes
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import call_void, get
 from tapegrad.forward.computed import computed
-from tapegrad.kernels.elementwise import coalesce, product_of_two
+from tapegrad.kernels.elementwise import broadcast_strides, coalesce, product_of_two
 from tapegrad.runtime.objects import numpy_core, pointer_in
-from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.plan import ARRAY, CT, Source, Step
+from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
+from tapegrad.tape.plan import ARRAY, CT, Source, Step, address_of_array
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _GEMM_LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 # Words of the block that a call of gemm finds its arguments in: BLAS takes addresses of everything.
 _GEMM, _TRANS_A, _TRANS_B, _M, _N, _K, _LDA, _LDB, _LDC, _ONE, _ZERO = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
-_GEMM_WORDS: Final = 13
 
 
 def _gemm_kernel() -> Callable[..., int]:
@@ -70,31 +69,26 @@ def product_step(plan: Plan, operand: int) -> Step | None:
     With Z = X Y, the cotangents are X' = Z' Y^H and Y' = X^H Z'. A batch is a loop, unless one longer product will do.
     """
     own, other = plan.layouts[operand], plan.layouts[1 - operand]
-    names = plan.op.operands
+    dtype = own.dtype
     x_ndim, y_ndim = (layout.ndim for layout in plan.layouts)
-
-    def matrix(shape: Sequence[int], strides: Sequence[int], number: int) -> np.ndarray:
-        array = _shaped(shape, strides, own.dtype)
-        return array if array.ndim > 1 else array[None, :] if number == 0 else array[:, None]
-
-    ct = _shaped(plan.result.shape, contiguous_strides(plan.result.shape, own.dtype.itemsize), own.dtype)
-    ct = ct[..., None, :] if x_ndim == 1 and y_ndim > 1 else ct[None] if x_ndim == 1 else ct
-    ct = ct[..., None] if y_ndim == 1 else ct
-    residual = matrix(other.shape, other.strides, 1 - operand).swapaxes(-1, -2)
-    target = matrix(own.shape, contiguous_strides(own.shape, own.dtype.itemsize), operand)
-    sources = [(CT, 0), plan.source(names[1 - operand])]
+    residual = _turned(_matrix(other.shape, other.strides, 1 - operand))
+    target = _matrix(own.shape, contiguous_strides(own.shape, dtype.itemsize), operand)
+    batch = plan.result.shape[: plan.result.ndim - (x_ndim > 1) - (y_ndim > 1)]
+    x, y = plan.layouts
+    rows, columns = x.shape[-2:-1] or (1,), y.shape[-1:] if y_ndim > 1 else (1,)
+    ct = _in_order((*batch, *rows, *columns), dtype.itemsize)
+    sources = [(CT, 0), plan.source(plan.op.operands[1 - operand])]
     factors = [ct, residual]
     if operand == 1:
         sources.reverse()
         factors.reverse()
-    batch = ct.shape[:-2]
-    if factors[0].shape[-1] == 1 and own.dtype.kind == "f" and target.shape[:-2] == batch:
+    if factors[0].shape[-1] == 1 and dtype.kind == "f" and target.shape[:-2] == batch:
         # A product of a column and a row, as in the derivative of dot, needs no BLAS.
-        strides = [np.broadcast_to(factor, target.shape).strides for factor in factors]
-        both = [(source, own.dtype.name, step) for source, step in zip(sources, strides, strict=True)]
-        return product_of_two(target.shape, both, (own.dtype.name, target.strides))
-    a, b, c = (np.broadcast_to(array, (*batch, *array.shape[-2:])) for array in (*factors, target))
-    return _gemm_step(a, b, c, sources, operand)
+        name = dtype_name(dtype)
+        strides = [broadcast_strides(*factor, target.shape) for factor in factors]
+        both = [(source, name, step) for source, step in zip(sources, strides, strict=True)]
+        return product_of_two(target.shape, both, (name, target.strides))
+    return _gemm_step(factors[0], factors[1], target, batch, dtype, sources, operand)
 
 
 _SMALL: Final = 1 << 18  # products of numbers up to which NumPy's own work is more than noise
@@ -105,32 +99,64 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
     x, y = layouts
     if x.dtype != y.dtype or x.dtype.kind != "f" or not x.size * y.size:
         return np.matmul
-    a, b = (_shaped(own.shape, own.strides, own.dtype) for own in layouts)
-    a, b = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (_matrix(own.shape, own.strides, number) for number, own in enumerate(layouts))
+    batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     whole = (*batch, a.shape[-2], b.shape[-1])
     if math.prod(whole) * a.shape[-1] > _SMALL:
         return np.matmul
     shape = (*batch, *(whole[-2:-1] if x.ndim > 1 else ()), *(whole[-1:] if y.ndim > 1 else ()))
-    c = _shaped(whole, contiguous_strides(whole, x.dtype.itemsize), x.dtype)
-    a, b = (np.broadcast_to(own, (*batch, *own.shape[-2:])) for own in (a, b))
-    step = _gemm_step(a, b, c, [(ARRAY, 0), (ARRAY, 1)])
+    step = _gemm_step(a, b, _in_order(whole, x.dtype.itemsize), batch, x.dtype, [(ARRAY, 0), (ARRAY, 1)])
     if step is None:
         return np.matmul
     return computed(step.kernel(), step.dims, shape, x.dtype, np.matmul, keep=step.keep)
 
 
-def _shaped(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """Return an array that is never read, for what NumPy knows of shapes and strides."""
-    return np.lib.stride_tricks.as_strided(np.empty((), dtype), tuple(shape), tuple(strides))
+class _Matrices(NamedTuple):
+    """Shape and strides of matrices; steps of dimensions of length 1 do not matter, and are 0."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
-def _gemm_step(a: np.ndarray, b: np.ndarray, c: np.ndarray, sources: list[Source], residual: int = -1) -> Step | None:
-    """Return the step of c = a b, batched, where the factor that is the residual is to be conjugated."""
-    size = c.dtype.itemsize
+def _matrix(shape: tuple[int, ...], strides: tuple[int, ...], number: int) -> _Matrices:
+    """Return a factor as matrices: a vector is a row if it is the first one, else a column."""
+    if len(shape) == 1:
+        shape, strides = ((1, *shape), (0, *strides)) if number == 0 else ((*shape, 1), (*strides, 0))
+    return _Matrices(shape, tuple([0 if length == 1 else step for length, step in zip(shape, strides, strict=True)]))
+
+
+def _in_order(shape: tuple[int, ...], itemsize: int) -> _Matrices:
+    return _matrix(shape, contiguous_strides(shape, itemsize), 0)
+
+
+def _turned(own: _Matrices) -> _Matrices:
+    """Return the matrices transposed."""
+    (*batch, m, n), (*steps, row, column) = own
+    return _Matrices((*batch, n, m), (*steps, column, row))
+
+
+@cache
+def _one(dtype: np.dtype) -> tuple[int, int]:
+    """Return the number 1 as words."""
+    words = np.zeros(2, dtype=np.int64)
+    words.view(np.uint8)[: dtype.itemsize] = np.ones(1, dtype).view(np.uint8)
+    return int(words[0]), int(words[1])
+
+
+def _gemm_step(
+    a: _Matrices,
+    b: _Matrices,
+    c: _Matrices,
+    batch: tuple[int, ...],
+    dtype: np.dtype,
+    sources: list[Source],
+    residual: int = -1,
+) -> Step | None:
+    """Return the step of c = a b, broadcast to a batch, where the factor that is the residual is to be conjugated."""
+    size, is_complex = dtype.itemsize, dtype.kind == "c"
     p, q, r = a.shape[-2], a.shape[-1], b.shape[-1]
-    (a_p, a_q), (b_q, b_r), (c_p, _) = (array.strides[-2:] for array in (a, b, c))
-    lengths, steps = coalesce(c.shape[:-2], [array.strides[:-2] for array in (a, b, c)])
+    (a_p, a_q), (b_q, b_r), (c_p, _) = (own.strides[-2:] for own in (a, b, c))
+    lengths, steps = coalesce(batch, [broadcast_strides(own.shape[:-2], own.strides[:-2], batch) for own in (a, b, c)])
     while lengths:
         length, (s_a, s_b, s_c) = lengths[-1], (own[-1] for own in steps)
         if length == 1:
@@ -147,24 +173,25 @@ def _gemm_step(a: np.ndarray, b: np.ndarray, c: np.ndarray, sources: list[Source
     if any(step % size for step in (a_p, a_q, b_q, b_r)):
         return None
     a_p, a_q, b_q, b_r, c_p = (step // size for step in (a_p, a_q, b_q, b_r, c_p))
-    conjugate = "C" if c.dtype.kind == "c" else "T"
-    first = _orientation(r, q, b_r, b_q, conjugate if residual == 0 else "T", c.dtype.kind == "c" and residual == 0)
-    second = _orientation(q, p, a_q, a_p, conjugate if residual == 1 else "T", c.dtype.kind == "c" and residual == 1)
+    conjugate = "C" if is_complex else "T"
+    first = _orientation(r, q, b_r, b_q, conjugate if residual == 0 else "T", is_complex and residual == 0)
+    second = _orientation(q, p, a_q, a_p, conjugate if residual == 1 else "T", is_complex and residual == 1)
     if first is None or second is None or max(p, q, r, first[1], second[1]) >= 1 << 31:
         return None
-    block = np.zeros(_GEMM_WORDS, dtype=np.int64)
-    block[_GEMM] = _gemm_address(_GEMM_LETTERS[c.dtype.name])
-    block[_TRANS_A], block[_TRANS_B] = ord(first[0]), ord(second[0])
-    block[_M], block[_N], block[_K] = r, p, q
-    block[_LDA], block[_LDB], block[_LDC] = first[1], second[1], c_p if p > 1 else max(r, 1)
-    block[_ONE : _ONE + 2].view(np.uint8)[:size] = np.ones(1, c.dtype).view(np.uint8)
-    dims = [len(lengths), block.ctypes.data, 0, 0, 0, *lengths]
+    block = np.array(
+        [
+            _gemm_address(_GEMM_LETTERS[dtype_name(dtype)]), ord(first[0]), ord(second[0]), r, p, q,
+            first[1], second[1], c_p if p > 1 else max(r, 1), *_one(dtype), 0, 0,
+        ],
+        dtype=np.int64,
+    )  # fmt: skip
+    dims = [len(lengths), address_of_array(block), 0, 0, 0, *lengths]
     for place in range(len(lengths)):
-        dims.extend(own[place] for own in steps)
+        dims += [own[place] for own in steps]
     shared = any(step == 0 for step in steps[2]) and bool(lengths)
     return Step(
         _gemm_kernel_address,
-        np.array(dims, dtype=np.int64),
+        dims,
         sources,
         partial=shared,
         keep=(block,),

@@ -14,7 +14,8 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
-from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, raise_float_errors, stack
+from tapegrad.compiler.intrinsics import clear_float_errors, float_errors, get, put, raise_float_errors, stack
+from tapegrad.kernels.rules import rule_parameters
 from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.objects import numpy_function
 
@@ -30,30 +31,38 @@ _alive: list[Any] = []  # NumPy keeps the addresses of what a ufunc is made from
 
 
 class Function:
-    """A function of one array: a ufunc of ours where that is the faster one, and another function elsewhere.
+    """A function of arrays: a ufunc of ours where that is the faster one, and another function elsewhere.
 
     NumPy has loops made by hand for AVX-512; all others are slower than ours.
 
     Parameters
     ----------
     name : str
-        Of the function in `tapegrad.vmath`.
+        Of the function in `tapegrad.vmath`, unless there is a formula.
     other : callable
         NumPy's ufunc of that name, or what computes it where there is none.
     dtypes : sequence of str
         Where ours is faster than NumPy's loop for AVX-512, too.
     errors : str
-        Of which errors NumPy is to be told: ``invalid`` (nan of a number), ``divide`` or ``over`` (an infinity of a
-        finite number), ``under`` (of a finite number less than the least normal one).
+        Of which errors NumPy is to be told: ``invalid`` (nan of numbers), ``divide`` or ``over`` (an infinity of
+        finite numbers), ``under`` (of finite numbers less than the least normal one).
+    formula : callable, optional
+        What it computes on numbers, with functions of ``xp``; of one operand, of two or of three.
     """
 
     def __init__(
-        self, name: str, other: Callable[..., Any], dtypes: Sequence[str] = tuple(_NUMBERS), errors: str = ""
+        self,
+        name: str,
+        other: Callable[..., Any],
+        dtypes: Sequence[str] = tuple(_NUMBERS),
+        errors: str = "",
+        formula: Callable[..., Any] | None = None,
     ) -> None:
         self.name = self.__name__ = name
         self.other = other
         self.dtypes = dtypes
         self.errors = errors
+        self.formula = formula
         self._made: dict[str, Callable[..., Any]] = {}
         self._chosen: dict[np.dtype, Callable[..., Any]] = {}
 
@@ -70,12 +79,14 @@ class Function:
         """Return our ufunc for float32 or float64."""
         with _lock:
             if dtype not in self._made:
-                self._made[dtype] = _make(self.name, dtype, self.errors)
+                function = self.formula or getattr(vmath, self.name)
+                nin = len(rule_parameters(self.formula)) if self.formula else 1
+                self._made[dtype] = _make(self.name, function, nin, dtype, self.errors)
             return self._made[dtype]
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, *operands: Any) -> Any:
         """Compute the function."""
-        return self.of(np.result_type(x))(x)
+        return self.of(np.result_type(*operands))(*operands)
 
 
 def has_wide_loop(function: Callable[..., Any], dtype: np.dtype) -> bool:
@@ -89,32 +100,60 @@ def has_wide_loop(function: Callable[..., Any], dtype: np.dtype) -> bool:
     return "AVX512" in target or "X86_V4" in target
 
 
-def _make(name: str, dtype: str, errors: str) -> Callable[..., Any]:
-    """Return the ufunc of a function of one number, for one dtype."""
+def _make(name: str, function: Callable[..., Any], nin: int, dtype: str, errors: str) -> Callable[..., Any]:
+    """Return the ufunc of a function of `nin` numbers, for one dtype."""
     import ctypes
 
-    loop = cache.address_of(f"ufunc-{name}-{dtype}", inner_loop(getattr(vmath, name), dtype, errors), ("int64",) * 4)
+    loop = cache.address_of(
+        f"ufunc-{name}-{dtype}", inner_loop(function, nin, dtype, errors), ("int64",) * 4, {"xp": vmath}
+    )
     word, text = ctypes.c_void_p, ctypes.c_char_p
     functions, data = (word * 1)(loop), (word * 1)()
-    types = bytes([_NUMBERS[dtype]] * 2)
+    types = bytes([_NUMBERS[dtype]] * (nin + 1))
     names = (name.encode(), f"{name} of tapegrad, for {dtype}.".encode())
     _alive.append((functions, data, types, names))
     # (functions, data, types, ntypes, nin, nout, identity, name, doc, unused); -1: there is no identity.
     make = ctypes.PYFUNCTYPE(ctypes.py_object, word, word, text, *[ctypes.c_int] * 4, text, text, ctypes.c_int)(
         numpy_function("_UFUNC_API", 1)
     )
-    made: Callable[..., Any] = make(ctypes.addressof(functions), ctypes.addressof(data), types, 1, 1, 1, -1, *names, 0)
+    made: Callable[..., Any] = make(
+        ctypes.addressof(functions), ctypes.addressof(data), types, 1, nin, 1, -1, *names, 0
+    )
     return made
 
 
-def inner_loop(function: Callable[..., Any], dtype: str, errors: str) -> Callable[..., int]:
-    """Return NumPy's inner loop ``(args**, dims*, steps*, data)`` of a function of one number.
+def _compute(function: Callable[..., Any], dtype: str, nin: int) -> Callable[..., None]:
+    """Return the loop over operands and a result whose elements are neighbours: ``(operands*, results, n)``."""
 
-    Vectors need neighbours, and a target that is not the source: all else goes through a block on the stack.
+    def of_one(operands: int, results: int, n: int) -> None:
+        x, out = as_pointer(get(operands, 0), dtype), as_pointer(results, dtype)
+        for i in range(n):
+            store(out, i, function(load(x, i)))
+
+    def of_two(operands: int, results: int, n: int) -> None:
+        x, y = as_pointer(get(operands, 0), dtype), as_pointer(get(operands, 1), dtype)
+        out = as_pointer(results, dtype)
+        for i in range(n):
+            store(out, i, function(load(x, i), load(y, i)))
+
+    def of_three(operands: int, results: int, n: int) -> None:
+        x, y = as_pointer(get(operands, 0), dtype), as_pointer(get(operands, 1), dtype)
+        z, out = as_pointer(get(operands, 2), dtype), as_pointer(results, dtype)
+        for i in range(n):
+            store(out, i, function(load(x, i), load(y, i), load(z, i)))
+
+    return {1: of_one, 2: of_two, 3: of_three}[nin]
+
+
+def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) -> Callable[..., int]:
+    """Return NumPy's inner loop ``(args**, dims*, steps*, data)`` of a function of numbers.
+
+    Vectors need neighbours, and a target that is no operand: all else goes through blocks on the stack.
     """
     size = np.dtype(dtype).itemsize
     block = _BLOCK
     room = block * size
+    blocks, table = (nin + 1) * room, nin * 8
     every = FLOAT_ERRORS
     # Those that are not wanted become 0.
     invalid, divide, over, under = (
@@ -122,18 +161,23 @@ def inner_loop(function: Callable[..., Any], dtype: str, errors: str) -> Callabl
     )
     infinite, wanted = divide | over, invalid | divide | over | under
     tiny = float(np.finfo(dtype).tiny)
+    compute = _compute(function, dtype, nin)
 
-    def errors_of(source: int, step: int, results: int, n: int) -> int:
+    def errors_of(operands: int, results: int, n: int) -> int:
         """Return the flags of errors. The CPU notices them all, and others, of sides of choices that are not taken."""
         if not float_errors(wanted):
             return 0
         out = as_pointer(results, dtype)
         found = 0
         for i in range(n):
-            value, result = load_at(source, i * step, dtype), load(out, i)
-            finite = value - value == value - value
+            numbers, finite = True, True
+            for k in range(nin):
+                value = load_at(get(operands, k), i * size, dtype)
+                numbers &= value == value
+                finite &= value - value == value - value
+            result = load(out, i)
             if result != result:
-                found |= invalid * (value == value)
+                found |= invalid * numbers
             elif result - result != result - result:
                 found |= infinite * finite
             elif abs(result) < tiny:
@@ -141,31 +185,34 @@ def inner_loop(function: Callable[..., Any], dtype: str, errors: str) -> Callabl
         return found
 
     def kernel(args: int, dims: int, steps: int, data: int) -> int:
-        source, target, n = get(args, 0), get(args, 1), get(dims, 0)
-        step, skip = get(steps, 0), get(steps, 1)
-        apart = step == size and skip == size and (source >= target + n * size or target >= source + n * size)
-        memory = stack(room)
+        target, n, skip = get(args, nin), get(dims, 0), get(steps, nin)
+        apart = skip == size
+        for k in range(nin):
+            source = get(args, k)
+            apart &= get(steps, k) == size and (source >= target + n * size or target >= source + n * size)
+        memory, operands = stack(blocks), stack(table)
         wrong = 0
         # To note errors element by element would take half as long as a sine: the note would be spilled at each call.
         for first in range(0, n, block):
             count = min(block, n - first)
-            begin, results = source + first * step, target + first * skip
-            if apart:
-                x, out = as_pointer(begin, dtype), as_pointer(results, dtype)
+            for k in range(nin):
+                step = get(steps, k)
+                begin = get(args, k) + first * step
+                if apart:
+                    put(operands, k, begin)
+                else:
+                    part = as_pointer(memory + k * room, dtype)
+                    for i in range(count):
+                        store(part, i, load_at(begin, i * step, dtype))
+                    put(operands, k, memory + k * room)
+            results = target + first * skip if apart else memory + nin * room
+            compute(operands, results, count)
+            if wanted:
+                wrong |= errors_of(operands, results, count)
+            if not apart:
+                part = as_pointer(results, dtype)
                 for i in range(count):
-                    store(out, i, function(load(x, i)))
-                if wanted:
-                    wrong |= errors_of(begin, step, results, count)
-            else:
-                part = as_pointer(memory, dtype)
-                for i in range(count):
-                    store(part, i, load_at(begin, i * step, dtype))
-                for i in range(count):
-                    store(part, i, function(load(part, i)))
-                if wanted:
-                    wrong |= errors_of(begin, step, memory, count)
-                for i in range(count):
-                    store_at(results, i * skip, load(part, i), dtype)
+                    store_at(target + first * skip, i * skip, load(part, i), dtype)
         if float_errors(every):
             clear_float_errors(every)
         if wrong:

@@ -230,14 +230,25 @@ def _deviations_back(dtype: str, width: int) -> Line:
     return line
 
 
+def _shift_of_scores(dtype: str, width: int) -> Callable[..., Any]:
+    """Return a function that finds the logarithm of the sum, or nan if that is infinite, as `log_softmax` has it."""
+    log_of_sum, infinite = _log_of_sum(dtype, width), math.inf
+
+    def shift_of_scores(x: int, n: int, step: int) -> Any:
+        shift = log_of_sum(x, n, step)
+        return shift - shift if shift == infinite or shift == -infinite else shift
+
+    return shift_of_scores
+
+
 def _class_loss(dtype: str, width: int) -> Line:
-    log_of_sum = _log_of_sum(dtype, width)
+    shift_of_scores = _shift_of_scores(dtype, width)
 
     def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
         x, chosen = get(args, 0) + at, get(get(args, 1), number)
         if chosen < 0 or chosen >= n:
             return 1
-        loss = log_of_sum(x, n, step) - load_at(x, chosen * step, dtype)
+        loss = shift_of_scores(x, n, step) - load_at(x, chosen * step, dtype)
         store(as_pointer(get(args, 2), dtype), number, loss)
         return 0
 
@@ -245,10 +256,14 @@ def _class_loss(dtype: str, width: int) -> Line:
 
 
 def _class_loss_back(dtype: str, width: int) -> Line:
+    shift_of_scores, infinite = _shift_of_scores(dtype, width), math.inf
+
     def line(args: int, at: int, number: int, n: int, step: int, adds: int) -> int:
         x, chosen, target = get(args, 1) + at, get(get(args, 2), number), get(args, 4) + at
         ct, out = load(as_pointer(get(args, 0), dtype), number), load(as_pointer(get(args, 3), dtype), number)
         shift = out + load_at(x, chosen * step, dtype)
+        if out == infinite:  # of a class without probability: the others have theirs
+            shift = shift_of_scores(x, n, step)
         for k in range(n):
             value = ct * exp(load_at(x, k * step, dtype) - shift)
             store_at(target, k * step, value + load_at(target, k * step, dtype) if adds else value, dtype)

@@ -16,7 +16,7 @@ from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
 from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.sums import finish_kernel, parts_kernel, sum_kernel
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
-from tapegrad.tape.plan import CT, NOTHING, TERMS, Step
+from tapegrad.tape.plan import CT, NOTHING, STATIC, TERMS, Step, address_of_array
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -50,21 +50,20 @@ def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[li
         if size > 1 and whole == contiguous_strides(tuple(shape), whole[-1]):
             return [size], [[whole[-1] if any(own) else 0] for own in strides]
     lengths: list[int] = []
-    steps: list[list[int]] = [[] for _ in strides]
+    columns: list[list[int]] = []  # of each dimension that is left, the operands' strides
     for dim, length in enumerate(shape):
         if length == 1:
             continue
-        if lengths and all(own[-1] == operand[dim] * length for own, operand in zip(steps, strides, strict=True)):
+        column = [operand[dim] for operand in strides]
+        if columns and columns[-1] == [step * length for step in column]:
             lengths[-1] *= length
-            for own, operand in zip(steps, strides, strict=True):
-                own[-1] = operand[dim]
+            columns[-1] = column
         else:
             lengths.append(length)
-            for own, operand in zip(steps, strides, strict=True):
-                own.append(operand[dim])
+            columns.append(column)
     if not lengths:
         return [1], [[0] for _ in strides]
-    return lengths, steps
+    return lengths, [list(own) for own in zip(*columns, strict=True)]
 
 
 def broadcast_strides(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
@@ -108,35 +107,35 @@ def loop_step(
     kwargs
         Further fields of `Step`.
     """
-    types = (*(dtype for _, dtype, _ in operands), target[0])
-    lengths, steps = coalesce(shape, [*(strides for _, _, strides in operands), target[1]])
+    types = (*[dtype for _, dtype, _ in operands], target[0])
+    lengths, steps = coalesce(shape, [*[strides for _, _, strides in operands], target[1]])
     inner = [own[-1] for own in steps]
+    casts = tuple(casts) if casts else types[:-1]
     sizes = [itemsize(dtype) for dtype in types]
-    fixed = all(step == size or (step == 0 and place < len(operands))
-                for place, (step, size) in enumerate(zip(inner, sizes, strict=True)))  # fmt: skip
+    is_flat, outer = len(lengths) == 1, max(len(lengths) - 2, 0)
+    fixed = inner[-1] == sizes[-1] and all(step in (0, size) for step, size in zip(inner, sizes, strict=True))
     pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
-    casts = tuple(casts or types[:-1])
     # Rows, one after the other, are the kernel's own affair, so that short ones cost no call each.
-    length = None if len(lengths) == 1 else lengths[-1] if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
-    outer = max(len(lengths) - 2, 0)
+    length = None if is_flat else lengths[-1] if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
     dims = [outer, lengths[-1], *inner, *lengths[:outer]]
     for dim in range(outer):
-        dims.extend(own[dim] for own in steps)
-    dims += [1, *(0 for _ in steps)] if length is None else [lengths[-2], *(own[-2] for own in steps)]
+        dims += [own[dim] for own in steps]
+    dims += [1, *[0] * len(steps)] if is_flat else [lengths[-2], *[own[-2] for own in steps]]
 
     address = functools.partial(_loop_address, name, rule, types, casts, pattern, length)
     sources = [source for source, _, _ in operands]
     # In a run (`tapegrad.sweep.groups`) the target and a cotangent may be memory for a part of the elements, one after
     # the other. A cotangent that is spread has fewer, and is in other memory.
-    in_order = [own[-1] == size and (len(lengths) == 1 or own[0] == size * lengths[-1])
+    in_order = [own[-1] == size and (is_flat or own[0] == size * lengths[-1])
                 for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
     divides = outer == 0 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
     for (kind, _), right, own in zip(sources, in_order, steps, strict=False):
         divides &= kind != CT or right or 0 in own
-    elements = math.prod(lengths) if divides else 0
-    in_memory_order = all(in_order) or math.prod(lengths) == 1
-    copies = rule is identity and sources == [(CT, 0)] and types[0] == types[1] and in_memory_order
-    return Step(address, np.array(dims, dtype=np.int64), sources, elements=elements, copies=copies, **kwargs)
+    size = math.prod(lengths)
+    copies = (
+        rule is identity and sources == [(CT, 0)] and types[0] == types[1] and (size == 1 or in_order == [True, True])
+    )
+    return Step(address, dims, sources, elements=size if divides else 0, copies=copies, **kwargs)
 
 
 @functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
@@ -219,7 +218,7 @@ def _row_sum_step(
     )
     sources = [source for source, _, _ in operands]
     elements = math.prod(lengths) if divides else 0
-    return Step(kernel, np.array(geometry, dtype=np.int64), sources, elements=elements, sums_rows=True)
+    return Step(kernel, geometry, sources, elements=elements, sums_rows=True)
 
 
 @functools.cache
@@ -259,7 +258,7 @@ def joint_step(plan: Plan) -> Step | None:
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
     address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts), inner, wide)
     sources = [source for source, _, _ in operands]
-    return Step(address, np.array([0, lengths[-1], *inner, *rows], dtype=np.int64), sources)
+    return Step(address, [0, lengths[-1], *inner, *rows], sources)
 
 
 @functools.cache
@@ -302,7 +301,7 @@ def _sum_address(dtype: str, wide: str) -> int:
     return cache.address_of(f"sum-{dtype}", sum_kernel(dtype, wide))
 
 
-def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], np.ndarray]:
+def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], list[int]]:
     """Return the kernel that sums a contiguous array of one shape to another, and its dims."""
     to = (1,) * (len(shape) - len(to)) + tuple(to)
     # Runs of dimensions that are kept or summed; the kernel takes the last three (kept, summed, kept).
@@ -330,7 +329,7 @@ def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tu
     dims = [len(lengths), outer, n, inner, *lengths]
     for pair in reversed(steps):
         dims.extend(pair)
-    return functools.partial(_sum_address, dtype.name, _wide(dtype)), np.array(dims, dtype=np.int64)
+    return functools.partial(_sum_address, dtype_name(dtype), _wide(dtype)), dims
 
 
 def _wide(dtype: np.dtype) -> str:
@@ -348,12 +347,12 @@ def _finish_address(dtype: str, wide: str) -> int:
     return cache.address_of(f"finish-{dtype}", finish_kernel(dtype, wide))
 
 
-def _parts(dims: np.ndarray, dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
+def _parts(dims: Sequence[int], dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
     """Return what `Step.parts` is for a sum of these dims; None unless it sums the first of two dimensions."""
     if dims[0] != 0 or dims[1] != 1:
         return None
-    n, inner, wide = int(dims[2]), int(dims[3]), _wide(dtype)
-    getters = [functools.partial(address, dtype.name, wide) for address in (_parts_address, _finish_address)]
+    n, inner, wide = dims[2], dims[3], _wide(dtype)
+    getters = [functools.partial(address, dtype_name(dtype), wide) for address in (_parts_address, _finish_address)]
     return getters[0], getters[1], -(-n // TERMS) * inner * itemsize(wide)
 
 
@@ -369,8 +368,10 @@ def identity_part_step(plan: Plan, offset: int) -> Step:
     """Return the step of one result of several: its cotangent is added to the whole from this byte on."""
     own = plan.result
     strides = contiguous_strides(own.shape, own.dtype.itemsize)
-    operands = [((CT, 0), own.dtype.name, strides)]
-    return loop_step("identity", identity, own.shape, operands, (own.dtype.name, strides), partial=True, offset=offset)
+    operands = [((CT, 0), dtype_name(own.dtype), strides)]
+    return loop_step(
+        "identity", identity, own.shape, operands, (dtype_name(own.dtype), strides), partial=True, offset=offset
+    )
 
 
 def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
@@ -386,9 +387,11 @@ def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
     whole = np.empty(own.shape, own.dtype)
     part = view(whole)
     ct = contiguous_strides(result.shape, result.dtype.itemsize)
-    offset = part.ctypes.data - whole.ctypes.data if part.size else 0
+    offset = address_of_array(part) - address_of_array(whole) if part.size else 0
     operands = [((CT, 0), dtype_name(result.dtype), ct)]
-    overlapping = any(step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True))
+    overlapping = 0 in part.strides and any(
+        step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True)
+    )
     assert not overlapping or not part.size, "expand brings its own step"  # NumPy's strides without elements are 0
     return loop_step(
         "identity", identity, result.shape, operands, (dtype_name(part.dtype), part.strides),
@@ -405,7 +408,7 @@ def spread_step(plan: Plan, shape: tuple[int, ...], scale: float | None = None) 
     if scale is None:
         return loop_step("identity", identity, own.shape, operands, target, unrolled=True)
     factor = np.array(scale, dtype=own.dtype if own.dtype.kind == "f" else np.float64)
-    operands.append(((3, factor.ctypes.data), dtype_name(factor.dtype), (0,) * own.ndim))
+    operands.append(((STATIC, address_of_array(factor)), dtype_name(factor.dtype), (0,) * own.ndim))
     return product_of_two(own.shape, operands, target, keep=(factor,), unrolled=True)
 
 

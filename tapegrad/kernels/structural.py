@@ -11,8 +11,8 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.kernels.elementwise import identity_step
-from tapegrad.tape.layout import contiguous_strides
-from tapegrad.tape.plan import ARRAY, CT, Step
+from tapegrad.tape.layout import contiguous_strides, dtype_name
+from tapegrad.tape.plan import ARRAY, CT, Step, address_of_array
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -36,8 +36,8 @@ def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: i
     own, result = plan.layouts[operand], plan.result
     whole = np.empty(result.shape, result.dtype)
     part = view(whole)
-    offset = part.ctypes.data - whole.ctypes.data if part.size else 0
-    return identity_step(own.shape, ((CT, offset), part.dtype.name, part.strides), own)
+    offset = address_of_array(part) - address_of_array(whole) if part.size else 0
+    return identity_step(own.shape, ((CT, offset), dtype_name(part.dtype), part.strides), own)
 
 
 # Scattering ------------------------------------------------------------------------------------------------------

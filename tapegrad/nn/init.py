@@ -90,7 +90,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
     >>> bool((tg.nn.init.uniform_(tg.empty(3), 1, 2) >= 1).all())
     True
     """
-    return tensor.uniform_(a, b, generator=generator)  # type: ignore[no-any-return]
+    return tensor.uniform_(a, b, generator=generator)
 
 
 @no_grad()
@@ -114,7 +114,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
     >>> tg.nn.init.normal_(tg.empty(2), 5.0, 0.0)
     tensor([5., 5.])
     """
-    return tensor.normal_(mean, std, generator=generator)  # type: ignore[no-any-return]
+    return tensor.normal_(mean, std, generator=generator)
 
 
 @no_grad()
@@ -137,7 +137,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> tg.nn.init.constant_(tg.empty(2), 3.0)
     tensor([3., 3.])
     """
-    return tensor.fill_(val)  # type: ignore[no-any-return]
+    return tensor.fill_(val)
 
 
 def zeros_(tensor: Tensor) -> Tensor:

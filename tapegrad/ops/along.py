@@ -18,9 +18,10 @@ from tapegrad.ops.complex import real
 from tapegrad.ops.extrema import amax
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import attributes, kept_shape, mean, sum, total_shape
-from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, public, publish
 from tapegrad.ops.table.structural import all_dims, one_dim
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tape.layout import Layout
@@ -138,11 +139,12 @@ _softmax = Op(
         - np.log(np.exp(_shifted(x, dim if np.ndim(x) else ())).sum(dim if np.ndim(x) else None, keepdims=True))
     ),
     samples=_SAMPLES,
-    errors=(_out_of_range(lambda: softmax(np.ones(3), 1)),),
+    errors=(_out_of_range(lambda: xp.softmax(np.ones(3), 1)),),
     real_only=True,
 )
 
 
+@public(method=True, namespaces=(TOP, FUNCTIONAL))
 def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Exponentials along a dimension, divided by their sum.
 
@@ -187,11 +189,12 @@ _log_softmax = Op(
         - np.log(np.exp(_shifted(x, dim if np.ndim(x) else ())).sum(dim if np.ndim(x) else None, keepdims=True))
     ),
     samples=_SAMPLES,
-    errors=(_out_of_range(lambda: log_softmax(np.ones(3), 1)),),
+    errors=(_out_of_range(lambda: xp.log_softmax(np.ones(3), 1)),),
     real_only=True,
 )
 
 
+@public(method=True, namespaces=(TOP, FUNCTIONAL))
 def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels.
 
@@ -250,10 +253,11 @@ _logsumexp = Op(
         Sample(((2, 3, 4),), {"dim": (0, 2)}),
         Sample(((2, 3, 4),), {"dim": (1, 2), "keepdim": True}),
     ),
-    errors=(_out_of_range(lambda: logsumexp(np.ones(3), 1)),),
+    errors=(_out_of_range(lambda: xp.logsumexp(np.ones(3), 1)),),
 )
 
 
+@public(method=True, reduces="logaddexp")
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows.
 
@@ -284,9 +288,10 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     tensor(1000.6931)
     """
     if np.iscomplexobj(getattr(input, "_data", input)):
-        top = amax(real(input).detach(), dim, True)  # a constant, whose size the sum needs not know
+        parts = real(input).detach()
+        top = amax(parts, dim, True) if parts.numel() else 0.0  # a constant, whose size the sum needs not know
         found = log(sum(exp(sub(input, top)), dim, True)) + top
-        return found if keepdim else reshape(found, sum(top, dim).shape)
+        return found if keepdim else reshape(found, sum(parts, dim).shape)
     return _logsumexp.plans.call(input, dim, keepdim)
 
 
@@ -315,7 +320,7 @@ _deviations = Op(
         / (1 if not np.ndim(x) else x.size if dim is None else math.prod(np.take(x.shape, dim).ravel().tolist()))
     ),
     samples=(*_SAMPLES[:-1], Sample(((2, 3),)), Sample(((2, 3, 4),), {"dim": (0, 2)})),
-    errors=(_out_of_range(lambda: var(np.ones(3), 1)),),
+    errors=(_out_of_range(lambda: xp.deviations(np.ones(3), 1)),),
     real_only=True,
 )
 
@@ -325,6 +330,11 @@ def deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _deviations.plans.call(input, dim, keepdim)
 
 
+@public(method=True, functions=("var",), adapter="moment")
+@composite(
+    (Sample(((4,),)), Sample(((2, 3),), {"dim": 1, "keepdim": True}), Sample(((2, 3),), {"dim": 0, "correction": 0})),
+    lambda input, dim=None, correction=1, keepdim=False: np.var(input, axis=dim, ddof=correction, keepdims=keepdim),
+)
 def var(
     input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
 ) -> Tensor:
@@ -374,4 +384,4 @@ for _op, _function in (
     (_softmax, softmax), (_log_softmax, log_softmax), (_logsumexp, logsumexp), (_deviations, deviations)
 ):  # fmt: skip
     connect(_op, n_arguments=3)
-    _publish(_function, _op, _function.__doc__ or "")
+    publish(_function, _op, _function.__doc__ or "")

@@ -10,38 +10,37 @@ import numpy as np
 
 from tapegrad.dtypes import check_range
 from tapegrad.forward.powers import Power
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import binary, elementwise, unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.promotion import no_bools, no_numbers, promote
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, Names, public
 from tapegrad.tensor import Tensor
-
-__all__ = [
-    "add", "sub", "mul", "div", "pow", "neg", "abs", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp",
-    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not",
-]  # fmt: skip
 
 add = binary(
     "add", np.add, (lambda ct: ct, lambda ct: ct),
     doc="Add.", derivative=":math:`1` and :math:`1`.",
-    scalar=operator.add,
+    scalar=operator.add, linear=True,
 )  # fmt: skip
 
 sub = binary(
     "sub", np.subtract, (lambda ct: ct, lambda ct: -ct),
     doc="Subtract `other` from `input`.", derivative=":math:`1` and :math:`-1`.",
-    scalar=operator.sub, oracle=np.subtract,
+    scalar=operator.sub, oracle=np.subtract, linear=True,
     check_dtypes=no_bools(
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
         "the `~` or `logical_not()` operator instead.",
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` operator instead.",
     ),
+    names=Names(("subtract",), method=True),
 )  # fmt: skip
 
 mul = binary(
     "mul", np.multiply, (lambda ct, y: ct * xp.conj(y), lambda ct, x: ct * xp.conj(x)),
     doc="Multiply.", derivative=":math:`y` and :math:`x`.",
     scalar=operator.mul, oracle=np.multiply, bilinear=True,
+    names=Names(("multiply",), method=True),
 )  # fmt: skip
 
 div = binary(
@@ -51,6 +50,7 @@ div = binary(
     derivative=":math:`1/y` and :math:`-(x/y)/y`.",
     scalar=operator.truediv, oracle=np.true_divide, to_float=True,
     special={(1.0, 0.0): (np.inf, -np.inf)},
+    names=Names(("divide", "true_divide"), method=True),
 )  # fmt: skip
 
 
@@ -73,15 +73,17 @@ pow = binary(
         (0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (0.0, 2.0): (0.0, 0.0),
         (0.0, 0.5): (np.inf, 0.0), (0.0, -1.0): (-np.inf, -np.inf),
     },
+    names=Names(method=True, inplace=True, ufuncs=("power",)),
 )  # fmt: skip
 
 neg = unary(
     "neg", np.negative, lambda ct: -ct,
-    doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative,
+    doc="Negate.", derivative=":math:`-1`.", to_float=False, oracle=np.negative, linear=True,
     check_dtypes=no_bools(
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
         "`~` or `logical_not()` operator instead."
     ),
+    names=Names(("negative",), method=True, inplace=True),
 )  # fmt: skip
 
 abs = unary(
@@ -89,6 +91,7 @@ abs = unary(
     doc="Absolute value.",
     derivative=":math:`\\operatorname{sign}(x)`, 0 at 0; :math:`x/|x|` for complex numbers.",
     to_float=False, special={0.0: 0.0}, oracle=np.absolute, check_dtypes=no_bools("abs not implemented for 'Bool'"),
+    names=Names(("absolute",), method=True, inplace=True, ufuncs=("fabs",)),
 )  # fmt: skip
 
 sign = unary(
@@ -98,6 +101,8 @@ sign = unary(
 )  # fmt: skip
 
 
+@public(method=True)
+@composite((Sample(((),)), Sample(((2, 3),))), lambda input: (input / np.abs(input)).astype(input.dtype))
 def sgn(input: Any) -> Tensor:
     """Sign; :math:`x/|x|` for complex numbers, 0 at 0.
 
@@ -142,7 +147,9 @@ relu = unary(
     "relu", lambda x: np.maximum(x, 0), lambda ct, out: xp.where(out <= 0, 0.0, ct),
     doc="The larger of `input` and 0.", derivative="1 where positive, 0 elsewhere, also at 0.",
     to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
+    fx=lambda x: xp.where(x < 0, 0.0, x),
     check_dtypes=no_bools("Boolean inputs not supported for relu"),
+    names=Names((), (TOP, FUNCTIONAL), method=True, inplace=True),
 )  # fmt: skip
 
 _where = elementwise(
@@ -152,7 +159,7 @@ _where = elementwise(
         lambda ct, condition: xp.where(condition, ct, 0.0),
         lambda ct, condition: xp.where(condition, 0.0, ct),
     ),
-    promoted=(1, 2),
+    promoted=(1, 2), linear=True,
     samples=(
         Sample(((3,), (3,), (3,)), values=(np.array([True, False, True]), None, None)),
         Sample(((2, 1), (3,), ()), values=(np.array([[True], [False]]), None, None)),
@@ -160,6 +167,12 @@ _where = elementwise(
 )  # fmt: skip
 
 
+def _method_where(input: Tensor, condition: Any, other: Any) -> Tensor:
+    """Choose elements of the tensor where the condition holds, of `other` elsewhere."""
+    return where(condition, input, other)
+
+
+@public(method=_method_where)
 def where(condition: Any, input: Any, other: Any) -> Tensor:
     """Choose elements of `input` where the condition holds, of `other` elsewhere.
 
@@ -205,6 +218,12 @@ def _where_in_rules(condition: Any, input: Any, other: Any) -> Any:
 
 xp.where, xp.sgn = _where_in_rules, sgn
 
+
+def _clamped(x: Any, low: Any, high: Any) -> Any:
+    raised = xp.where((x < low) | (low != low), low, x)  # a bound that is nan makes nan
+    return xp.where((raised > high) | (high != high), high, raised)
+
+
 _clamp = elementwise(
     "clamp", ("x", "low", "high"), lambda x, low, high: np.minimum(np.maximum(x, low), high),
     (
@@ -213,7 +232,7 @@ _clamp = elementwise(
         lambda ct, x, low, high: xp.where((x < low) & (low <= high), ct, 0.0),
         lambda ct, x, low, high: xp.where((x > high) | (high < low), ct, 0.0),
     ),
-    real_only=True,
+    real_only=True, fx=_clamped,
     samples=(
         Sample(((5,), (), ()), values=(None, -1.0, 1.0)),
         Sample(((2, 3), (3,), (2, 1)), values=(None, np.array([-1.0, -0.5, -2.0]), np.array([[1.0], [0.5]]))),
@@ -223,6 +242,7 @@ _clamp = elementwise(
 )  # fmt: skip
 
 
+@public(aliases=("clip",), method=True, inplace=True)
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """Limit elements to the range from `min` to `max`.
 
@@ -278,17 +298,18 @@ def clip_to(input: Any, low: Any, high: Any) -> Tensor:
     return _clamp(input, -np.inf if low is None else low, np.inf if high is None else high)
 
 
-def _comparison(name: str, forward: np.ufunc, doc: str, **kwargs: Any) -> Callable[[Any, Any], Tensor]:
+def _comparison(name: str, forward: np.ufunc, doc: str, alias: str = "", **kwargs: Any) -> Callable[[Any, Any], Tensor]:
     rules = (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE)
-    return binary(name, forward, rules, doc=doc, oracle=forward, **kwargs)
+    names = Names((alias,) if alias else (), method=True, ufuncs=(forward.__name__,))
+    return binary(name, forward, rules, doc=doc, oracle=forward, names=names, **kwargs)
 
 
 eq = _comparison("eq", np.equal, "Whether the two are equal, element by element.")
-ne = _comparison("ne", np.not_equal, "Whether the two differ, element by element.")
-lt = _comparison("lt", np.less, "Whether `input` is less than `other`.", real_only=True)
-le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.", real_only=True)
-gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.", real_only=True)
-ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.", real_only=True)
+ne = _comparison("ne", np.not_equal, "Whether the two differ, element by element.", "not_equal")
+lt = _comparison("lt", np.less, "Whether `input` is less than `other`.", "less", real_only=True)
+le = _comparison("le", np.less_equal, "Whether `input` is at most `other`.", "less_equal", real_only=True)
+gt = _comparison("gt", np.greater, "Whether `input` is greater than `other`.", "greater", real_only=True)
+ge = _comparison("ge", np.greater_equal, "Whether `input` is at least `other`.", "greater_equal", real_only=True)
 logical_and = _comparison(
     "logical_and", np.logical_and, "Whether both are nonzero.", check_dtypes=no_numbers("logical_and", "input", "other")
 )

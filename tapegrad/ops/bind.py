@@ -10,27 +10,14 @@ import numpy as np
 
 from tapegrad import ops
 from tapegrad.ops import casts, inplace, logic, protocol
-from tapegrad.ops import fill as filled
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.complex import adjoint
 from tapegrad.ops.indexing import getitem
-from tapegrad.ops.table.op import op_table, xp
+from tapegrad.ops.table import public
 from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
 
 Binary = Callable[[Any, Any], Tensor]
-
-# Functions of `tapegrad.ops` that are methods under their own name, beside all unary and binary ops. Their first
-# argument is the tensor.
-METHODS = (
-    "sgn", "clamp", "where", "square", "reciprocal", "positive", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "bitwise_not", "sum", "prod", "cumsum", "mean", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin",
-    "sort", "var",
-    "reshape", "view", "flatten", "ravel", "transpose", "permute", "movedim", "moveaxis", "swapaxes", "t", "expand",
-    "expand_as", "squeeze", "unsqueeze", "clone", "contiguous", "broadcast_to", "diagonal", "sum_to_size", "view_as",
-    "reshape_as", "matmul", "mm", "mv", "dot", "outer", "softmax", "log_softmax", "logsumexp", "bernoulli", "to",
-    "type_as", "new_tensor", "new_empty", "new_zeros", "new_ones", "new_full",
-)  # fmt: skip
 
 
 def _reflected(function: Binary) -> Binary:
@@ -63,7 +50,7 @@ def _transposed(self: Tensor) -> Tensor:
 
 
 def _of_matrices(name: str, function: Callable[[Tensor], Tensor], most: int, doc: str) -> property:
-    """Return the property that is a function of matrices, and of a tensor without dimensions the identity."""
+    """Return the property that is a function of matrices; of a tensor without dimensions it transposes nothing."""
 
     def getter(self: Tensor) -> Tensor:
         if self.ndim == 0:
@@ -72,7 +59,7 @@ def _of_matrices(name: str, function: Callable[[Tensor], Tensor], most: int, doc
                 UserWarning,
                 stacklevel=2,
             )
-            return self
+            return ops.conj(self) if "H" in name else self
         if not 2 <= self.ndim <= most:
             which = "matrices (2-D tensors)" if most == 2 else "matrices or batches of matrices"
             raise RuntimeError(
@@ -112,6 +99,11 @@ OPERATORS: dict[str, Any] = {
 }  # fmt: skip
 
 
+def methods() -> dict[str, Callable[..., Any]]:
+    """Return the methods of Tensor that are operations, by their names."""
+    return {**public.methods(), **casts.CONVERSIONS, **inplace.methods()}
+
+
 def install() -> None:
     """Give Tensor its operators and methods."""
     for name, function in OPERATORS.items():
@@ -119,14 +111,5 @@ def install() -> None:
         plans = getattr(getattr(function, "op", None), "plans", None)
         if isinstance(plans, PlanCache) and hasattr(plans, "call"):
             plans.operators[name] = hasattr(function, "is_reversed")
-    for name, op in op_table.items():
-        if op.family in ("unary", "binary"):
-            setattr(Tensor, name, getattr(ops, name, None) or getattr(xp, name))
-    for name in METHODS:
-        function = getattr(ops, name, None) or getattr(casts, name, None) or getattr(filled, name)
-        setattr(Tensor, name, function)
-    Tensor.where = lambda self, condition, other: ops.where(condition, self, other)  # type: ignore[attr-defined]
-    for name, method in {**casts.CONVERSIONS, **inplace.METHODS}.items():
-        setattr(Tensor, name, method)
-    for name, attribute in PROPERTIES.items():  # last: the ops real and imag are no methods
+    for name, attribute in {**methods(), **PROPERTIES}.items():  # real and imag are functions and properties
         setattr(Tensor, name, attribute)

@@ -11,8 +11,10 @@ import numpy as np
 from tapegrad.kernels.elementwise import sum_step, view_step
 from tapegrad.ops.movement import _STRIDED, reshape, reshaping
 from tapegrad.ops.reductions import sum as sum_over
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.tape.plan import CT, Plan, Step
 from tapegrad.tensor import Tensor
@@ -29,13 +31,13 @@ def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     if math.prod(size) == x.size:  # nothing is repeated: NumPy's view would be read-only nevertheless
         return x.reshape(size)
     if x.size == 1:  # a fifth of the time of np.broadcast_to
-        array = np.asarray(x)
-        view = np.ndarray(size, array.dtype, array, 0, (0,) * len(size))
+        view = np.ndarray(size, x.dtype, np.asarray(x), 0, (0,) * len(size))
         view.flags.writeable = False
         return view
     return np.broadcast_to(x, size)
 
 
+@public(method=True)
 @movement(
     "expand", lambda x, size: _expanded(x, size), lambda ct, x_shape: xp.sum_to_size(ct, x_shape), _expand_step,
     attrs=("size",),
@@ -116,6 +118,8 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
     return {"size": tuple(lengths)}
 
 
+@public(method=True)
+@composite((Sample(((3,),), {"size": (2, 3)}),), lambda input, size: np.broadcast_to(input, size))
 def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
     """Repeat to a shape; see `expand`.
 
@@ -128,6 +132,8 @@ def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
     return expand(input, size)
 
 
+@public(method=True)
+@composite((Sample(((3,), (2, 3))),), lambda input, other: np.broadcast_to(input, other.shape))
 def expand_as(input: Any, other: Tensor) -> Tensor:
     """Repeat to the shape of another tensor; see `expand`.
 
@@ -140,6 +146,8 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
     return expand(input, other.shape)
 
 
+@public(method=True)
+@composite((Sample(((4, 2, 3),), {"size": (1, 3)}),), lambda input, size: input.sum((0, 1)).reshape(size))
 def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Sum over the dimensions that broadcasting from a shape would have made or stretched.
 
@@ -180,6 +188,7 @@ def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 xp.sum_to_size = sum_to_size
 
 
+@public(method=True)
 @reshaping(
     "squeeze",
     lambda x, dim=None: np.squeeze(x, dim),
@@ -224,6 +233,7 @@ def squeeze(
     return {"shape": tuple(length for place, length in enumerate(shape) if length != 1 or place not in dims)}
 
 
+@public(method=True)
 @reshaping(
     "unsqueeze",
     lambda x, dim: np.expand_dims(x, dim),
@@ -265,6 +275,7 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
     return {"shape": (*shape[:place], 1, *shape[place:])}
 
 
+@public(method=True)
 @movement(
     "clone", lambda x: x.copy(), lambda ct: ct, lambda plan, operand: view_step(plan, lambda x: x),
     oracle=np.array,
@@ -284,6 +295,8 @@ def clone(input: Tensor) -> dict[str, Any]:
     return {}
 
 
+@public(method=True)
+@composite((Sample(((2, 3),)), Sample(((3, 2),), values=(np.arange(6.0).reshape(2, 3).T,))), np.copy)
 def contiguous(input: Any) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so.
 
@@ -297,6 +310,7 @@ def contiguous(input: Any) -> Tensor:
     return x if x._layout.contiguous else clone(x)
 
 
+@public()
 @movement(
     "flip", lambda x, dims: np.flip(x, dims).copy(), lambda ct, dims: xp.flip(ct, dims),
     # Of no dimensions NumPy would make a scalar.

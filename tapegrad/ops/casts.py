@@ -9,8 +9,10 @@ from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype
 from tapegrad.kernels.elementwise import loop_step
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.tape.layout import contiguous_strides
 from tapegrad.tape.plan import CT, Plan, Step
 from tapegrad.tensor import Tensor
@@ -41,6 +43,7 @@ cast_row = Op(
     forward=_forward,
     vjp=(lambda ct, source: xp.cast(ct, source),),
     family="cast",
+    linear=True,
     step=_step,
     attrs=("source", "dtype"),
     node_name="ToCopyBackward0",
@@ -95,6 +98,11 @@ def cast(input: Any, dtype: DTypeLike) -> Tensor:
 xp.cast = cast
 
 
+@public(namespaces=(), method=True)
+@composite(
+    (Sample(((2, 3),), {"dtype": "float64"}), Sample(((3,),), {"dtype": "complex128"})),
+    lambda input, dtype: input.astype(dtype), real_only=True,
+)  # fmt: skip
 def to(input: Tensor, dtype: Any) -> Tensor:
     """Return the tensor converted to another dtype; itself if it has that dtype.
 
@@ -125,6 +133,11 @@ def to(input: Tensor, dtype: Any) -> Tensor:
     return cast(input, dtype.dtype if isinstance(dtype, (Tensor, np.ndarray)) else dtype)
 
 
+@public(namespaces=(), method=True)
+@composite(
+    (Sample(((2, 3), ()), values=(None, np.complex128(1))), Sample(((3,), ()), values=(None, np.complex64(1)))),
+    lambda input, other: input.astype(other.dtype),
+)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Return the tensor converted to the dtype of another."""
     return cast(input, other.dtype)

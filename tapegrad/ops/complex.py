@@ -10,23 +10,25 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
+from tapegrad.ops.table.public import public
 from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
 
-__all__ = ["conj", "imag", "real"]
-
 conj_of_complex = unary(
     "conj", np.conjugate, lambda ct: xp.conj(ct),
-    doc="Complex conjugate.", derivative="conjugates the cotangent.", to_float=False, oracle=np.conjugate,
+    doc="Complex conjugate.", derivative="conjugates the cotangent.", to_float=False, oracle=np.conjugate, linear=True,
+    names=None,
 )  # fmt: skip
 
 real_of_complex = unary(
     "real", np.real, lambda ct: ct,
-    doc="Real part.", derivative="the cotangent becomes the real part.", to_float=False, oracle=np.real,
+    doc="Real part.", derivative="the cotangent becomes the real part.", to_float=False, oracle=np.real, linear=True,
     flags=MAKES_VIEWS,
+    names=None,
 )  # fmt: skip
 
 
+@public(method=True, ufuncs=("conjugate",))
 def conj(input: Any) -> Tensor:
     """Complex conjugate; of real numbers the tensor itself.
 
@@ -52,6 +54,7 @@ def conj(input: Any) -> Tensor:
     return conj_of_complex(x) if x.dtype.kind == "c" else x
 
 
+@public(functions=("real",))
 def real(input: Any) -> Tensor:
     """Real part; of real numbers the tensor itself.
 
@@ -83,10 +86,11 @@ def real(input: Any) -> Tensor:
 imag_or_zero = unary(
     "imag", lambda x: np.imag(x) if np.iscomplexobj(x) else np.zeros_like(x), lambda ct: ct * 1j,
     doc="Imaginary part; 0 of real numbers.", derivative="the cotangent becomes the imaginary part.", to_float=False,
-    oracle=np.imag, call=lambda x: xp.imag(x),
+    oracle=np.imag, call=lambda x: xp.imag(x), fx=lambda x: x.imag, linear=True, names=None,
 )  # fmt: skip
 
 
+@public()
 def imag(input: Any) -> Tensor:
     """Imaginary part.
 

@@ -11,10 +11,16 @@ from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import t
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.transcendental import softplus as softplus_op
 from tapegrad.tensor import Tensor
 
 
+@public(method=True, inplace=True)
+@composite((Sample(((),)), Sample(((2, 3),))), np.square)
 def square(input: Any) -> Tensor:
     """Multiply by itself.
 
@@ -42,6 +48,8 @@ def square(input: Any) -> Tensor:
     return mul(x, x)
 
 
+@public(method=True)
+@composite((Sample(((2, 3),)),), np.positive)
 def positive(input: Any) -> Tensor:
     """Return the tensor itself: what ``+x`` computes.
 
@@ -71,6 +79,8 @@ def positive(input: Any) -> Tensor:
     return x
 
 
+@public(method=True, inplace=True)
+@composite((Sample(((),)), Sample(((2, 3),))), lambda input: 1 / input, domain=(0.5, 3.0))
 def reciprocal(input: Any) -> Tensor:
     """Divide 1 by it.
 
@@ -95,9 +105,53 @@ def reciprocal(input: Any) -> Tensor:
     return div(1.0, as_operand(input, "reciprocal", "input", 1))
 
 
+@public(namespaces=(FUNCTIONAL,))
+@composite(
+    (Sample(((2, 3),)), Sample(((3,),), {"beta": 2.0, "threshold": 1.0})),
+    lambda input, beta=1.0, threshold=20.0: np.where(
+        beta * input > threshold, input, np.logaddexp(beta * input, np.zeros_like(input)) / beta
+    ).astype(input.dtype),
+    real_only=True,
+)
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu`.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+    beta : float
+    threshold : float
+        Where ``beta * input`` is above, the result is the input itself.
+
+    Returns
+    -------
+    Tensor
+        Of the operand's shape.
+
+    Raises
+    ------
+    TypeError
+        If the operand is complex, or no tensor, array or number.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.softplus(tg.tensor([-1.0, 0.0, 30.0]))
+    tensor([ 0.3133,  0.6931, 30.0000])
+    """
+    scaled = input if beta == 1 else input * beta
+    result = softplus_op(scaled)
+    return where(scaled > threshold, input, result if beta == 1 else result / beta)
+
+
 # Linear ------------------------------------------------------------------------------------------------
 
 
+@public(namespaces=(FUNCTIONAL,))
+@composite(
+    (Sample(((2, 3), (4, 3))), Sample(((2, 3), (4, 3), (4,))), Sample(((3,), (3,), ()))),
+    lambda input, weight, bias=0: (np.matmul(input, weight.T) + bias).astype(input.dtype),
+)
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """Multiply by the transpose of a matrix and add a vector.
 
@@ -126,6 +180,11 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     return out if bias is None else add(out, bias)
 
 
+@public()
+@composite(
+    (Sample(((2, 4), (2, 3), (3, 4))), Sample(((4,), (2, 3), (3, 4)), {"beta": 2.0, "alpha": -0.5})),
+    lambda input, mat1, mat2, beta=1, alpha=1: beta * input + alpha * np.matmul(mat1, mat2),
+)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Product of two matrices, times `alpha`, plus `beta` times a matrix.
 

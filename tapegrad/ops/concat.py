@@ -9,10 +9,10 @@ import numpy as np
 
 from tapegrad.forward.joined import joined
 from tapegrad.kernels.structural import gather_step
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import common_dtype
+from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
@@ -92,6 +92,7 @@ _cat = Op(
     ),
     vjp=(lambda ct, dim, number, shapes: xp.index_gather(ct, (), _part(dim, number, shapes)),),
     family="joining",
+    linear=True,
     prepare_forward=lambda layouts, attrs: _forward(np.concatenate, layouts, attrs["dim"], _cat_shape),
     bind=_bind_cat,
     check=_check_cat,
@@ -106,17 +107,18 @@ _cat = Op(
         Sample(((2, 1, 2), (2, 3, 2)), {"dim": 1}),
     ),
     errors=(
-        ErrorSample(lambda: cat([]), RuntimeError, "expected a non-empty list of Tensors"),
+        ErrorSample(lambda: xp.cat([]), RuntimeError, "expected a non-empty list of Tensors"),
         ErrorSample(
-            lambda: cat([np.ones((2, 3)), np.ones((2, 2))]), RuntimeError,
+            lambda: xp.cat([np.ones((2, 3)), np.ones((2, 2))]), RuntimeError,
             "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 in "
             "the list.",
         ),
-        ErrorSample(lambda: cat([np.ones(2), np.ones(())]), RuntimeError, "zero-dimensional tensor"),
+        ErrorSample(lambda: xp.cat([np.ones(2), np.ones(())]), RuntimeError, "zero-dimensional tensor"),
     ),
 )  # fmt: skip
 
 
+@public(aliases=("concat", "concatenate"))
 def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors along a dimension that they have.
 
@@ -177,6 +179,7 @@ _stack = Op(
     ),
     vjp=(lambda ct, dim, number: xp.index_gather(ct, (), (*((None, None, None),) * dim, number)),),
     family="joining",
+    linear=True,
     prepare_forward=lambda layouts, attrs: _forward(np.stack, layouts, attrs["dim"], _stack_shape),
     bind=_bind_stack,
     check=_check_stack,
@@ -191,15 +194,16 @@ _stack = Op(
         Sample(((0, 2), (0, 2)), {"dim": 0}),
     ),
     errors=(
-        ErrorSample(lambda: stack([]), RuntimeError, "stack expects a non-empty TensorList"),
+        ErrorSample(lambda: xp.stack([]), RuntimeError, "stack expects a non-empty TensorList"),
         ErrorSample(
-            lambda: stack([np.ones(2), np.ones(3)]), RuntimeError,
+            lambda: xp.stack([np.ones(2), np.ones(3)]), RuntimeError,
             "stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1",
         ),
     ),
 )  # fmt: skip
 
 
+@public()
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension.
 
@@ -242,4 +246,4 @@ def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
 
 for _op, _function in ((_cat, cat), (_stack, stack)):
     connect(_op, n_arguments=1)
-    _publish(_function, _op, _function.__doc__ or "")
+    publish(_function, _op, _function.__doc__ or "")

@@ -11,9 +11,10 @@ import numpy as np
 from tapegrad.ops.arithmetic import add
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public, publish
 from tapegrad.tape.plan import Plan
 from tapegrad.tensor import Tensor
 
@@ -102,6 +103,7 @@ _im2col = Op(
     forward=_im2col_forward,
     vjp=(lambda ct, x_shape, window: xp.col2im(ct, window, x_shape[2:]),),
     family="convolution",
+    linear=True,
     step=_no_step,
     attrs=("window",),
     bind=lambda input, window: Bound((as_operand(input, "im2col", "input", 1),), {"window": window}),
@@ -116,6 +118,7 @@ _col2im = Op(
     forward=_col2im_forward,
     vjp=(lambda ct, window: xp.im2col(ct, window),),
     family="convolution",
+    linear=True,
     step=_no_step,
     attrs=("window", "size"),
     bind=lambda input, window, size: Bound(
@@ -144,8 +147,8 @@ def col2im(input: Any, window: Window, size: Pair) -> Tensor:
     return result
 
 
-_publish(im2col, _im2col, im2col.__doc__ or "")
-_publish(col2im, _col2im, col2im.__doc__ or "")
+publish(im2col, _im2col, im2col.__doc__ or "")
+publish(col2im, _col2im, col2im.__doc__ or "")
 
 
 # The public function -----------------------------------------------------------------------------------------------
@@ -182,13 +185,32 @@ def _window(kernel: Pair, stride: Any, padding: Any, dilation: Any) -> Window:
     return kernel, steps, (rows, columns), dilations
 
 
+def _conv2d_by_numpy(x: Any, weight: Any, bias: Any = 0, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
+    padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    places = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], (2, 3))[:, :, ::stride, ::stride]
+    found = [
+        np.einsum("nchwij,ocij->nohw", own, kernels)
+        for own, kernels in zip(np.split(places, groups, 1), np.split(weight, groups), strict=True)
+    ]
+    return (np.concatenate(found, 1) + np.reshape(bias, (-1, 1, 1))).astype(x.dtype)
+
+
+@public(namespaces=(FUNCTIONAL,))
+@composite(
+    (
+        Sample(((1, 2, 3, 3), (2, 2, 2, 2))),
+        Sample(((2, 1, 4, 3), (2, 1, 2, 2), (2,)), {"stride": 2, "padding": 1}),
+        Sample(((1, 2, 3, 2), (2, 1, 2, 1)), {"groups": 2}),
+    ),
+    _conv2d_by_numpy,
+)
 def conv2d(
     input: Any,
     weight: Any,
     bias: Any = None,
-    stride: int | Pair = 1,
-    padding: int | Pair | str = 0,
-    dilation: int | Pair = 1,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | str = 0,
+    dilation: int | tuple[int, int] = 1,
     groups: int = 1,
 ) -> Tensor:
     r"""Cross-correlation of images with kernels, which networks call convolution.

@@ -5,20 +5,74 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_dtype, default_dtype
-from tapegrad.tensor import Tensor, from_array, lend
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.public import public
+from tapegrad.tape.leaves import leaf_maker, remember, tensor_maker
+from tapegrad.tensor import Tensor, _late, from_array, lend
+
+
+class _Compiled:
+    """Functions that make tensors, loaded when they are first asked for."""
+
+    def __getattr__(self, name: str) -> Callable[[Any], Tensor]:
+        if name == "leaf":
+            maker = leaf_maker(_leaf)
+        elif name in ("owner", "borrower"):
+            maker = tensor_maker(name == "borrower", _owner if name == "owner" else _borrower)
+        else:
+            raise AttributeError(name)
+        setattr(self, name, maker)
+        return maker
+
+
+_compiled: Final = _Compiled()
+
+
+def _owner(array: np.ndarray, line: int = -1) -> Tensor:
+    check_dtype(array.dtype)
+    result = from_array(array)
+    if line >= 0:
+        remember(line, array, result._layout)
+    return result
+
+
+def _borrower(ndarray: np.ndarray, line: int = -1) -> Tensor:
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__}); tapegrad.tensor(data) takes other data")
+    if not (ndarray.dtype.isnative and ndarray.flags.aligned):
+        problem = "is not aligned" if ndarray.dtype.isnative else f"has byte order {ndarray.dtype.byteorder!r}"
+        raise TypeError(
+            f"from_numpy(): the array {problem}, and compiled code reads its memory; copy it: "
+            f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
+        )
+    check_dtype(ndarray.dtype)
+    result = lend(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
+    if line >= 0:
+        remember(line, ndarray, result._layout)
+    return result
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    tensor._require(True, "o")
+    return tensor
+
+
+_late.as_leaf = lambda tensor: _compiled.leaf(tensor)
 
 
 def made(array: np.ndarray, requires_grad: bool = False) -> Tensor:
     """Return a leaf over a new array."""
-    check_dtype(array.dtype)
-    result = from_array(array)
-    if requires_grad:
+    result = _compiled.owner(array)
+    if requires_grad is True and result._layout.floating:
+        _compiled.leaf(result)
+    elif requires_grad:
         result._require(True, "O")
     return result
 
@@ -134,6 +188,7 @@ def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -
     return array
 
 
+@public()
 def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a new leaf tensor with a copy of the data.
 
@@ -167,9 +222,15 @@ def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = F
     """
     if data.__class__ is float and dtype is None:
         return made(np.array(data, default_dtype()), requires_grad)
+    if data.__class__ is np.ndarray and dtype is None and data.dtype.kind in "biufc":
+        return made(data.copy(), requires_grad)
     return made(array_of("tensor", data, dtype, True), requires_grad)
 
 
+@public()
+@composite(
+    (Sample(((2, 3),)), Sample(((3,),), {"dtype": "complex128"})), lambda data, dtype=None: np.array(data, dtype)
+)
 def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Return data as a tensor, sharing memory where that is possible.
 
@@ -198,6 +259,7 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     return from_numpy(array)
 
 
+@public()
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Return a tensor that shares the memory of an array.
 
@@ -221,16 +283,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     >>> tg.from_numpy(np.arange(3.0))
     tensor([0., 1., 2.])
     """
-    if not isinstance(ndarray, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__}); tapegrad.tensor(data) takes other data")
-    if not (ndarray.dtype.isnative and ndarray.flags.aligned):
-        problem = "is not aligned" if ndarray.dtype.isnative else f"has byte order {ndarray.dtype.byteorder!r}"
-        raise TypeError(
-            f"from_numpy(): the array {problem}, and compiled code reads its memory; copy it: "
-            f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
-        )
-    check_dtype(ndarray.dtype)
-    return lend(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
+    return _compiled.borrower(ndarray)
 
 
 def legacy_array(data: Any) -> np.ndarray:
@@ -273,5 +326,5 @@ def _legacy(name: str, dtype: str) -> Callable[[Any], Tensor]:
     return call
 
 
-FloatTensor = _legacy("FloatTensor", "float32")
-DoubleTensor = _legacy("DoubleTensor", "float64")
+FloatTensor = public()(_legacy("FloatTensor", "float32"))
+DoubleTensor = public()(_legacy("DoubleTensor", "float64"))

@@ -11,9 +11,9 @@ from tapegrad.kernels.along import LONGEST_PRODUCT, step_along
 from tapegrad.ops.along import _same_shape, along
 from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import attributes, count_of, kept_shape
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import REDUCTION_SAMPLES, one_dim, reduction
 from tapegrad.ops.table.values import with_zeros
 from tapegrad.tape.plan import Plan, Step
@@ -66,6 +66,7 @@ def _prod_step(plan: Plan, operand: int) -> Step | None:
     return step_along(plan, dim, ("x",))
 
 
+@public(method=True, reduces="multiply", functions=("prod",), adapter="reduction")
 @reduction(
     "prod", lambda x, dim, keepdim, dtype: np.multiply.reduce(x, axis=dim, keepdims=keepdim, dtype=dtype),
     lambda ct, x, dim: _prod_rule(ct, x, dim), _prod_step,
@@ -159,6 +160,7 @@ _cumsum = Op(
     forward=_cumsum_by_numpy,
     vjp=(_cumsum_rule,),
     family="along",
+    linear=True,
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ()),
     attrs=("dim",),
     bind=_bind_cumsum,
@@ -174,7 +176,7 @@ _cumsum = Op(
     ),
     errors=(
         ErrorSample(
-            lambda: cumsum(np.ones(3), 1),
+            lambda: xp.cumsum(np.ones(3), 1),
             IndexError,
             "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
         ),
@@ -183,6 +185,7 @@ _cumsum = Op(
 connect(_cumsum, n_arguments=2)
 
 
+@public(method=True)
 def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Cumulative sums: of the elements up to each, along a dimension.
 
@@ -218,4 +221,4 @@ def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     return result
 
 
-_publish(cumsum, _cumsum, cumsum.__doc__ or "")
+publish(cumsum, _cumsum, cumsum.__doc__ or "")

@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad.kernels.elementwise import view_step
 from tapegrad.ops.parts import Part
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import movement, one_dim
 from tapegrad.tape.layout import contiguous_strides
 from tapegrad.tensor import Tensor
@@ -28,6 +29,7 @@ def _part(x_shape: tuple[int, ...], shape: tuple[int, ...], offset: int, dim1: i
     return Part(shape, (*rest, strides[dim1] + strides[dim2]), start if shape[-1] else 0)
 
 
+@public(method=True)
 @movement(
     "diagonal", _view,
     lambda ct, x_shape, offset, dim1, dim2: xp.strided_put(

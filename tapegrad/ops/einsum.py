@@ -17,7 +17,10 @@ from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import permute, reshape
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.subscripts import Label, Labels, Shape, from_lists, read
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.public import public
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
@@ -28,6 +31,18 @@ _MAX_RECIPES = 1024
 state.register("ops.einsum: recipes", lambda: len(_recipes), _recipes.clear)
 
 
+@public()
+@composite(
+    (
+        Sample(((2, 3), (3, 4)), {"equation": "ij,jk->ik"}),
+        Sample(((3, 3),), {"equation": "ii->i"}),
+        Sample(((2, 2, 3), (2, 3, 2), (2,)), {"equation": "bij,bjk,k->bi"}),
+        Sample(((2, 3),), {"equation": "ij->"}),
+        Sample(((2, 3), (3,)), {"equation": "...i,i"}),
+    ),
+    lambda *operands, equation: np.einsum(equation, *operands),
+    call=lambda function, *operands, equation: function(equation, *operands),
+)  # fmt: skip
 def einsum(equation: Any, *operands: Any) -> Tensor:
     r"""Sum products of elements over labels of dimensions, as Einstein wrote it.
 

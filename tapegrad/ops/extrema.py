@@ -13,8 +13,10 @@ from tapegrad.kernels.structural import extremum_step
 from tapegrad.ops.arithmetic import maximum, minimum
 from tapegrad.ops.ordering import max_along, min_along
 from tapegrad.ops.reductions import attributes, count_of, kept_shape
+from tapegrad.ops.table.composites import composite, first_of_several
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, reduction
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
@@ -49,6 +51,7 @@ def _nonempty(call: str, x: Tensor, attributes: dict[str, Any]) -> dict[str, Any
     return attributes
 
 
+@public(method=True, reduces="maximum", functions=("max", "amax"), adapter="extremum")
 @reduction(
     "amax", np.amax, _ties_shared, _extremum_step,
     real_only=True, prepare_forward=functools.partial(_forward_for, np.maximum),
@@ -97,6 +100,7 @@ def amax(
     return _nonempty("amax", input, attributes("amax", input, dim, keepdim, axis, keepdims))
 
 
+@public(method=True, reduces="minimum", functions=("min", "amin"), adapter="extremum")
 @reduction(
     "amin", np.amin, _ties_shared, _extremum_step,
     real_only=True, prepare_forward=functools.partial(_forward_for, np.minimum),
@@ -150,6 +154,7 @@ def _no_step(plan: Plan, operand: int) -> None:
     """Return nothing: the row is not differentiable."""
 
 
+@public(method=True, functions=("argmax",), adapter="position")
 @reduction(
     "argmax", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
     real_only=True,
@@ -187,6 +192,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     return _position("argmax", input, dim, keepdim, axis)
 
 
+@public(method=True, functions=("argmin",), adapter="position")
 @reduction(
     "argmin", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
     real_only=True,
@@ -207,6 +213,23 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     return _position("argmin", input, dim, keepdim, axis)
 
 
+def _oracle(whole: np.ufunc) -> Callable[..., Any]:
+    """Return NumPy's extremum, of one array or of two."""
+    return lambda input, *other, dim=None, keepdim=False: (
+        whole(input, *other) if other else whole.reduce(input, axis=dim, keepdims=keepdim)
+    )
+
+
+_EXTREMUM_SAMPLES = (
+    Sample(((2, 3),)),
+    Sample(((2, 3),), {"dim": 0}),
+    Sample(((2, 3),), {"dim": -1, "keepdim": True}),
+    Sample(((2, 3), (3,))),
+)
+
+
+@public(method=True)
+@composite(_EXTREMUM_SAMPLES, _oracle(np.maximum), real_only=True, call=first_of_several)
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; along a dimension, with its index; of two tensors, element by element.
 
@@ -245,6 +268,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return _extremum("max", amax, max_along, maximum, input, dim, keepdim, other)
 
 
+@public(method=True)
+@composite(_EXTREMUM_SAMPLES, _oracle(np.minimum), real_only=True, call=first_of_several)
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the smallest element; along a dimension, with its index; of two tensors, element by element.
 

@@ -10,9 +10,11 @@ from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_range
 from tapegrad.ops.creation import array_of, dtype_or_default, made, shape_of, tensor
+from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
 
+@public()
 def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything.
 
@@ -36,6 +38,7 @@ def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     return made(np.empty(shape_of("empty", size), dtype_or_default(dtype)), requires_grad)
 
 
+@public()
 def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros.
 
@@ -59,6 +62,7 @@ def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     return made(np.zeros(shape_of("zeros", size), dtype_or_default(dtype)), requires_grad)
 
 
+@public()
 def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of ones.
 
@@ -82,6 +86,7 @@ def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False
     return made(np.ones(shape_of("ones", size), dtype_or_default(dtype)), requires_grad)
 
 
+@public()
 def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value.
 
@@ -109,6 +114,7 @@ def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires
     return made(np.full(shape_of("full", (size,)), value), requires_grad)
 
 
+@public()
 def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a matrix with ones on its diagonal and zeros elsewhere.
 
@@ -168,11 +174,12 @@ def _like(name: str, create: Callable[..., Tensor], what: str, shown: str) -> Ca
     return call
 
 
-empty_like = _like("empty_like", empty, "elements that are not set to anything", ".shape\n    (2,)")
-zeros_like = _like("zeros_like", zeros, "zeros", "\n    tensor([0., 0.])")
-ones_like = _like("ones_like", ones, "ones", "\n    tensor([1., 1.])")
+empty_like = public()(_like("empty_like", empty, "elements that are not set to anything", ".shape\n    (2,)"))
+zeros_like = public()(_like("zeros_like", zeros, "zeros", "\n    tensor([0., 0.])"))
+ones_like = public()(_like("ones_like", ones, "ones", "\n    tensor([1., 1.])"))
 
 
+@public()
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another.
 
@@ -211,9 +218,11 @@ def _new(name: str, create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
-new_empty, new_zeros, new_ones = _new("new_empty", empty), _new("new_zeros", zeros), _new("new_ones", ones)
+for _name, _create in (("new_empty", empty), ("new_zeros", zeros), ("new_ones", ones)):
+    public(namespaces=(), method=True)(_new(_name, _create))
 
 
+@public(namespaces=(), method=True)
 def new_full(
     input: Tensor, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -221,6 +230,7 @@ def new_full(
     return full(size, fill_value, dtype=input.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
 
+@public(namespaces=(), method=True)
 def new_tensor(input: Tensor, data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor with a copy of the data, by default of this tensor's dtype."""
     if dtype is None and isinstance(data, (Tensor, np.ndarray)):

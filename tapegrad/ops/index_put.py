@@ -34,6 +34,7 @@ index_put_op = Op(
         ),  # summed to the value's shape by who calls rules
     ),
     family="indexing",
+    linear=True,
     step=_no_kernel,
     attrs=("key",),
     node_name="CopySlices",

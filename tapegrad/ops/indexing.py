@@ -17,9 +17,9 @@ import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
 from tapegrad.kernels.structural import gather_step, scatter_step
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import publish
 from tapegrad.runtime import state
 from tapegrad.tape.keys import MAKES_VIEWS, TAKES_ARRAYS
 from tapegrad.tape.layout import Layout
@@ -67,6 +67,7 @@ _getitem = Op(
     forward=_view,
     vjp=(lambda ct, key, x_shape: index_scatter_add(ct, (), key, x_shape),),
     family="movement",
+    linear=True,
     step=_view_step,
     attrs=("key",),
     prepare_forward=lambda layouts, attrs: operator.itemgetter(_basic_index(attrs["key"])),
@@ -106,6 +107,7 @@ _index_gather = Op(
     prepare_forward=_gather_forward,
     vjp=(lambda ct, index_arrays, key, x_shape: index_scatter_add(ct, index_arrays, key, x_shape),),
     family="indexing",
+    linear=True,
     step=lambda plan, operand: scatter_step(plan),
     attrs=("key",),
     node_name="IndexBackward0",
@@ -163,6 +165,7 @@ _index_scatter_add = Op(
     forward=_put_forward,
     vjp=(lambda ct, index_arrays, key: index_gather(ct, index_arrays, key),),
     family="indexing",
+    linear=True,
     step=_taken_step,
     attrs=("key", "shape"),
     oracle=_put_oracle,
@@ -242,9 +245,9 @@ def index_scatter_add(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key
     return apply(_index_scatter_add, Bound((x,), {"key": key, "shape": tuple(shape)}, index_arrays))
 
 
-_publish(getitem, _getitem, getitem.__doc__ or "")
-_publish(index_gather, _index_gather, index_gather.__doc__ or "")
-_publish(index_scatter_add, _index_scatter_add, index_scatter_add.__doc__ or "")
+publish(getitem, _getitem, getitem.__doc__ or "")
+publish(index_gather, _index_gather, index_gather.__doc__ or "")
+publish(index_scatter_add, _index_scatter_add, index_scatter_add.__doc__ or "")
 
 
 def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:

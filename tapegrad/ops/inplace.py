@@ -13,9 +13,8 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_range
-from tapegrad.ops import arithmetic, transcendental
+from tapegrad.ops import arithmetic
 from tapegrad.ops.casts import cast
-from tapegrad.ops.composite import reciprocal, square
 from tapegrad.ops.history import before_write, is_part, keep_quotient, rewrite, rewrite_at
 from tapegrad.ops.index_put import basic_part, encode, index_error, write_at
 from tapegrad.ops.inplace_checks import (
@@ -25,6 +24,7 @@ from tapegrad.ops.inplace_checks import (
     shape_error,
 )
 from tapegrad.ops.random import Generator, numpy_generator
+from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand, constant
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import Leaf
@@ -45,7 +45,7 @@ def _copy(value: Any, target: np.ndarray) -> Any:
     """Return an operand with a copy of its data if that is about to be written over."""
     if not isinstance(value, Tensor) or not isinstance(value._data, np.ndarray):
         return value
-    if not np.may_share_memory(value._data, target):
+    if value._data.size and not np.may_share_memory(value._data, target):
         return value
     data = value._data.copy()
     copy = constant(data, layout_of(data))
@@ -73,11 +73,13 @@ def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ..
 
 def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> Callable[[Tensor, Any], Any]:
     """Return the method that is an in-place operator."""
-    name = f"x {symbol} y"
+    name, refuses_bools = f"x {symbol} y", function is arithmetic.sub
 
     def call(self: Tensor, other: Any) -> Any:
         if not isinstance(other, (Tensor, np.ndarray, np.generic, int, float, complex)):
             return NotImplemented
+        if refuses_bools and isinstance(other, Tensor) and other._layout.dtype.kind == "b":
+            function(self, other)  # raises the op's error, which NumPy's loop would not
         if not _records(self, other):
             return _write(self, other, ufunc)
         if not self._layout.floating:
@@ -99,11 +101,13 @@ def _write(target: Tensor, other: Any, ufunc: np.ufunc) -> Tensor:
     try:
         ufunc(array, value, out=array, casting="same_kind")
     except TypeError:
+        versions.take_back(array)
         if array.dtype.kind == "b":
             raise
         result = ufunc(array.dtype.type(1), np.asarray(value).dtype.type(1)).dtype
         raise cast_error(result, array.dtype) from None
     except ValueError:
+        versions.take_back(array)
         check_distinct(array)
         if not array.flags.writeable:
             raise
@@ -127,6 +131,8 @@ ipow = _operator("**=", arithmetic.pow, np.power)
 
 def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name == "abs" and self._layout.dtype.kind == "c":
+            raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
         if _records(self, *args, *kwargs.values()):
             check_leaf(self)
             return _rebase(self, lambda x, *rest: function(x, *rest, **kwargs), args)
@@ -143,6 +149,7 @@ def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
         return self
 
     call.__name__ = call.__qualname__ = f"{name}_"
+    call.__wrapped__ = function  # type: ignore[attr-defined]  # whose arguments they are
     call.__doc__ = f"Compute `{name}` in place; recorded where a gradient is wanted."
     return call
 
@@ -199,7 +206,8 @@ def copy_(self: Tensor, source: Any) -> Tensor:
     """Copy the elements of a tensor or array, broadcast to this one's shape; recorded where a gradient is wanted."""
     if _records(self, source):
         check_leaf(self)
-    _set(self, Ellipsis, source, "copy_()")
+    if source is not self:
+        _set(self, Ellipsis, source, "copy_()")
     return self
 
 
@@ -253,16 +261,11 @@ def detach_(self: Tensor) -> Tensor:
     return self
 
 
-METHODS: dict[str, Callable[..., Any]] = {
-    "add_": _scaled(iadd, "add"), "sub_": _scaled(isub, "sub"),
-    "mul_": _scaled(imul, "mul"), "div_": _scaled(idiv, "div"),
-    **{
-        f"{function.__name__}_": _method(function, function.__name__)
-        for function in (
-            arithmetic.pow, arithmetic.neg, arithmetic.abs, arithmetic.clamp, arithmetic.relu, square, reciprocal,
-            transcendental.exp, transcendental.log, transcendental.sqrt, transcendental.sin, transcendental.cos,
-            transcendental.tanh, transcendental.sigmoid,
-        )
-    },
-    "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
-}  # fmt: skip
+def methods() -> dict[str, Callable[..., Any]]:
+    """Return the methods that write to a tensor, by their names."""
+    return {
+        **{f"{name}_": _method(function, name) for name, function in public.inplace_functions().items()},
+        "add_": _scaled(iadd, "add"), "sub_": _scaled(isub, "sub"),
+        "mul_": _scaled(imul, "mul"), "div_": _scaled(idiv, "div"),
+        "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
+    }  # fmt: skip

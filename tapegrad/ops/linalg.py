@@ -10,9 +10,10 @@ from tapegrad import errors
 from tapegrad.forward.products import product_forward, product_step
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import unsqueeze
-from tapegrad.ops.table.elementwise import _publish
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import public, publish
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -77,29 +78,30 @@ _matmul = Op(
     ),
     errors=(
         ErrorSample(
-            lambda: matmul(np.ones((2, 2)), np.ones((1, 3))), RuntimeError,
+            lambda: xp.matmul(np.ones((2, 2)), np.ones((1, 3))), RuntimeError,
             "mat1 and mat2 shapes cannot be multiplied (2x2 and 1x3)",
         ),
         ErrorSample(
-            lambda: matmul(np.ones((2, 2), np.float32), np.ones((2, 2))), RuntimeError,
+            lambda: xp.matmul(np.ones((2, 2), np.float32), np.ones((2, 2))), RuntimeError,
             "expected m1 and m2 to have the same dtype, but got: float != double",
         ),
         ErrorSample(
-            lambda: matmul(np.ones((2, 3)), np.ones(2)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec"
+            lambda: xp.matmul(np.ones((2, 3)), np.ones(2)), RuntimeError, "size mismatch, got input (2), mat (2x3), vec"
         ),
-        ErrorSample(lambda: matmul(2.0, np.ones(2)), RuntimeError, "need to be at least 1D, but they are 0D and 1D"),
+        ErrorSample(lambda: xp.matmul(2.0, np.ones(2)), RuntimeError, "need to be at least 1D, but they are 0D and 1D"),
         ErrorSample(
-            lambda: matmul(np.ones((2, 3, 4)), np.ones((2, 5, 4))), RuntimeError,
+            lambda: xp.matmul(np.ones((2, 3, 4)), np.ones((2, 5, 4))), RuntimeError,
             "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 5]",
         ),
         ErrorSample(
-            lambda: matmul(np.ones((2, 3, 4)), np.ones((3, 4, 5))), RuntimeError,
+            lambda: xp.matmul(np.ones((2, 3, 4)), np.ones((3, 4, 5))), RuntimeError,
             "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0",
         ),
     ),
 )  # fmt: skip
 
 
+@public(method=True)
 def matmul(input: Any, other: Any) -> Tensor:
     r"""Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast.
 
@@ -138,7 +140,7 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 
 connect(_matmul)
-_publish(matmul, _matmul, matmul.__doc__ or "")
+publish(matmul, _matmul, matmul.__doc__ or "")
 
 
 def _check(x: Tensor, y: Tensor) -> None:
@@ -181,6 +183,8 @@ def _check(x: Tensor, y: Tensor) -> None:
         raise errors.broadcast_mismatch("matmul", x.shape[:-2], y.shape[:-2]) from None
 
 
+@public(method=True)
+@composite((Sample(((2, 3), (3, 4))),), np.matmul)
 def mm(input: Any, mat2: Any) -> Tensor:
     """Product of two matrices; see `matmul`.
 
@@ -202,6 +206,8 @@ def mm(input: Any, mat2: Any) -> Tensor:
     return matmul(x, y)
 
 
+@public()
+@composite((Sample(((2, 2, 3), (2, 3, 4))),), np.matmul)
 def bmm(input: Any, mat2: Any) -> Tensor:
     """Products of two batches of matrices, which do not broadcast; see `matmul`.
 
@@ -228,6 +234,8 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     return matmul(x, y)
 
 
+@public(method=True)
+@composite((Sample(((2, 3), (3,))),), np.matmul)
 def mv(input: Any, vec: Any) -> Tensor:
     """Product of a matrix and a vector; see `matmul`.
 
@@ -248,6 +256,8 @@ def mv(input: Any, vec: Any) -> Tensor:
     return matmul(x, y)
 
 
+@public(method=True)
+@composite((Sample(((3,), (3,))),), np.dot)
 def dot(input: Any, tensor: Any) -> Tensor:
     """Product of two vectors, without conjugation.
 
@@ -270,6 +280,8 @@ def dot(input: Any, tensor: Any) -> Tensor:
     return matmul(x, y)
 
 
+@public(method=True)
+@composite((Sample(((2,), (3,))),), np.outer)
 def outer(input: Any, vec2: Any) -> Tensor:
     """Products of each element of one vector with each of another.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
+from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -47,11 +48,12 @@ def _bitwise(name: str, function: np.ufunc, what: str, shown: str) -> Callable[[
     return call
 
 
-bitwise_and = _bitwise("bitwise_and", np.bitwise_and, "1 where both are", "[ 8, 10]")
-bitwise_or = _bitwise("bitwise_or", np.bitwise_or, "1 where one of the two is", "[14, 10]")
-bitwise_xor = _bitwise("bitwise_xor", np.bitwise_xor, "1 where the two differ", "[6, 0]")
+bitwise_and = public(method=True)(_bitwise("bitwise_and", np.bitwise_and, "1 where both are", "[ 8, 10]"))
+bitwise_or = public(method=True)(_bitwise("bitwise_or", np.bitwise_or, "1 where one of the two is", "[14, 10]"))
+bitwise_xor = public(method=True)(_bitwise("bitwise_xor", np.bitwise_xor, "1 where the two differ", "[6, 0]"))
 
 
+@public(method=True, ufuncs=("invert",))
 def bitwise_not(input: Any) -> Tensor:
     """Invert integers bit by bit, or truth values.
 
@@ -81,6 +83,7 @@ def bitwise_not(input: Any) -> Tensor:
     return from_array(np.asarray(np.invert(x._data)))
 
 
+@public()
 def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and the same elements.
 
@@ -102,6 +105,7 @@ def equal(input: Any, other: Any) -> bool:
     return bool(np.array_equal(x._data, y._data))
 
 
+@public()
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``.
 

@@ -1,4 +1,4 @@
-"""Ops: inverses, solutions of linear systems, and eigenvalues of Hermitian matrices, by LAPACK.
+"""Ops: inverses and solutions of linear systems, by LAPACK; what all ops of square matrices need.
 
 Their rules are those of Giles, "An extended collection of matrix derivative results" (2008). They are made of ops, and
 have no kernels: LAPACK takes longer than the call of a rule.
@@ -6,17 +6,18 @@ have no kernels: LAPACK takes longer than the call of a rule.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import errors
 from tapegrad.errors import LinAlgError
+from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.movement import transpose
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.values import distinct, invertible
+from tapegrad.ops.table.public import LINALG, public, publish
+from tapegrad.ops.table.values import MATRIX_KINKS, invertible
 from tapegrad.tape.plan import Plan
 from tapegrad.tensor import Tensor
 
@@ -25,14 +26,14 @@ Shape = tuple[int, ...]
 _SQUARE: Final = tuple(
     Sample((shape,), values=(invertible,)) for shape in ((1, 1), (3, 3), (2, 3, 3), (2, 1, 2, 2), (0, 0), (0, 2, 2))
 )
-_TWO_BY_THREE: Final = "A must be batches of square matrices, but they are 2 by 3 matrices"
+TWO_BY_THREE: Final = "A must be batches of square matrices, but they are 2 by 3 matrices"
 
 
-def _no_step(plan: Plan, operand: int) -> None:
+def no_step(plan: Plan, operand: int) -> None:
     """Return nothing: the sweep calls the rule."""
 
 
-def _matrices(call: str, name: str, value: Any, position: int) -> Tensor:
+def square_matrices(call: str, name: str, value: Any, position: int) -> Tensor:
     """Return an operand that is square matrices of floating or complex numbers.
 
     Raises
@@ -54,7 +55,8 @@ def _matrices(call: str, name: str, value: Any, position: int) -> Tensor:
     return x
 
 
-def _adjoint(x: Any) -> Any:
+def adjoint(x: Any) -> Any:
+    """Return the conjugates of matrices, transposed: for rules, and so of tensors or arrays."""
     return xp.conj(xp.transpose(x, -1, -2))
 
 
@@ -74,23 +76,27 @@ _inv = Op(
     name="inv",
     operands=("x",),
     forward=_inv_forward,
-    vjp=(lambda ct, out: -xp.matmul(xp.matmul(_adjoint(out), ct), _adjoint(out)),),
+    vjp=(lambda ct, out: -xp.matmul(xp.matmul(adjoint(out), ct), adjoint(out)),),
     family="linalg",
-    step=_no_step,
-    bind=lambda input: Bound((_matrices("linalg.inv", "A", input, 1),)),
+    kinks=MATRIX_KINKS,
+    step=no_step,
+    bind=lambda input: Bound((square_matrices("linalg.inv", "A", input, 1),)),
     node_name="LinalgInvExBackward0",
     oracle=lambda x: np.linalg.solve(x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)),
     samples=_SQUARE,
     errors=(
-        ErrorSample(lambda: inv(np.ones((2, 3))), RuntimeError, f"linalg.inv: {_TWO_BY_THREE}"),
-        ErrorSample(lambda: inv(np.ones(3)), RuntimeError, "linalg.inv: The input tensor A must have at least 2 dim"),
-        ErrorSample(lambda: inv(np.zeros((2, 2))), LinAlgError, "because the input matrix is singular"),
-        ErrorSample(lambda: inv(np.eye(2, dtype=int)), RuntimeError, "Expected a floating point or complex tensor"),
+        ErrorSample(lambda: xp.inv(np.ones((2, 3))), RuntimeError, f"linalg.inv: {TWO_BY_THREE}"),
+        ErrorSample(
+            lambda: xp.inv(np.ones(3)), RuntimeError, "linalg.inv: The input tensor A must have at least 2 dim"
+        ),
+        ErrorSample(lambda: xp.inv(np.zeros((2, 2))), LinAlgError, "because the input matrix is singular"),
+        ErrorSample(lambda: xp.inv(np.eye(2, dtype=int)), RuntimeError, "Expected a floating point or complex tensor"),
     ),
 )
 connect(_inv)
 
 
+@public(namespaces=(LINALG,), functions=("linalg.inv",))
 def inv(A: Any) -> Tensor:  # PyTorch's name
     r"""Inverses of square matrices.
 
@@ -129,7 +135,7 @@ def inv(A: Any) -> Tensor:  # PyTorch's name
     return result
 
 
-_publish(inv, _inv, inv.__doc__ or "")
+publish(inv, _inv, inv.__doc__ or "")
 
 
 # Linear systems ----------------------------------------------------------------------------------------------------
@@ -147,11 +153,11 @@ def _solve_forward(a: Any, b: Any, vector: bool) -> Any:
 
 def _solve_rule(ct: Any, a: Any, out: Any, vector: bool, wanted: tuple[bool, bool]) -> tuple[Any, Any]:
     """Return the cotangents of both: that of the right-hand side is half of that of the matrices."""
-    of_b = solve_op(_adjoint(a), ct, vector)
+    of_b = solve_op(adjoint(a), ct, vector)
     if not wanted[0]:
         return None, of_b
     columns, out = (xp.unsqueeze(of_b, -1), xp.unsqueeze(out, -1)) if vector else (of_b, out)
-    return -xp.matmul(columns, _adjoint(out)), of_b if wanted[1] else None
+    return -xp.matmul(columns, adjoint(out)), of_b if wanted[1] else None
 
 
 def _bind_solve(a: Any, b: Any, vector: bool) -> Bound:
@@ -173,11 +179,11 @@ _solve = Op(
     forward=_solve_forward,
     vjp=_solve_rule,
     family="linalg",
-    step=_no_step,
+    kinks=MATRIX_KINKS,
+    step=no_step,
     attrs=("vector",),
     bind=_bind_solve,
     node_name="LinalgSolveExBackward0",
-    call=lambda a, b, **attrs: solve(a, b, **attrs),
     oracle=lambda a, b, left=True: (
         np.einsum("...ij,...j->...i", np.linalg.inv(a), b)
         if _is_vector(a.shape, b.shape)
@@ -201,25 +207,25 @@ _solve = Op(
         )
     ),
     errors=(
-        ErrorSample(lambda: solve(np.ones((2, 3)), np.ones(2)), RuntimeError, f"linalg.solve: {_TWO_BY_THREE}"),
+        ErrorSample(lambda: xp.solve(np.ones((2, 3)), np.ones(2)), RuntimeError, f"linalg.solve: {TWO_BY_THREE}"),
         ErrorSample(
-            lambda: solve(np.eye(2), np.ones(3)), RuntimeError,
+            lambda: xp.solve(np.eye(2), np.ones(3)), RuntimeError,
             "linalg.solve: Incompatible shapes of A and B for the equation AX = B (2x2 and 3x1)",
         ),
         ErrorSample(
-            lambda: solve(np.eye(2), np.ones((2, 3)), left=False), RuntimeError,
+            lambda: xp.solve(np.eye(2), np.ones((2, 3)), left=False), RuntimeError,
             "linalg.solve: Incompatible shapes of A and B for the equation XA = B (2x2 and 2x3)",
         ),
         ErrorSample(
-            lambda: solve(np.ones((3, 2, 2)), np.ones((2, 2, 2))), RuntimeError,
+            lambda: xp.solve(np.ones((3, 2, 2)), np.ones((2, 2, 2))), RuntimeError,
             "The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0",
         ),
         ErrorSample(
-            lambda: solve(np.eye(2), np.ones(2, np.float32)), RuntimeError,
+            lambda: xp.solve(np.eye(2), np.ones(2, np.float32)), RuntimeError,
             "linalg.solve: Expected A and B to have the same dtype, but found A of type float64 and B of type float32",
         ),
         ErrorSample(
-            lambda: solve(np.zeros((2, 2)), np.ones(2)), LinAlgError,
+            lambda: xp.solve(np.zeros((2, 2)), np.ones(2)), LinAlgError,
             "torch.linalg.solve: The solver failed because the input matrix is singular.",
         ),
     ),
@@ -233,6 +239,14 @@ def solve_op(a: Any, b: Any, vector: bool) -> Tensor:
     return result
 
 
+def _solve_as_numpy(a: Any, b: Any) -> Tensor:
+    x, y = as_operand(a, "linalg.solve", "a", 1), as_operand(b, "linalg.solve", "b", 2)
+    while 1 < y.ndim < x.ndim:  # NumPy takes these for matrices, where PyTorch might see vectors
+        y = unsqueeze(y, 0)
+    return solve(x, y)
+
+
+@public(namespaces=(LINALG,), functions=("linalg.solve",), adapter=_solve_as_numpy)
 def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:  # PyTorch's names
     r"""Solutions of systems of linear equations with square matrices, :math:`A X = B`.
 
@@ -272,7 +286,7 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:  # PyTorch's names
     >>> a.grad.tolist()
     [[-0.25, -0.125], [-0.125, -0.0625]]
     """
-    a, b = _matrices("linalg.solve", "A", A, 1), as_operand(B, "linalg.solve", "B", 2)
+    a, b = square_matrices("linalg.solve", "A", A, 1), as_operand(B, "linalg.solve", "B", 2)
     if a.dtype != b.dtype:
         raise RuntimeError(
             f"linalg.solve: Expected A and B to have the same dtype, but found A of type {a.dtype} and B of type "
@@ -295,139 +309,4 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:  # PyTorch's names
     return solve_op(a, b, vector)
 
 
-_publish(solve, _solve, solve.__doc__ or "")
-
-
-# Eigenvalues -------------------------------------------------------------------------------------------------------
-
-
-class Eigh(NamedTuple):
-    """What `eigh` returns."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-def _eigh_forward(x: Any, uplo: Any) -> Any:
-    try:
-        return np.linalg.eigh(x, uplo)
-    except np.linalg.LinAlgError as error:
-        raise LinAlgError(f"linalg.eigh: The algorithm failed to converge ({error})") from None
-
-
-def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
-    of_values, of_vectors = ct
-    adjoint = _adjoint(eigenvectors)
-    turns = xp.matmul(adjoint, of_vectors)
-    back = _adjoint(turns)
-    gaps = xp.unsqueeze(eigenvalues, -2) - xp.unsqueeze(eigenvalues, -1)
-    # Between equal eigenvalues nothing turns if nothing is asked of their vectors; else the slope does not exist.
-    still = (gaps == 0) & (turns == 0) & (back == 0)
-    diagonal = np.eye(eigenvalues.shape[-1], dtype=bool)
-    slopes = 0.5 * (turns - back) / xp.where(still | diagonal, 1.0, gaps)
-    slopes = xp.where(diagonal, xp.unsqueeze(of_values, -2), slopes)
-    return (xp.matmul(xp.matmul(eigenvectors, slopes), adjoint),)
-
-
-def _bind_eigh(input: Any, uplo: str = "L") -> Bound:
-    x = _matrices("linalg.eigh", "A", input, 1)
-    chosen = str(uplo).upper()
-    if chosen not in ("L", "U"):
-        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}; see linalg.eigh()")
-    return Bound((x,), {"uplo": chosen})
-
-
-def _of_hermitian(x: Any, **attrs: Any) -> tuple[Tensor, Tensor]:
-    """Return eigenvalues, and what does not depend on the phases of the eigenvectors: a sample can be compared."""
-    x = _matrices("linalg.eigh", "A", x, 1)
-    values, vectors = eigh((x + _adjoint(x)) * 0.5, **attrs)
-    weights = np.arange(1.0, x.shape[-1] + 1).astype(values.dtype)
-    return values, xp.matmul(vectors * weights, _adjoint(vectors))
-
-
-def _eigh_oracle(x: Any, **attrs: Any) -> Any:
-    values, vectors = np.linalg.eig((x + x.conj().swapaxes(-1, -2)) * 0.5)
-    order = np.argsort(values.real, -1)
-    rank = np.argsort(order, -1) + 1.0
-    found = (vectors * rank[..., None, :]) @ np.linalg.inv(vectors)
-    return np.concatenate([np.take_along_axis(values.real, order, -1).ravel(), found.ravel()]).astype(x.dtype)
-
-
-_eigh = Op(
-    name="eigh",
-    operands=("x",),
-    forward=_eigh_forward,
-    vjp=_eigh_rule,
-    family="linalg",
-    step=_no_step,
-    attrs=("uplo",),
-    bind=_bind_eigh,
-    results=("eigenvalues", "eigenvectors"),
-    result_type=Eigh,
-    node_name="LinalgEighBackward0",
-    call=_of_hermitian,
-    oracle=_eigh_oracle,
-    samples=tuple(
-        Sample((shape,), attrs, values=(distinct,))
-        for shape, attrs in (((1, 1), {}), ((3, 3), {}), ((3, 3), {"UPLO": "U"}), ((2, 3, 3), {}), ((0, 2, 2), {}))
-    ),
-    errors=(
-        ErrorSample(lambda: eigh(np.ones((2, 3))), RuntimeError, f"linalg.eigh: {_TWO_BY_THREE}"),
-        ErrorSample(
-            lambda: eigh(np.eye(2), "X"), RuntimeError, "Expected UPLO argument to be 'L' or 'U', but got X"
-        ),
-    ),
-)  # fmt: skip
-connect(_eigh, n_arguments=1)
-
-
-def eigh(A: Any, UPLO: str = "L") -> Eigh:  # PyTorch's names
-    r"""Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
-
-    Parameters
-    ----------
-    A : Tensor or array, (..., n, n)
-        Of a floating point or complex dtype.
-    UPLO : {"L", "U"}
-        Which triangle is read.
-
-    Returns
-    -------
-    named tuple of Tensor
-        ``eigenvalues``, (..., n), real and in ascending order, and ``eigenvectors``, (..., n, n): column j belongs to
-        eigenvalue j.
-
-    Raises
-    ------
-    LinAlgError
-        If LAPACK does not converge.
-    RuntimeError
-        If `A` is not square matrices of numbers with a fraction.
-
-    Notes
-    -----
-    Derivative: with :math:`A = V \Lambda V^H` and the part of :math:`V^H \bar V` that is skew-Hermitian,
-    :math:`S = (V^H \bar V - \bar V^H V)/2`, :math:`\bar A = V (\bar\Lambda + F \circ S) V^H`,
-    :math:`F_{ij} = 1/(\lambda_j - \lambda_i)` (Giles 2008, 3.1). It is Hermitian, as if both triangles were read. Signs
-    and phases of eigenvectors are arbitrary, so a function of them has a derivative only if it does not depend on them.
-
-    Where eigenvalues are equal, their eigenvectors have no derivative: what depends on these makes it nan or infinite,
-    as in PyTorch. Of eigenvalues, and of the eigenvectors of the others, it stays finite (PyTorch: nan); it is right
-    for functions that treat equal eigenvalues alike, e.g. a sum over all of them.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> x = tg.tensor([[2.0, 1.0], [1.0, 2.0]], requires_grad=True)
-    >>> values, vectors = tg.linalg.eigh(x)
-    >>> values.tolist()
-    [1.0, 3.0]
-    >>> values[1].backward()
-    >>> x.grad
-    tensor([[0.5000, 0.5000],
-            [0.5000, 0.5000]])
-    """
-    return cast(Eigh, _eigh.plans.call(A, UPLO))
-
-
-_publish(eigh, _eigh, eigh.__doc__ or "")
+publish(solve, _solve, solve.__doc__ or "")

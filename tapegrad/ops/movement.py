@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
+from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
@@ -63,6 +65,7 @@ def reshaping(
     )  # fmt: skip
 
 
+@public(method=True)
 @reshaping(
     "reshape",
     lambda x, shape: np.reshape(x, shape),
@@ -107,6 +110,8 @@ def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, 
     return {"shape": _resolve("reshape", input, sizes(shape, rest))}
 
 
+@public(method=True)
+@composite((Sample(((2, 3),), {"size": (3, -1)}),), lambda input, size: input.reshape(size))
 def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Give the elements another shape without copying them.
 
@@ -146,6 +151,8 @@ def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     return reshape(x, shape)
 
 
+@public(method=True)
+@composite((Sample(((2, 3), (3, 2))),), lambda input, other: input.reshape(other.shape))
 def view_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor without copying them; see `view`.
 
@@ -158,6 +165,8 @@ def view_as(input: Any, other: Tensor) -> Tensor:
     return view(input, other.shape)
 
 
+@public(method=True)
+@composite((Sample(((2, 3), (3, 2))),), lambda input, other: input.reshape(other.shape))
 def reshape_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor; see `reshape`.
 
@@ -170,6 +179,7 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
     return reshape(input, other.shape)
 
 
+@public(method=True)
 @reshaping(
     "flatten",
     lambda x, start_dim=0: np.reshape(x, (*np.shape(x)[:start_dim], -1)),
@@ -179,7 +189,9 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
         Sample(((2, 3, 2),), {"start_dim": 1}),
         Sample(((2, 3),), values=(_STRIDED,)),
     ),
-    errors=(ErrorSample(lambda: flatten(np.ones((2, 3)), 1, 0), RuntimeError, "start_dim cannot come after end_dim"),),
+    errors=(
+        ErrorSample(lambda: xp.flatten(np.ones((2, 3)), 1, 0), RuntimeError, "start_dim cannot come after end_dim"),
+    ),
 )
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, Any]:
     """Make one dimension of several that follow each other.
@@ -220,6 +232,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, A
     return {"shape": (*x.shape[:first], middle, *x.shape[last + 1 :])}
 
 
+@public(method=True)
+@composite((Sample(((),)), Sample(((2, 3),))), np.ravel)
 def ravel(input: Any) -> Tensor:
     """Make one dimension of all; a view if that is possible.
 
@@ -232,6 +246,7 @@ def ravel(input: Any) -> Tensor:
     return flatten(input)
 
 
+@public(method=True)
 @movement(
     "permute", lambda x, dims: x.transpose(dims), lambda ct, dims: xp.permute(ct, tuple(map(int, np.argsort(dims)))),
     _same_view,
@@ -284,6 +299,8 @@ def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, A
     return {"dims": all_dims("permute", input.ndim, order)}
 
 
+@public(aliases=("swapaxes", "swapdims"), method=True, functions=("swapaxes",))
+@composite((Sample(((2, 3, 4),), {"dim0": 0, "dim1": -1}),), lambda input, dim0, dim1: np.swapaxes(input, dim0, dim1))
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions, as a view.
 
@@ -318,6 +335,8 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
 swapaxes = transpose
 
 
+@public(method=True)
+@composite((Sample(((3,),)), Sample(((2, 3),))), np.transpose)
 def t(input: Any) -> Tensor:
     """Transpose a matrix, as a view; fewer dimensions stay as they are.
 
@@ -338,6 +357,14 @@ def t(input: Any) -> Tensor:
     return permute(x, tuple(reversed(range(x.ndim))))
 
 
+@public(aliases=("moveaxis",), method=True, functions=("moveaxis",))
+@composite(
+    (
+        Sample(((2, 3, 4),), {"source": 0, "destination": -1}),
+        Sample(((2, 3),), {"source": (0, 1), "destination": (1, 0)}),
+    ),
+    np.moveaxis,
+)
 def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move dimensions to other places, as a view; the others keep their order.
 

@@ -10,9 +10,9 @@ import numpy as np
 from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.along import step_by_indices
 from tapegrad.ops.reductions import kept_shape
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand, connect
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
@@ -47,6 +47,7 @@ _take_along = Op(
     forward=lambda x, indices, dim: np.take_along_axis(x, indices, dim),
     vjp=(lambda ct, indices, x_shape, dim: put_along(ct, indices, dim, x_shape[dim]), NOT_DIFFERENTIABLE),
     family="along",
+    linear=True,
     step=lambda plan, operand: step_by_indices(plan, plan.attrs["dim"], "indices", "scatter"),
     attrs=("dim",),
     oracle=lambda x, indices, dim: np.take_along_axis(x, indices, dim),
@@ -63,6 +64,7 @@ _put_along_op = Op(
     forward=_put_along,
     vjp=(lambda ct, indices, dim: take_along(ct, indices, dim), NOT_DIFFERENTIABLE),
     family="along",
+    linear=True,
     step=lambda plan, operand: step_by_indices(plan, plan.attrs["dim"], "indices", "gather"),
     attrs=("dim", "length"),
     oracle=lambda x, indices, dim, length: _put_along(x, indices, dim, length),
@@ -86,8 +88,8 @@ def put_along(input: Any, indices: Any, dim: int, length: int) -> Tensor:
     return apply(_put_along_op, Bound((x, chosen), {"dim": dim, "length": length}))
 
 
-_publish(take_along, _take_along, take_along.__doc__ or "")
-_publish(put_along, _put_along_op, put_along.__doc__ or "")
+publish(take_along, _take_along, take_along.__doc__ or "")
+publish(put_along, _put_along_op, put_along.__doc__ or "")
 
 
 # Chosen by order ---------------------------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ def _extremum(name: str, largest: bool) -> Callable[..., Any]:
         return op.plans.call(input, dim, keepdim)
 
     doc = f"Return the {'largest' if largest else 'smallest'} elements along a dimension, and their indices."
-    return _publish(function, op, doc)
+    return publish(function, op, doc)
 
 
 max_along = _extremum("max_along", True)
@@ -213,12 +215,13 @@ _sort = Op(
         Sample(((2, 3, 4),), {"dim": 1, "descending": True}),
         Sample(((2, 0),)),
     ),
-    errors=(ErrorSample(lambda: sort(np.ones(3), 1), IndexError, _OUT_OF_RANGE),),
+    errors=(ErrorSample(lambda: xp.sort(np.ones(3), 1), IndexError, _OUT_OF_RANGE),),
     real_only=True,
 )
 connect(_sort, n_arguments=3)
 
 
+@public(method=True)
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
 ) -> ValuesIndices:
@@ -261,4 +264,4 @@ def sort(
     return cast(ValuesIndices, _sort.plans.call(input, dim, descending, stable, **options))
 
 
-_publish(sort, _sort, sort.__doc__ or "")
+publish(sort, _sort, sort.__doc__ or "")

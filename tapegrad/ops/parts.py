@@ -12,9 +12,9 @@ import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
 from tapegrad.kernels.structural import gather_step
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
+from tapegrad.ops.table.public import publish
 from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
@@ -65,6 +65,7 @@ strided_part_op = Op(
     forward=view_of,
     vjp=(lambda ct, part, x_shape: xp.strided_put(_zeros(ct, x_shape, part), ct, part),),
     family="indexing",
+    linear=True,
     step=lambda plan, operand: view_step(plan, lambda x: view_of(x, plan.attrs["part"])),
     attrs=("part",),
     node_name="AsStridedBackward0",
@@ -83,6 +84,7 @@ strided_put_op = Op(
         lambda ct, part: xp.strided_part(ct, part),  # summed to the value's shape by the caller of rules
     ),
     family="indexing",
+    linear=True,
     step=_put_step,
     attrs=("part",),
     node_name="CopySlices",
@@ -108,5 +110,5 @@ def strided_put(input: Any, value: Any, part: Part) -> Tensor:
     return apply(strided_put_op, Bound((x, v), {"part": part}))
 
 
-_publish(strided_part, strided_part_op, strided_part.__doc__ or "")
-_publish(strided_put, strided_put_op, strided_put.__doc__ or "")
+publish(strided_part, strided_part_op, strided_part.__doc__ or "")
+publish(strided_put, strided_put_op, strided_put.__doc__ or "")

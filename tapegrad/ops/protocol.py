@@ -1,38 +1,29 @@
 """NumPy's protocols: its functions, called on tensors, are ours and recorded.
 
-`UFUNCS` and `_TABLE` say which is which; a ufunc that is named as a function of ours needs no line.
+Each function of ours says which of NumPy's it is, and how the arguments differ: see `tapegrad.ops.table.public`.
+`_TABLE` has these, and functions of NumPy that are put together from several of ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import ops
 from tapegrad.dtypes import default_dtype
-from tapegrad.ops import matrices
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
+from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
 from tapegrad.tensor import Tensor, from_array
 
-# Ufuncs whose names differ from ours. SciPy's ufuncs are found by name too.
-UFUNCS: Final[dict[str, str]] = {
-    "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "power": "pow", "negative": "neg",
-    "absolute": "abs", "fabs": "abs", "conjugate": "conj",
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh",
-    "arctanh": "atanh", "degrees": "rad2deg", "radians": "deg2rad", "rint": "round", "mod": "remainder",
-    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
-    "invert": "bitwise_not", "expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma",
-}  # fmt: skip
-
-_REDUCTIONS: Final[dict[str, str]] = {
-    "add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin", "logical_and": "all", "logical_or": "any",
-    "logaddexp": "logsumexp",
-}  # fmt: skip
+# Our names for ufuncs of NumPy and SciPy, where they differ; else a ufunc is found by its name.
+UFUNCS: Final = public.ufunc_names()
+_REDUCTIONS: Final = public.reducing_ufuncs()
 
 
 def _plain(value: Any) -> Any:
@@ -66,7 +57,7 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if out is not None:
         return _with_out(shown, ufunc, method, inputs, out, kwargs)
     dtype = kwargs.pop("dtype", None)
-    if method == "reduce" and name in _REDUCTIONS and hasattr(ops, _REDUCTIONS[name]):
+    if method == "reduce" and name in _REDUCTIONS:
         result = _reduce(getattr(ops, _REDUCTIONS[name]), inputs[0], *inputs[1:], **kwargs)
         return result if dtype is None else result.to(dtype)
     function = getattr(ops, UFUNCS.get(name, name), None)
@@ -120,20 +111,13 @@ def _plain_values(kwargs: dict[str, Any]) -> dict[str, Any]:
 # Functions ---------------------------------------------------------------------------------------------------------
 
 
-def _ours(name: str) -> Callable[..., Any]:
-    function = getattr(ops, name, None)
-    if function is None:
-        raise _unsupported(f"np.{name}")
-    return function  # type: ignore[no-any-return]
-
-
-def _reduction(name: str) -> Callable[..., Any]:
+def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any
     ) -> Any:
         _refuse(name, out=out, **kwargs)
         x = as_operand(a, name, "input", 1)
-        result = _ours(name)(x, axis, bool(keepdims))
+        result = function(x, axis, bool(keepdims))
         return result if dtype is None else result.to(dtype)
 
     return call
@@ -145,15 +129,15 @@ def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     return ops.cumsum(ops.reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)
 
 
-def _extremum(name: str) -> Callable[..., Any]:
+def _extremum(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
         _refuse(name, out=out, **kwargs)
-        return getattr(ops, name)(as_operand(a, name, "input", 1), axis, bool(keepdims))
+        return function(as_operand(a, name, "input", 1), axis, bool(keepdims))
 
     return call
 
 
-def _moment(name: str) -> Callable[..., Any]:
+def _moment(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(
         a: Any,
         axis: Any = None,
@@ -167,7 +151,7 @@ def _moment(name: str) -> Callable[..., Any]:
         correction = kwargs.get("correction", ddof)
         x = as_operand(a, name, "input", 1)
         x = x if x._layout.floating else x.to(default_dtype())
-        return _ours(name)(x, axis, correction=correction, keepdim=bool(keepdims))
+        return function(x, axis, correction=correction, keepdim=bool(keepdims))
 
     return call
 
@@ -225,11 +209,11 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kwarg
     return clip_to(a, kwargs.get("min", a_min), kwargs.get("max", a_max))
 
 
-def _arg(name: str) -> Callable[..., Any]:
+def _arg(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         _refuse(name, out=out)
         x = as_operand(a, name, "input", 1)
-        return getattr(ops, name)(x.to("uint8") if x.dtype.kind == "b" else x, axis, keepdims is True)
+        return function(x.to("uint8") if x.dtype.kind == "b" else x, axis, keepdims is True)
 
     return call
 
@@ -248,13 +232,6 @@ def _shape_only(value: Any) -> Any:
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     _refuse("einsum", out=out, **kwargs)
     return ops.einsum(*operands)
-
-
-def _solve(a: Any, b: Any) -> Any:
-    x, y = as_operand(a, "linalg.solve", "a", 1), as_operand(b, "linalg.solve", "b", 2)
-    while 1 < y.ndim < x.ndim:  # NumPy takes these for matrices, where PyTorch might see vectors
-        y = ops.unsqueeze(y, 0)
-    return matrices.solve(x, y)
 
 
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
@@ -276,9 +253,10 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, *_: Any, shape: Any =
     return ops.full(_shape_or(a, shape), fill_value, dtype=dtype or a.dtype)
 
 
-def _same(name: str) -> Callable[..., Any]:
-    """Return our function of this name, which takes the same arguments."""
-    return lambda *args, **kwargs: _ours(name)(*args, **kwargs)
+def _adapted(one: public.Public) -> Callable[..., Any]:
+    """Return what takes the arguments of NumPy's functions that one of ours is."""
+    adapter = one.names.adapter
+    return adapter if callable(adapter) else _ADAPTERS[adapter](one.name, one.function)
 
 
 def _by_values(function: Callable[..., Any], wrap: bool = False) -> Callable[..., Any]:
@@ -297,26 +275,27 @@ def _values(value: Any) -> Any:
     return type(value)(map(_values, value)) if isinstance(value, (list, tuple)) else value
 
 
+# How the arguments of a function of NumPy are made ours; `Names.adapter` says which one it is.
+_ADAPTERS: Final[dict[str, Callable[[str, Callable[..., Any]], Callable[..., Any]]]] = {
+    "same": lambda name, function: function,
+    "reduction": _reduction, "extremum": _extremum, "moment": _moment, "position": _arg,
+}  # fmt: skip
+
 _TABLE: Final[dict[Any, Callable[..., Any]]] = {
-    np.sum: _reduction("sum"), np.mean: _reduction("mean"), np.prod: _reduction("prod"),
+    **{attrgetter(name)(np): _adapted(one) for name, one in public.numpy_functions().items()},
     np.cumsum: _cumsum,
-    np.max: _extremum("amax"), np.min: _extremum("amin"), np.amax: _extremum("amax"), np.amin: _extremum("amin"),
-    np.any: _extremum("any"), np.all: _extremum("all"),
-    np.var: _moment("var"), np.std: _moment("std"),
-    np.argmax: _arg("argmax"), np.argmin: _arg("argmin"),
     np.reshape: _reshape, np.ravel: lambda a, order="C": _reshape(a, (-1,), order),
-    np.transpose: _transpose, np.swapaxes: _same("transpose"), np.moveaxis: _same("movedim"),
+    np.transpose: _transpose,
     np.squeeze: _squeeze, np.expand_dims: _expand_dims,
     np.broadcast_to: lambda array, shape, subok=False: ops.broadcast_to(array, shape),
     np.concatenate: _concatenate, np.stack: _stack, np.where: _where, np.clip: _clip, np.dot: _dot, np.copy: _copy,
     np.einsum: _einsum,
-    np.linalg.inv: matrices.inv, np.linalg.solve: _solve, np.linalg.eigh: matrices.eigh,
     np.diagonal: lambda a, offset=0, axis1=0, axis2=1: ops.diagonal(a, offset, axis1, axis2),
     np.outer: lambda a, b, out=None: ops.mul(ops.reshape(a, (-1, 1)), ops.reshape(b, (1, -1))),
     np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),
     np.zeros_like: _like("zeros"), np.ones_like: _like("ones"), np.empty_like: _like("empty"),
     np.full_like: _full_like,
-    np.real: _same("real"), np.imag: imag_or_zero,
+    np.imag: imag_or_zero,
     **{
         function: _by_values(function)
         for function in (

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.ops.creation import dtype_or_default, made, shape_of
+from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
 
+@public()
 class Generator:
     """A source of random numbers with a state of its own, over `numpy.random.Generator`.
 
@@ -65,6 +67,7 @@ class Generator:
 default_generator = Generator()
 
 
+@public()
 def manual_seed(seed: int) -> Generator:
     """Set the seed of the generator that is used where none is given, and return that generator.
 
@@ -171,13 +174,14 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
     >>> tg.{own}{example}.shape
     (2, 3)
     """
-    return sized, like
+    return public()(sized), public()(like)
 
 
 rand, rand_like = _family("rand", _uniform, "uniform on [0, 1)")
 randn, randn_like = _family("randn", _gaussian, "normal with mean 0 and variance 1")
 
 
+@public()
 def randint(
     low: int,
     high: Any = None,
@@ -225,6 +229,7 @@ def randint(
     return made(np.asarray(drawn).astype(dtype), requires_grad)
 
 
+@public()
 def randperm(
     n: int, *, generator: Generator | None = None, dtype: DTypeLike = np.int64, requires_grad: bool = False
 ) -> Tensor:
@@ -251,6 +256,7 @@ def randperm(
     return made(numpy_generator(generator).permutation(n).astype(dtype), requires_grad)
 
 
+@public()
 def normal(
     mean: Any = 0.0,
     std: Any = 1.0,
@@ -299,6 +305,7 @@ def normal(
     return made((arrays[0] + arrays[1] * drawn).astype(kind), requires_grad)
 
 
+@public(method=True)
 def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     """Return ones with the given probabilities, zeros otherwise.
 

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.ops.creation import dtype_or_default, made
+from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
 
+@public()
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -55,6 +57,7 @@ def arange(
     return made((start + np.arange(count) * step).astype(dtype), requires_grad)
 
 
+@public()
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -83,6 +86,7 @@ def linspace(
     return made(np.linspace(float(start), float(end), steps).astype(dtype_or_default(dtype)), requires_grad)
 
 
+@public()
 def logspace(
     start: Any,
     end: Any,

@@ -13,6 +13,7 @@ from tapegrad.forward import rowwise
 from tapegrad.forward.prepared import prepared
 from tapegrad.kernels.elementwise import spread_step
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
+from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import REDUCTION_SAMPLES, all_dims, reduction
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_strides, intern
 from tapegrad.tape.plan import Plan, Step
@@ -79,9 +80,10 @@ def _spread_step(plan: Plan, operand: int) -> Step:
     return spread_step(plan, kept_shape(plan.layouts[0].shape, plan.attrs["dim"]))
 
 
+@public(method=True, reduces="add", functions=("sum",), adapter="reduction")
 @reduction(
     "sum", _add, lambda ct, x_shape, dim: _spread(ct, x_shape, dim), _spread_step,
-    attrs=("dim", "keepdim", "dtype"), prepare_forward=_sum_for,
+    attrs=("dim", "keepdim", "dtype"), prepare_forward=_sum_for, linear=True,
     oracle=lambda x, dim=None, keepdim=False: np.sum(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
     samples=(*REDUCTION_SAMPLES, *EMPTY_SAMPLES),
 )  # fmt: skip
@@ -154,10 +156,11 @@ def _mean_step(plan: Plan, operand: int) -> Step:
     return spread_step(plan, kept_shape(shape, dim), 1 / (count_of(shape, dim) or 1))
 
 
+@public(method=True, functions=("mean",), adapter="reduction")
 @reduction(
     "mean", np.mean, lambda ct, x_shape, dim: _spread(ct / (count_of(x_shape, dim) or 1), x_shape, dim),
     _mean_step,
-    attrs=("dim", "keepdim", "dtype"), prepare_forward=_mean_for,
+    attrs=("dim", "keepdim", "dtype"), prepare_forward=_mean_for, linear=True,
     oracle=lambda x, dim=None, keepdim=False: np.mean(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
 )  # fmt: skip
 def mean(
@@ -225,6 +228,7 @@ def _truth(found: Any, x: Any) -> Any:
     return found.astype(np.uint8) if np.result_type(x) == np.uint8 else found
 
 
+@public(method=True, reduces="logical_or", functions=("any",), adapter="extremum")
 @reduction(
     "any", lambda x, dim, keepdim: _truth(np.logical_or.reduce(x, axis=dim, keepdims=keepdim), x),
     NOT_DIFFERENTIABLE, _no_step,
@@ -251,6 +255,7 @@ def any(
     return attributes("any", input, dim, keepdim, axis, keepdims)
 
 
+@public(method=True, reduces="logical_and", functions=("all",), adapter="extremum")
 @reduction(
     "all", lambda x, dim, keepdim: _truth(np.logical_and.reduce(x, axis=dim, keepdims=keepdim), x),
     NOT_DIFFERENTIABLE, _no_step,

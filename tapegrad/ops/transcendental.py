@@ -12,13 +12,8 @@ from tapegrad.ops.arithmetic import clamp
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import no_numbers
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, Names, public
 from tapegrad.tensor import Tensor
-
-__all__ = [
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
-    "sigmoid", "logit", "logaddexp", "hypot", "erf",
-]  # fmt: skip
 
 # `Function`: where our own loop is faster than NumPy's or SciPy's. The dtypes are those in which it is faster than
 # NumPy's loop for AVX-512, too.
@@ -26,6 +21,7 @@ __all__ = [
 exp = unary(
     "exp", Function("exp", np.exp, errors="over under"), lambda ct, out: ct * xp.conj(out),
     doc="Exponential.", derivative=":math:`e^x`.", special={-np.inf: 0.0},
+    names=Names(method=True, inplace=True),
 )  # fmt: skip
 
 exp2 = unary(
@@ -41,6 +37,7 @@ expm1 = unary(
 log = unary(
     "log", Function("log", np.log, errors="divide invalid"), lambda ct, x: ct / xp.conj(x),
     doc="Natural logarithm.", derivative=":math:`1/x`.", domain=(0.1, 3.0), special={0.0: np.inf},
+    names=Names(method=True, inplace=True),
 )  # fmt: skip
 
 log2 = unary(
@@ -62,22 +59,25 @@ log1p = unary(
 sqrt = unary(
     "sqrt", Function("sqrt", np.sqrt, errors="invalid"), lambda ct, out: ct / (2 * xp.conj(out)),
     doc="Square root.", derivative=":math:`1/(2\\sqrt{x})`.", domain=(0.1, 3.0), special={0.0: np.inf},
+    names=Names(method=True, inplace=True),
 )  # fmt: skip
 
 rsqrt = unary(
-    "rsqrt", lambda x: 1 / np.sqrt(x), lambda ct, out: -0.5 * ct * xp.conj(out * out * out),
+    "rsqrt", None, lambda ct, out: -0.5 * ct * xp.conj(out * out * out),
     doc="Reciprocal of the square root.", derivative=":math:`-x^{-3/2}/2`.", domain=(0.1, 3.0),
-    special={0.0: -np.inf}, oracle=lambda x: np.reciprocal(np.sqrt(x)),
+    special={0.0: -np.inf}, oracle=lambda x: np.reciprocal(np.sqrt(x)), fx=lambda x: 1 / xp.sqrt(x),
 )  # fmt: skip
 
 sin = unary(
     "sin", Function("sin", np.sin, errors="invalid"), lambda ct, x: ct * xp.conj(xp.cos(x)),
     doc="Sine of an angle in radians.", derivative=":math:`\\cos x`.", special={0.0: 1.0},
+    names=Names(method=True, inplace=True),
 )  # fmt: skip
 
 cos = unary(
     "cos", Function("cos", np.cos, errors="invalid"), lambda ct, x: -ct * xp.conj(xp.sin(x)),
     doc="Cosine of an angle in radians.", derivative=":math:`-\\sin x`.", special={0.0: 0.0},
+    names=Names(method=True, inplace=True),
 )  # fmt: skip
 
 tan = unary(
@@ -90,18 +90,25 @@ asin = unary(
     "asin", np.arcsin, lambda ct, x: ct / xp.conj(xp.sqrt(1 - x * x)),
     doc="Angle in radians of a sine.", derivative=":math:`1/\\sqrt{1 - x^2}`.", domain=(-0.9, 0.9),
     special={1.0: np.inf}, oracle=np.arcsin,
+    names=Names(method=True, ufuncs=("arcsin",)),
 )  # fmt: skip
 
 acos = unary(
     "acos", np.arccos, lambda ct, x: -ct / xp.conj(xp.sqrt(1 - x * x)),
     doc="Angle in radians of a cosine.", derivative=":math:`-1/\\sqrt{1 - x^2}`.", domain=(-0.9, 0.9),
     special={1.0: -np.inf}, oracle=np.arccos,
+    names=Names(method=True, ufuncs=("arccos",)),
 )  # fmt: skip
 
 atan = unary(
-    "atan", np.arctan, lambda ct, x: ct / xp.conj(x * x + 1),
-    doc="Angle in radians of a tangent.", derivative=":math:`1/(1 + x^2)`.", special={0.0: 1.0, np.inf: 0.0},
+    "atan",
+    np.arctan,
+    lambda ct, x: ct / xp.conj(x * x + 1),
+    doc="Angle in radians of a tangent.",
+    derivative=":math:`1/(1 + x^2)`.",
+    special={0.0: 1.0, np.inf: 0.0},
     oracle=np.arctan,
+    names=Names(method=True, ufuncs=("arctan",)),
 )  # fmt: skip
 
 
@@ -124,6 +131,7 @@ atan2 = binary(
     check_dtypes=no_numbers("atan2", "input", "other"),
     special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (-1.0, -1.0): (-0.5, 0.5), (2.0, -1.0): (-0.2, -0.4)},
     oracle=np.arctan2,
+    names=Names(method=True, ufuncs=("arctan2",)),
 )  # fmt: skip
 
 sinh = unary(
@@ -139,24 +147,28 @@ cosh = unary(
 tanh = unary(
     "tanh", Function("tanh", np.tanh, ("float64",)), lambda ct, out: ct * xp.conj(1 - out * out),
     doc="Hyperbolic tangent.", derivative=":math:`1 - \\tanh^2 x`.", special={0.0: 1.0},
+    names=Names((), (TOP, FUNCTIONAL), method=True, inplace=True),
 )  # fmt: skip
 
 asinh = unary(
     "asinh", np.arcsinh, lambda ct, x: ct / xp.conj(xp.sqrt(x * x + 1)),
     doc="Inverse hyperbolic sine.", derivative=":math:`1/\\sqrt{x^2 + 1}`.", domain=(0.1, 3.0),
     special={0.0: 1.0}, oracle=np.arcsinh,
+    names=Names(method=True, ufuncs=("arcsinh",)),
 )  # fmt: skip
 
 acosh = unary(
     "acosh", np.arccosh, lambda ct, x: ct / xp.conj(xp.sqrt(x - 1)) / xp.conj(xp.sqrt(x + 1)),
     doc="Inverse hyperbolic cosine.", derivative=":math:`1/\\sqrt{x^2 - 1}`.", domain=(1.1, 3.0),
     special={1.0: np.inf}, oracle=np.arccosh,
+    names=Names(method=True, ufuncs=("arccosh",)),
 )  # fmt: skip
 
 atanh = unary(
     "atanh", np.arctanh, lambda ct, x: ct / xp.conj(1 - x * x),
     doc="Inverse hyperbolic tangent.", derivative=":math:`1/(1 - x^2)`.", domain=(-0.9, 0.9),
     special={0.0: 1.0, 1.0: np.inf}, oracle=np.arctanh,
+    names=Names(method=True, ufuncs=("arctanh",)),
 )  # fmt: skip
 
 
@@ -169,16 +181,18 @@ sigmoid = unary(
     "sigmoid", Function("sigmoid", lambda x: 1 / (1 + np.exp(-x))), lambda ct, out: ct * xp.conj(out * (1 - out)),
     doc="Logistic function :math:`1/(1 + e^{-x})`.", derivative=":math:`\\sigma(x)(1 - \\sigma(x))`.",
     special={0.0: 0.25, -np.inf: 0.0, np.inf: 0.0}, oracle=lambda x: 1 / (1 + np.exp(-x)),
+    names=Names((), (TOP, FUNCTIONAL), method=True, inplace=True, ufuncs=("expit",)),
 )  # fmt: skip
 
 _logit = unary(
-    "logit", lambda x: np.log(x / (1 - x)), _logit_rule,
+    "logit", None, _logit_rule,
     doc="Inverse of `sigmoid`.", derivative=":math:`1/(x(1 - x))`; nan outside of 0 to 1.", real_only=True,
     domain=(0.05, 0.95), special={0.5: 4.0, 0.0: np.inf, 1.0: np.inf, 2.0: np.nan},
-    oracle=lambda x: np.log(x) - np.log1p(-x),
+    oracle=lambda x: np.log(x) - np.log1p(-x), fx=lambda x: xp.log(x / (1 - x)), names=None,
 )  # fmt: skip
 
 
+@public(method=True)
 def logit(input: Any, eps: float | None = None) -> Tensor:
     r"""Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`.
 
@@ -220,6 +234,7 @@ softplus = unary(  # of `tapegrad.nn.functional.softplus`
     "softplus", Function("softplus", lambda x: np.logaddexp(x, 0)), lambda ct, x: ct * xp.sigmoid(x),
     doc="Smooth relu :math:`\\log(1 + e^x)`.", derivative=":math:`\\sigma(x)`.", real_only=True,
     special={0.0: 0.5, -np.inf: 0.0, np.inf: 1.0}, oracle=lambda x: np.logaddexp(x, np.zeros_like(x)),
+    names=Names(namespaces=(), method=True),
 )  # fmt: skip
 
 
@@ -238,6 +253,7 @@ logaddexp = binary(
     to_float=True, check_dtypes=no_numbers("logaddexp", "input", "other"),
     oracle=lambda x, y: np.log(np.exp(x) + np.exp(y)) if np.result_type(x, y).kind == "c" else np.logaddexp(x, y),
     special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1.0, 0.0)},
+    fx=lambda x, y: xp.where(x < y, y, x) + xp.log1p(xp.exp(xp.where(x == y, 0.0, -abs(x - y)))),
 )  # fmt: skip
 
 hypot = binary(

@@ -19,7 +19,7 @@ from tapegrad.kernels.elementwise import ARITHMETIC, SHORT, elementwise_step
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.op import NotYet, Op, Sample, op_table, xp
 from tapegrad.runtime import blocking
-from tapegrad.tape.plan import plans_by_address
+from tapegrad.tape.plan import alive
 from tapegrad.tensor import from_array
 
 __all__ = ["Warmup", "warmup"]
@@ -181,7 +181,7 @@ def _do(task: tuple[str, str]) -> frozenset[str]:
             for sample in op.samples if not (op.real_only and np.dtype(dtype).kind == "c") else ():
                 for one in _sizes(op, sample):
                     _run_sample(op, one, np.dtype(dtype))
-        for plan in list(plans_by_address.values()):
+        for plan in alive():
             plan.complete()
     return cache.known()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -48,6 +49,11 @@ def get_num_threads() -> int:
     True
     """
     return division.threads
+
+
+def few_elements() -> float:
+    """Return from how many elements on arrays are gone through in blocks."""
+    return ENOUGH_BLOCKS * division.block or math.inf
 
 
 def set_num_threads(threads: int) -> None:

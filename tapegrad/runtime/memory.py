@@ -103,7 +103,8 @@ def _region(address: int) -> tuple[int, int, str] | None:
 # ---- objects
 
 # See `tapegrad.runtime.objects`. Of some objects, compiled code keeps the address of what is inside.
-_LIST_ITEMS, _ARRAY_DATA = 24, 16
+_LIST_ITEMS, _ARRAY_DATA, _ARRAY_NDIM = 24, 16, 24
+_ARRAY_STEPS: Final = (32, 40)  # the lengths and the strides of an array
 _INSIDE: Final = ((0, object), (16, (slice, float, complex, np.generic)), (24, tuple), (32, bytes))
 _sizes: dict[int, tuple[type, int, int]] = {}  # of a type that was met: itself, and the bytes of its objects
 _lent: dict[int, int] = {}  # from memory outside of an object, of a list or of an array, to its owner
@@ -163,6 +164,9 @@ def _room(address: int) -> int:
     kind = _kind_at(owner)[0] if owner else None
     if kind is list and _words.unpack_from(MEMORY, owner + _LIST_ITEMS)[0] == address:
         return 8 * int(_words.unpack_from(MEMORY, owner + _LIST_ITEMS + 8)[0])
+    steps = _ARRAY_STEPS if kind is not None and issubclass(kind, np.ndarray) else ()
+    if any(_words.unpack_from(MEMORY, owner + place)[0] == address for place in steps):
+        return 8 * int(_halves.unpack_from(MEMORY, owner + _ARRAY_NDIM)[0])
     # A sequence (`tapegrad.runtime.structs`) is no object.
     for begin, kinds in _INSIDE[1 if hasattr(address, "element") else 0 :]:
         found, size = _kind_at(address - begin)
@@ -196,16 +200,16 @@ def read(base: int, offset: int, size: int) -> int:
     """Return the signed word, or half of one, at `offset` from an address."""
     check(base, offset, size)
     value: int = (_words if size == 8 else _halves).unpack_from(MEMORY, base + offset)[0]
-    if offset in (_LIST_ITEMS, _ARRAY_DATA) and value and _region(base) is None:
-        _lend(value, int(base))
+    if offset in (_LIST_ITEMS, _ARRAY_DATA, *_ARRAY_STEPS) and value and _region(base) is None:
+        _lend(value, int(base), offset)
     return value
 
 
-def _lend(address: int, owner: int) -> None:
+def _lend(address: int, owner: int, place: int) -> None:
     """Note that an object owns memory elsewhere: an array's may be touched like that of arrays that are watched."""
     global _lent, _lent_before
     kind = _kind_at(owner)[0]
-    if kind is not None and issubclass(kind, np.ndarray):
+    if kind is not None and issubclass(kind, np.ndarray) and place not in _ARRAY_STEPS:
         region, array = _region(address), object_at(owner)
         if region is None or region[1] - address < array.nbytes:
             watch(array, "an array")

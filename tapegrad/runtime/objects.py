@@ -14,8 +14,8 @@ from tapegrad.runtime.memory import peek
 from tapegrad.runtime.structs import Array, Struct, embedded, int32, slot
 
 __all__ = [
-    "ALIGNED", "WRITEABLE", "Bytes", "List", "NDArray", "Object", "Scalar", "Slice", "Tuple", "Ufunc",
-    "check_objects", "numpy_core", "numpy_function", "pointer_in",
+    "ALIGNED", "C_CONTIGUOUS", "WRITEABLE", "Bytes", "List", "NDArray", "Object", "Scalar", "Slice", "Tuple", "Type",
+    "Ufunc", "check_objects", "numpy_core", "numpy_function", "pointer_in",
 ]  # fmt: skip
 
 
@@ -23,7 +23,14 @@ class Object(Struct):
     """What all objects begin with. The lower half of the first word counts references, in any version of CPython."""
 
     references: int = int32()
-    type: int
+    type: Type
+
+
+class Type(Object):
+    """A class."""
+
+    reserved: Array[int] = embedded(30)
+    base: Type  # the first class that it is derived from
 
 
 class List(Object):
@@ -73,6 +80,7 @@ class NDArray(Object):
     flags: int = int32()
 
 
+C_CONTIGUOUS: Final = 0x0001
 ALIGNED: Final = 0x0100
 WRITEABLE: Final = 0x0400
 
@@ -125,6 +133,10 @@ class _Slots:
     b: object
 
 
+class _Derived(_Slots):
+    pass
+
+
 class _SlotsFields(Object, of=_Slots):
     a: Object = slot("a")
     b: Object = slot("b")
@@ -155,6 +167,7 @@ def check_objects() -> None:
     checks: dict[str, tuple[object, object]] = {
         "references": (lists.references, sys.getrefcount(items) - 1),
         "type": ([lists.type, whole.type], [id(list), id(np.ndarray)]),
+        "class": ([Type(id(bool)).base, Type(id(_Derived)).base], [id(int), id(_Slots)]),
         "list": ([lists.length, lists.items[2], lists.allocated], [3, id(text), room]),
         "tuple": ([pair.length, pair.items[0], pair.items[1]], [2, id(text), id(items)]),
         "slice": ([some.items[0], some.items[1], some.items[2]], [id(text), id(None), id(items)]),
@@ -165,8 +178,8 @@ def check_objects() -> None:
             [array.ctypes.data, 2, 2, 16, id(array), id(array.dtype)],
         ),
         "flags of an array": (
-            [own.flags & (ALIGNED | WRITEABLE) for own in (whole, NDArray(id(frozen)))],
-            [ALIGNED | WRITEABLE, ALIGNED],
+            [NDArray(id(one)).flags & (C_CONTIGUOUS | ALIGNED | WRITEABLE) for one in (array, part, frozen)],
+            [C_CONTIGUOUS | ALIGNED | WRITEABLE, ALIGNED | WRITEABLE, C_CONTIGUOUS | ALIGNED],
         ),
         "ufunc": (
             [add.nin, add.nout, add.nargs, add.ntypes, peek(add.name, 3), peek(add.types, len(codes))],

@@ -10,7 +10,7 @@ A struct is an integer, the address, with fields behind it::
 
     entry.flags |= CONSUMED
 
-`tapegrad.compiler.translation` lowers each field to a load or a store at its offset, which follows from the order of
+`tapegrad.compiler.expressions` lowers each field to a load or a store at its offset, which follows from the order of
 the fields. In Python the same expressions read and write memory through `tapegrad.runtime.memory`, which checks every
 access: that is how the interpreter runs.
 """

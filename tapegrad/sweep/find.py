@@ -1,7 +1,7 @@
-"""The compiled walk: find the entries that a cotangent reaches, in the order of the sweep.
+"""Compiled: find the entries that a cotangent reaches, in the order of the sweep.
 
 `find` is a function as `tapegrad.tape.native` says. It never raises: it returns a status, and Python raises. It
-keeps the GIL and looks before anything changes.
+holds the GIL, and checks everything before it changes anything.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from tapegrad.tape.plan import PENDING
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
 DOES_NOT_RUN: Final = 1 << 40  # in place of the uses of an entry
+# In place of an id: the workspace is full; the entry stands behind its user; no gradient is wanted.
+FULL, TOO_LATE, NO_GRADIENT = -1, -2, -3
 
 
 def page_of(slot: Entry) -> PageHead:
@@ -36,13 +38,13 @@ def page_of(slot: Entry) -> PageHead:
 
 
 def touch(state: State, slot: Entry, sequence: int) -> int:
-    """Give an entry or leaf its id when it is first touched; -1: the workspace is full, -2: it stands too late."""
+    """Return the id of an entry or leaf, new at the first touch; FULL; TOO_LATE if its page is behind `sequence`."""
     mark = slot.mark
     if mark != 0:
         return mark - 1
     number = state.n_ids
     if number >= state.capacity:
-        return -1
+        return FULL
     if slot.plan == 0:
         leaf = state.leaves[state.n_leaves]
         leaf.number = number
@@ -50,20 +52,21 @@ def touch(state: State, slot: Entry, sequence: int) -> int:
         state.n_leaves += 1
     else:
         page = page_of(slot)
-        own = page.sequence
-        if own > sequence:
-            return -2
+        page_sequence = page.sequence
+        if page_sequence > sequence:
+            return TOO_LATE
         index = (slot - page) // ENTRY_BYTES
         page.reached[index >> 6] |= 1 << (index & 63)
         if page.active == 0:
             page.active = 1
+            # Insert it: the pages stand in the order of recording.
             pages = state.pages
-            place = state.n_pages
-            state.n_pages = place + 1
-            while place > 0 and pages[place - 1].sequence > own:
-                pages[place] = pages[place - 1]
-                place -= 1
-            pages[place] = page
+            position = state.n_pages
+            state.n_pages = position + 1
+            while position > 0 and pages[position - 1].sequence > page_sequence:
+                pages[position] = pages[position - 1]
+                position -= 1
+            pages[position] = page
     slot.mark = number + 1
     state.slots[number] = slot
     state.cts[number] = 0
@@ -77,14 +80,14 @@ def visit(state: State, slot: Entry) -> int:
     plan = slot.plan
     number = slot.mark - 1
     if slot.flags & CONSUMED:
-        # What lies behind is gone. It need not be known where this is the only input, and the walk ends here anyway.
+        # Its operands are gone. They are not needed if this entry is the only input: the search ends here.
         if state.n_inputs == 1 and slot.flags & WANTED:
             state.consumed_input = number + 1
             return OK
         state.problem = slot
         return FREED
     if plan.state == 0:
-        # Noted once; find() takes the mark away again.
+        # PENDING, so that the plan is listed once; find_entries() resets it.
         state.missing[state.n_missing] = plan
         state.n_missing += 1
         plan.state = PENDING
@@ -103,16 +106,16 @@ def visit(state: State, slot: Entry) -> int:
     operands = slot.operands if arity <= INLINE_OPERANDS else Array[Entry](slot.operands[0])
     edges, uses = state.edges, state.uses
     for operand in range(arity):
-        other = operands[operand]
-        touched = -3  # no gradient is wanted
-        if other != 0:
-            if page_of(other) == page and other >= slot:
+        operand_slot = operands[operand]
+        touched = NO_GRADIENT
+        if operand_slot != 0:
+            if page_of(operand_slot) == page and operand_slot >= slot:
                 state.problem = slot
                 return DISORDER
-            touched = touch(state, other, sequence)
-            if touched == -1:
+            touched = touch(state, operand_slot, sequence)
+            if touched == FULL:
                 return GROW
-            if touched == -2:
+            if touched == TOO_LATE:
                 state.problem = slot
                 return DISORDER
             uses[touched] += 1
@@ -138,13 +141,13 @@ def visit_page(state: State, page: PageHead) -> int:
 
 
 def prune(state: State) -> None:
-    """Keep only the entries through which a wanted input is reached, oldest first."""
+    """Remove the entries from which no wanted input is reached; go over them oldest first."""
     cts, order, edges, uses = state.cts, state.order, state.edges, state.uses
     if state.consumed_input != 0:
         cts[state.consumed_input - 1] = CAPTURED
         uses[state.consumed_input - 1] = 2 * DOES_NOT_RUN
-    for place in range(state.n_leaves):
-        leaf = state.leaves[place]
+    for index in range(state.n_leaves):
+        leaf = state.leaves[index]
         cts[leaf.number] = 0 if leaf.slot.flags & WANTED else UNWANTED
     count = state.n_order
     for back in range(count):
@@ -169,12 +172,12 @@ def prune(state: State) -> None:
 
 
 def consume(state: State) -> int:
-    """Mark the entries that will run as consumed; return how many nodes are shared with something else.
+    """Mark the entries that will run as consumed; return how many of their nodes are shared.
 
-    A node referenced only by entries that run dies with theirs. The others are listed, and emptied after the sweep; a
-    root's, which its tensor holds, always is.
+    A node referenced only by entries that run dies with them. All other nodes are shared: they are listed here, and
+    emptied after the sweep. A root's node is always shared, with its tensor.
     """
-    found = 0
+    n_shared = 0
     for number in range(state.n_ids):
         slot = state.slots[number]
         slot.mark = 0
@@ -182,13 +185,13 @@ def consume(state: State) -> int:
         if slot.plan != 0 and used < DOES_NOT_RUN:
             slot.flags |= CONSUMED
             if slot.node.references > used:
-                state.shared_nodes[found] = slot.node
-                found += 1
-    return found
+                state.shared_nodes[n_shared] = slot.node
+                n_shared += 1
+    return n_shared
 
 
 def unmark(state: State, pages_too: int) -> None:
-    """Take the walk's marks away again."""
+    """Reset the marks of entries; of pages too, if the search did not end."""
     for number in range(state.n_ids):
         slot = state.slots[number]
         slot.mark = 0
@@ -216,16 +219,16 @@ def is_changed(state: State) -> int:
 def find_entries(state: State) -> int:
     """Find the entries that a cotangent of the roots reaches, in the order of the sweep: latest first.
 
-    Nothing is changed unless the status is OK. Then the entries that will run are consumed, unless they are retained.
+    Nothing changes unless the status is OK. Then the entries that will run are marked as consumed, unless the graph is
+    retained.
     """
     state.n_ids = state.n_order = state.n_edges = state.n_leaves = state.n_pages = 0
     state.n_missing = state.n_shared = state.problem = state.consumed_input = state.has_hooks = 0
     status = OK
-    for number in range(state.n_inputs):
-        state.inputs[number].flags |= WANTED
-    for place in range(state.n_roots):
-        # A root stands at the end of its own page at the latest.
-        root = state.roots[place]
+    for index in range(state.n_inputs):
+        state.inputs[index].flags |= WANTED
+    for index in range(state.n_roots):
+        root = state.roots[index]
         if touch(state, root, page_of(root).sequence) < 0:
             status = GROW
     while status == OK and state.n_pages > 0:
@@ -233,10 +236,10 @@ def find_entries(state: State) -> int:
         status = visit_page(state, state.pages[state.n_pages])
     if status == OK and state.n_inputs > 0 and state.n_missing == 0:
         prune(state)
-    for number in range(state.n_inputs):
-        state.inputs[number].flags &= ~WANTED
-    for number in range(state.n_missing):
-        state.missing[number].state = 0
+    for index in range(state.n_inputs):
+        state.inputs[index].flags &= ~WANTED
+    for index in range(state.n_missing):
+        state.missing[index].state = 0
         if status == OK:
             status = MISSING
     if status == OK and state.n_order > 0 and is_changed(state):
@@ -258,7 +261,7 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
     nodes : list of list
         Of the roots.
     inputs : list of int
-        Slots where cotangents are wanted; of all leaves if there are none.
+        Slots whose cotangents are wanted; if empty, those of all leaves are.
     retain : bool
     sequence, place : int
         Of the last write in place.
@@ -266,10 +269,10 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
     state, nodes, inputs = State(self.data), List(args[0]), List(args[1])
     if max(nodes.length, inputs.length) > state.capacity:
         return new_integer(GROW)
-    for place in range(nodes.length):
-        state.roots[place] = Entry(integer(List(nodes.items[place]).items[SLOT]))
-    for number in range(inputs.length):
-        state.inputs[number] = Entry(integer(inputs.items[number]))
+    for index in range(nodes.length):
+        state.roots[index] = Entry(integer(List(nodes.items[index]).items[SLOT]))
+    for index in range(inputs.length):
+        state.inputs[index] = Entry(integer(inputs.items[index]))
     state.n_roots = nodes.length
     state.n_inputs = inputs.length
     state.retain = integer(args[2])

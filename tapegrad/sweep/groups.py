@@ -35,7 +35,7 @@ from tapegrad.sweep.workspace import (
     State,
 )
 from tapegrad.tape.native import integer, new_integer, release_gil, take_gil
-from tapegrad.tape.plan import NOTHING, PASSES, PYTHON, SUMS_ROWS
+from tapegrad.tape.plan import ALIAS, NOTHING, PYTHON, SUMS_ROWS
 from tapegrad.tape.structs import PlanFields
 
 SUMMED: Final = -(1 << 40)  # the mark of what a group sums up
@@ -55,7 +55,7 @@ def edge_at(state: State, place: int) -> Array[int]:
 
 
 def extent(state: State, position: int) -> int:
-    """Return where the group ends that begins at this place in the order; its entries bear its mark in their uses."""
+    """Return where the group ends that begins at this place in the order; mark its entries in `uses`."""
     uses = state.uses
     n = state.slots[state.order[position]].plan.elements
     end, multiple, entries, instructions = position, 1, 0, 0
@@ -66,19 +66,19 @@ def extent(state: State, position: int) -> int:
             plan = slot.plan
             if slot.stop or plan.state & PYTHON or state.cts[number] & CAPTURED:
                 break
-            both = common_multiple(multiple, max(plan.multiple, 1))
+            next_multiple = common_multiple(multiple, max(plan.multiple, 1))
             entries += 1
             instructions += 2 * plan.arity
-            if plan.elements != n or both > MAX_BLOCK or entries > LOCALS or instructions > MOST_INSTRUCTIONS:
+            if plan.elements != n or next_multiple > MAX_BLOCK or entries > LOCALS or instructions > MOST_INSTRUCTIONS:
                 break
             if uses[number] == SUMMED - position:
-                break  # its cotangent is not known before the group has ended
-            multiple = both
+                break  # its cotangent is complete only at the end of the group
+            multiple = next_multiple
             uses[number] = -1 - position
             edge = edge_at(state, end)
             for operand in range(plan.arity):
-                step = plan.calls[operand]
-                sums = step != 0 and (step.sum_kernel != 0 or step.kind == SUMS_ROWS)
+                kernel_call = plan.calls[operand]
+                sums = kernel_call != 0 and (kernel_call.sum_kernel != 0 or kernel_call.kind == SUMS_ROWS)
                 if edge[operand] >= 0 and sums:
                     uses[edge[operand]] = SUMMED - position
         end += 1
@@ -99,9 +99,9 @@ def is_fused(plan: PlanFields, edge: Array[int], cts: Array[int]) -> int:
 
 
 def allocate_targets(state: State, position: int) -> int:
-    """Make memory for what outlives the group: cotangents of other entries, and partial sums. Called again, it goes on.
+    """Allocate what outlives the group: cotangents of other entries, and partial sums. Called again, it continues.
 
-    Partial sums stand where the gradients of leaves stood, which the sweep took over long ago.
+    `state.sums` uses the memory of `state.grads`, which was read when the sweep began.
     """
     cts = state.cts
     for turn in range(2):
@@ -113,23 +113,23 @@ def allocate_targets(state: State, position: int) -> int:
             edge = edge_at(state, place)
             fused = is_fused(plan, edge, cts)
             for operand in range(plan.arity):
-                touched, step = edge[operand], plan.calls[operand]
-                if touched < 0 or step == 0 or cts[touched] == UNWANTED:
+                touched, kernel_call = edge[operand], plan.calls[operand]
+                if touched < 0 or kernel_call == 0 or cts[touched] == UNWANTED:
                     continue
                 if turn == 0:
-                    if fused == 0 and step.kernel == 0:
+                    if fused == 0 and kernel_call.kernel == 0:
                         state.problem = plan
                         return INCOMPLETE
-                    if in_group(state, position, touched) == 0 and buffer_at(state, step, cts.at(touched)) == 0:
+                    if in_group(state, position, touched) == 0 and buffer_at(state, kernel_call, cts.at(touched)) == 0:
                         return MEMORY
-                elif step.sum_kernel != 0:
-                    buffer = allocate(state, step.partial_sums_class)
+                elif kernel_call.sum_kernel != 0:
+                    buffer = allocate(state, kernel_call.partial_sums_class)
                     if buffer == 0:
                         for back in range(n_sums):
                             give_back(state, state.sums[back].size_class, state.sums[back].buffer)
                         return MEMORY
                     scratch = state.sums[n_sums]
-                    scratch.size_class = step.partial_sums_class
+                    scratch.size_class = kernel_call.partial_sums_class
                     scratch.buffer = FreeBuffer(buffer)
                     n_sums += 1
     return DONE
@@ -141,7 +141,7 @@ def in_group(state: State, position: int, touched: int) -> int:
 
 
 def target_of(state: State, position: int, touched: int, free: Array[int], n_free: int) -> int:
-    """Return an operand's cotangent with its flags; of an entry of the group itself, memory for one block."""
+    """Return the address and flags of an operand's cotangent; for an entry of the group, memory for one block."""
     target = state.cts[touched]
     if target & ADDRESS == 0 and in_group(state, position, touched) != 0:
         target = state.local_bytes * free[n_free - 1] | LOCAL
@@ -156,7 +156,7 @@ def prepare(state: State, position: int) -> int:
         return status
     cts = state.cts
     args = Array[int](stack(256))
-    # Numbers of free memories for one block, the next one last; 0 is for what is summed at once.
+    # Numbers of free block memories, the next one last; number 0 is for what is summed at once.
     free = Array[int](stack(512))
     for place in range(LOCALS):
         free[place] = LOCALS - place
@@ -174,12 +174,12 @@ def prepare(state: State, position: int) -> int:
         fused = is_fused(plan, edge, cts)
         first = 0
         for operand in range(plan.arity):
-            touched, step = edge[operand], plan.calls[operand]
-            if touched < 0 or step == 0 or cts[touched] == UNWANTED:
+            touched, kernel_call = edge[operand], plan.calls[operand]
+            if touched < 0 or kernel_call == 0 or cts[touched] == UNWANTED:
                 continue
             is_new = cts[touched] & ADDRESS == 0
-            passes = step.kind == PASSES and ct & LOCAL != 0 and in_group(state, position, touched) != 0
-            if passes and donate(cts, number, edge, operand, plan.arity) != 0:
+            is_alias = kernel_call.kind == ALIAS and ct & LOCAL != 0 and in_group(state, position, touched) != 0
+            if is_alias and donate(cts, number, edge, operand, plan.arity) != 0:
                 continue
             target = target_of(state, position, touched, free, n_free)
             if is_new:
@@ -194,17 +194,17 @@ def prepare(state: State, position: int) -> int:
                 find_sources(plan.fused, args, ct & ADDRESS, items)
                 write_call(instruction, plan.fused, args, ct, first, target)
                 continue
-            find_sources(step, args, ct & ADDRESS, items)
-            if step.sum_kernel == 0:
-                write_call(instruction, step, args, ct, target, 0)
+            find_sources(kernel_call, args, ct & ADDRESS, items)
+            if kernel_call.sum_kernel == 0:
+                write_call(instruction, kernel_call, args, ct, target, 0)
             else:
                 summed = ct
-                if step.scratch_class != NOTHING:
+                if kernel_call.scratch_class != NOTHING:
                     summed = LOCAL
-                    write_call(instruction, step, args, ct, summed, 0)
+                    write_call(instruction, kernel_call, args, ct, summed, 0)
                     instruction = state.instructions[count]
                     count += 1
-                write_sum(state, instruction, step, summed, target, n_sums)
+                write_sum(state, instruction, kernel_call, summed, target, n_sums)
                 n_sums += 1
         if ct & LOCAL and cts[number] & BORROWED == 0:
             free[n_free] = (ct & ADDRESS) // state.local_bytes
@@ -229,10 +229,10 @@ def finish(state: State, position: int) -> None:
 
 
 def run(self: NDArray, args: Array[Object], nargs: int) -> int:
-    """Serve Python in one of three ways, without the GIL.
+    """Run a group in three steps, each a call without the GIL.
 
-    ``run()`` prepares the group that begins where the sweep stands, and returns a status; ``run(first, end, thread)``
-    goes over a part of it; ``run(position)`` ends it, and the sweep stands behind it.
+    ``run()`` prepares the group that begins at the sweep's position, and returns a status; ``run(first, end, thread)``
+    goes over a range of its elements; ``run(position)`` ends it, and moves the sweep behind it.
     """
     state = State(self.data)
     position = state.position

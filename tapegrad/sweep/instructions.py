@@ -12,7 +12,7 @@ from tapegrad.sweep.workspace import FLAG_BITS, THREAD_BYTES, WRITTEN, Argument,
 from tapegrad.tape.plan import CT, TERMS
 from tapegrad.tape.structs import KernelCallFields
 
-# Of a cotangent's address: it is an offset in the memory for blocks that each thread has.
+# Flag of a cotangent's address: it is an offset in the memory for blocks, which each thread has.
 LOCAL: Final = 1 << 62
 ADDRESS: Final = ~(FLAG_BITS | LOCAL)
 
@@ -26,14 +26,14 @@ def write_argument(argument: Argument, address: int, stride: int, row_stride: in
 
 
 def write_call(
-    instruction: Instruction, step: KernelCallFields, args: Array[int], ct: int, target: int, second: int
+    instruction: Instruction, kernel_call: KernelCallFields, args: Array[int], ct: int, target: int, second: int
 ) -> None:
-    """Write the instruction of a kernel whose sources stand in `args`; `second` is a fused one's other target."""
-    sources, geometry = step.n_sources, step.geometry
+    """Write the instruction of a kernel with its sources in `args`; `second` is the second target of a fused kernel."""
+    sources, geometry = kernel_call.n_sources, kernel_call.geometry
     count = sources + (2 if second != 0 else 1)
     rows = Rows(rows_at(geometry, count))
     row = geometry.length if rows.count != 1 else 0
-    instruction.kernel = step.kernel
+    instruction.kernel = kernel_call.kernel
     instruction.count = count
     instruction.row = row
     instruction.accumulate = (target & WRITTEN) + 2 * (second & WRITTEN)
@@ -41,32 +41,32 @@ def write_call(
     for place in range(count):
         address, is_local = args[place], 0
         if place >= sources:
-            own = target if place == sources else second
-            address, is_local = own & ADDRESS, own & LOCAL
-        elif step.sources[place] & 3 == CT:
+            operand_ct = target if place == sources else second
+            address, is_local = operand_ct & ADDRESS, operand_ct & LOCAL
+        elif kernel_call.sources[place] & 3 == CT:
             is_local = ct & LOCAL
         row_stride = rows.strides[place] if row != 0 else 0
         write_argument(instruction.arguments[place], address, geometry.strides[place], row_stride, is_local)
 
 
 def write_sum(
-    state: State, instruction: Instruction, step: KernelCallFields, ct: int, target: int, number: int
+    state: State, instruction: Instruction, kernel_call: KernelCallFields, ct: int, target: int, number: int
 ) -> None:
-    """Write the instruction that adds up a block of a cotangent; `number` counts the sums of the group."""
-    geometry, scratch = step.sum_geometry, state.sums[number]
-    instruction.kernel = step.partial_sums_kernel
-    instruction.combine = step.combine_kernel
+    """Write the instruction that sums a block of a cotangent, the group's sum with this number."""
+    geometry, scratch = kernel_call.sum_geometry, state.sums[number]
+    instruction.kernel = kernel_call.partial_sums_kernel
+    instruction.combine = kernel_call.combine_kernel
     instruction.inner = geometry.inner
     instruction.n_groups = (geometry.terms + TERMS - 1) // TERMS
     instruction.size_class = scratch.size_class
     instruction.partial_sums = scratch.buffer
     instruction.target = target & ADDRESS
     instruction.accumulate = target & WRITTEN
-    write_argument(instruction.arguments[0], ct & ADDRESS, step.geometry.strides[0], 0, ct & LOCAL)
+    write_argument(instruction.arguments[0], ct & ADDRESS, kernel_call.geometry.strides[0], 0, ct & LOCAL)
 
 
 def run_block(state: State, first: int, n: int, local: int, args: Array[int], geometry: Geometry) -> None:
-    """Do what the instructions say for the elements from `first` on; `local` is this thread's memory for blocks."""
+    """Execute the instructions for `n` elements from `first` on; `local` is this thread's memory for blocks."""
     for number in range(state.n_instructions):
         instruction = state.instructions[number]
         inner = instruction.inner
@@ -106,7 +106,7 @@ def run_blocks(state: State, first: int, end: int, thread: int) -> None:
 
 
 def combine_sums(state: State) -> None:
-    """Add the partial sums to the targets, and give their memory back."""
+    """Combine the partial sums into the targets, and free their memory."""
     args, geometry = Array[int](stack(256)), CombineGeometry(stack(256))
     for number in range(state.n_instructions):
         instruction = state.instructions[number]

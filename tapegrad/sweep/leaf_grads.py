@@ -1,153 +1,120 @@
-"""Compiled: where a sweep is to write the gradients of the leaves that it found.
+"""Compiled: where a sweep writes the gradients of the leaves that it found.
 
-`bind_grads`, `bind_inputs` and `commit_grads` are functions as `tapegrad.tape.native` says. They know leaves without
-hooks whose gradient is an array of the leaf's layout that can be added to, or is not there yet, and leave all others to
-Python.
+`bind_grads`, `bind_inputs` and `commit_grads` are functions as `tapegrad.tape.native` says. They serve leaves without
+hooks whose gradient is an array of the leaf's layout that can be added to, or does not exist yet. All others are left
+to Python.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import get, put, stack
+from tapegrad.compiler.intrinsics import stack
+from tapegrad.runtime.objects import ALIGNED, WRITEABLE, List, NDArray, Object
 from tapegrad.runtime.pool import THRESHOLD
-from tapegrad.sweep.workspace import BORROWED, FLAG_BITS, GRADS_AT, LEAVES_AT, N_LEAVES, WRITTEN
-from tapegrad.tape.entries import NODE
-from tapegrad.tape.native import (
-    ALIGNED,
-    ARRAY_FLAGS,
-    ARRAY_TYPE,
-    CONTIGUOUS_OF,
-    DATA,
-    DATA_OF,
-    DTYPE_OF,
-    EMPTY,
-    EMPTY_LARGE,
-    FALSE,
-    GRAD_OF,
-    HOOKS_OF_LEAF,
-    ITEMS,
-    LAYOUT_OF,
-    LENGTH,
-    NBYTES_OF,
-    NODE_OF,
-    NONE,
-    POST_HOOKS_OF_LEAF,
-    REFERENCES,
-    SHAPE_OF,
-    TENSOR,
-    TENSOR_OF_LEAF,
-    TRUE,
-    TYPE,
-    WRITEABLE,
-    append,
-    drop,
-    integer,
-    new_integer,
-    new_object,
-    plain_of,
-    take,
-    vectorcall,
-)
+from tapegrad.runtime.structs import Array
+from tapegrad.sweep.workspace import BORROWED, FLAG_BITS, WRITTEN, State
+from tapegrad.tape.native import C_INT, append, decref, incref, integer, new_integer, vectorcall
+from tapegrad.tape.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, plain_layout
 
 USABLE: Final = ALIGNED | WRITEABLE
-BASE: Final = 6  # word of an array: what owns its memory
-UNKNOWN: Final = -1
+# In place of a target: Python has to look at the leaf; Python raised.
+UNKNOWN, RAISED = -1, -2
 
 
-def appended(items: int, value: int) -> int:
-    """Append an object to a list; False if Python raised."""
-    return append(items, value) & 0xFFFFFFFF == 0  # a C int
+def appended(items: List, value: Object) -> int:
+    """Append an object to a list; 0 if Python raised."""
+    return append(items, value) & C_INT == 0
 
 
-def existing(known: int, gradient: int, layout: int) -> int:
-    """Return the array of a gradient that can be added to; 0 if Python has to look at it.
+def usable_array(runtime: Runtime, gradient: TensorObject, layout: LayoutObject) -> NDArray:
+    """Return the array of a gradient if the sweep can add to it; 0 if Python has to look at it.
 
     Its layout is that of the leaf: what the sweep writes is as large as the leaf.
     """
-    if get(gradient, TYPE) != get(known, TENSOR) or get(gradient, get(known, NODE_OF)) != get(known, NONE):
-        return 0
-    array = get(gradient, get(known, DATA_OF))
-    if get(array, TYPE) != get(known, ARRAY_TYPE) or get(array, ARRAY_FLAGS) & USABLE != USABLE:
-        return 0
-    plain = plain_of(known, layout)
-    if get(gradient, get(known, LAYOUT_OF)) != plain or get(plain, get(known, CONTIGUOUS_OF)) != get(known, TRUE):
-        return 0
-    # Somebody else who holds it, or its memory, may be a graph that saved it: then the write is noted, in Python.
-    if get(array, REFERENCES) & 0xFFFFFFFF != 1 or get(array, DATA) & FLAG_BITS != 0:
-        return 0
-    base = get(array, BASE)
-    if base != 0 and get(base, TYPE) == get(known, ARRAY_TYPE):
-        return 0
+    if gradient == 0 or gradient.type != runtime.tensor_type or gradient.node != runtime.none:
+        return NDArray(0)
+    array = gradient.data
+    if array == 0 or array.type != runtime.array_type or array.flags & USABLE != USABLE:
+        return NDArray(0)
+    plain = plain_layout(runtime, layout)
+    if gradient.layout != plain or plain.contiguous != runtime.true:
+        return NDArray(0)
+    # Another owner of the array, or of its memory, may be a graph that saved it. Then Python must note the write.
+    if array.references != 1 or array.data & FLAG_BITS != 0:
+        return NDArray(0)
+    if array.base != 0 and array.base.type == runtime.array_type:
+        return NDArray(0)
     return array
 
 
-def new_gradient(known: int, layout: int) -> int:
+def new_gradient(runtime: Runtime, layout: LayoutObject) -> TensorObject:
     """Return a tensor over a new array of this layout; 0 if Python raised."""
-    arguments = stack(16)
-    put(arguments, 0, get(layout, get(known, SHAPE_OF)))
-    put(arguments, 1, get(layout, get(known, DTYPE_OF)))
-    large = integer(get(layout, get(known, NBYTES_OF))) >= THRESHOLD
-    array = vectorcall(get(known, EMPTY_LARGE if large else EMPTY), arguments, 2, 0)
+    args = Array[Object](stack(16))
+    args[0] = layout.shape
+    args[1] = layout.dtype
+    is_large = integer(layout.nbytes) >= THRESHOLD
+    array = NDArray(vectorcall(runtime.empty_large if is_large else runtime.empty, args, 2, 0))
     if array == 0:
-        return 0
-    value = new_object(get(known, TENSOR), 0)
-    if value == 0:
-        drop(array)
-        return 0
-    plain, none = plain_of(known, layout), get(known, NONE)
-    take(plain)
-    take(none)
-    take(none)
-    put(value, get(known, DATA_OF), array)
-    put(value, get(known, LAYOUT_OF), plain)
-    put(value, get(known, NODE_OF), none)
-    put(value, get(known, GRAD_OF), none)
-    return value
+        return TensorObject(0)
+    plain = plain_layout(runtime, layout)
+    incref(plain)
+    incref(runtime.none)
+    return new_tensor(runtime, array, plain, runtime.none)
 
 
-def target_of(known: int, leaf: int, kept: int, new: int) -> int:
-    """Return the array of a leaf's gradient with its flags; 0 if the leaf is no more, UNKNOWN, or -2 if Python raised.
+def target_of_tensor(runtime: Runtime, tensor: TensorObject, kept: List, new: List) -> int:
+    """Return the array of a tensor's gradient with its flags, or UNKNOWN or RAISED."""
+    gradient, layout = TensorObject(tensor.grad), tensor.layout
+    if gradient != runtime.none:
+        array = usable_array(runtime, gradient, layout)
+        if array == 0:
+            return UNKNOWN
+        return array | BORROWED | WRITTEN if appended(kept, array) else RAISED
+    if layout.contiguous != runtime.true:
+        return UNKNOWN
+    gradient = new_gradient(runtime, layout)
+    if gradient == 0:
+        return RAISED
+    target = RAISED
+    if appended(new, tensor) and appended(new, gradient):
+        target = gradient.data | BORROWED
+    decref(gradient)
+    return target
+
+
+def target_of(runtime: Runtime, leaf: LeafObject, kept: List, new: List) -> int:
+    """Return the array of a leaf's gradient with its flags, 0 if the tensor is gone, or UNKNOWN or RAISED.
 
     A leaf whose tensor has another node by now is UNKNOWN too: the tensor may have another shape.
     """
-    if get(leaf, get(known, HOOKS_OF_LEAF)) != get(known, NONE):
+    if leaf.hooks != runtime.none or leaf.post_hooks != runtime.none:
         return UNKNOWN
-    if get(leaf, get(known, POST_HOOKS_OF_LEAF)) != get(known, NONE):
-        return UNKNOWN
-    tensor = vectorcall(get(leaf, get(known, TENSOR_OF_LEAF)), 0, 0, 0)
+    tensor = TensorObject(vectorcall(leaf.tensor, 0, 0, 0))
     if tensor == 0:
-        return -2
-    found = 0
-    if tensor != get(known, NONE) and get(tensor, get(known, NODE_OF)) == leaf:
-        gradient, layout = get(tensor, get(known, GRAD_OF)), get(tensor, get(known, LAYOUT_OF))
-        found = UNKNOWN
-        if gradient != get(known, NONE):
-            array = existing(known, gradient, layout)
-            if array != 0:
-                found = array | BORROWED | WRITTEN if appended(kept, array) else -2
-        elif get(layout, get(known, CONTIGUOUS_OF)) == get(known, TRUE):
-            value = new_gradient(known, layout)
-            found = -2
-            if value != 0:
-                if appended(new, tensor) and appended(new, value):
-                    found = get(value, get(known, DATA_OF)) | BORROWED
-                drop(value)
-    elif tensor != get(known, NONE):
-        found = UNKNOWN
-    drop(tensor)
-    return found
+        return RAISED
+    target = 0
+    if tensor != runtime.none:
+        target = target_of_tensor(runtime, tensor, kept, new) if tensor.node == leaf else UNKNOWN
+    decref(tensor)
+    return target
 
 
-def bind_grads(self: int, args: int, nargs: int) -> int:
-    """Set the targets of the leaves that a walk found.
+def new_none(runtime: Runtime) -> Object:
+    """Return None, with a reference."""
+    incref(runtime.none)
+    return runtime.none
+
+
+def bind_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
+    """Set the targets of the leaves that `find` reached.
 
     Called as ``bind_grads(words, kept, new, unknown, acquire, held)``.
 
     Parameters
     ----------
     words : numpy.ndarray
-        Of the workspace.
+        The workspace's.
     kept, new, unknown : list
         Appended to: arrays that are added to; tensors without gradient, each with the gradient that it may get;
         numbers of the leaves that Python has to look at.
@@ -156,116 +123,106 @@ def bind_grads(self: int, args: int, nargs: int) -> int:
     held : list of bool
         Appended to: whether the lock was taken. Here no signal's handler runs between taking it and noting it.
     """
-    known = get(self, DATA)
-    state, kept, new, unknown = get(get(args, 0), DATA), get(args, 1), get(args, 2), get(args, 3)
-    leaves, targets = get(state, LEAVES_AT), get(state, GRADS_AT)
-    at_once = stack(8)
-    put(at_once, 0, get(known, FALSE))
-    taken = vectorcall(get(args, 4), at_once, 1, 0)
-    if taken == 0:
+    runtime, state = Runtime(self.data), State(NDArray(args[0]).data)
+    kept, new, unknown, acquire, held = List(args[1]), List(args[2]), List(args[3]), args[4], List(args[5])
+    blocking = Array[Object](stack(8))
+    blocking[0] = runtime.false
+    is_taken = Object(vectorcall(acquire, blocking, 1, 0))
+    if is_taken == 0:
         return 0
-    fine = appended(get(args, 5), taken)
-    drop(taken)
-    if not fine:
+    is_noted = appended(held, is_taken)
+    decref(is_taken)
+    if not is_noted:
         return 0
-    if taken == get(known, FALSE):
-        take(get(known, NONE))
-        return get(known, NONE)
-    for number in range(get(state, N_LEAVES)):
-        target = target_of(known, get(get(leaves, 2 * number + 1), NODE), kept, new)
+    if is_taken == runtime.false:
+        return new_none(runtime)
+    for place in range(state.n_leaves):
+        target = target_of(runtime, LeafObject(state.leaves[place].slot.node), kept, new)
         if target == UNKNOWN:
-            place = new_integer(number)
-            if place == 0:
+            number = Object(new_integer(place))
+            if number == 0:
                 return 0
-            fine = appended(unknown, place)
-            drop(place)
-            if not fine:
+            is_noted = appended(unknown, number)
+            decref(number)
+            if not is_noted:
                 return 0
-        elif target < 0:
+        elif target == RAISED:
             return 0
         else:
-            put(targets, number, target)
-    take(get(known, NONE))
-    return get(known, NONE)
+            state.grads[place] = target
+    return new_none(runtime)
 
 
-def gradient_of_input(known: int, leaf: int) -> int:
+def gradient_of_input(runtime: Runtime, leaf: LeafObject) -> TensorObject:
     """Return a new gradient of a leaf, UNKNOWN if that is for Python, or 0 if Python raised."""
-    none = get(known, NONE)
-    if get(leaf, get(known, HOOKS_OF_LEAF)) != none:
-        return UNKNOWN
-    tensor = vectorcall(get(leaf, get(known, TENSOR_OF_LEAF)), 0, 0, 0)
+    if leaf.hooks != runtime.none:
+        return TensorObject(UNKNOWN)
+    tensor = TensorObject(vectorcall(leaf.tensor, 0, 0, 0))
     if tensor == 0:
-        return 0
-    found = UNKNOWN
-    if tensor != none and get(tensor, get(known, NODE_OF)) == leaf:
-        layout = get(tensor, get(known, LAYOUT_OF))
-        if get(layout, get(known, CONTIGUOUS_OF)) == get(known, TRUE):
-            found = new_gradient(known, layout)
-    drop(tensor)
-    return found
+        return tensor
+    gradient = TensorObject(UNKNOWN)
+    if tensor != runtime.none and tensor.node == leaf and tensor.layout.contiguous == runtime.true:
+        gradient = new_gradient(runtime, tensor.layout)
+    decref(tensor)
+    return gradient
 
 
-def bind_inputs(self: int, args: int, nargs: int) -> int:
-    """Set the targets of the leaves that a walk found, for new gradients of some of them.
+def bind_inputs(self: NDArray, args: Array[Object], nargs: int) -> int:
+    """Set the targets of the leaves that `find` reached to new gradients, if they are among the inputs.
 
     Called as ``bind_inputs(words, leaves, results)``.
 
     Parameters
     ----------
     words : numpy.ndarray
-        Of the workspace.
+        The workspace's.
     leaves : list of Leaf
-        Whose gradients are wanted.
+        The inputs.
     results : list
-        As long, of None; gradients take their places.
+        As long, of None, which gradients replace.
 
     Returns
     -------
     int
-        How many of the leaves were found, UNKNOWN if one of them is for Python.
+        How many of the inputs were found, UNKNOWN if one of them is for Python.
     """
-    known = get(self, DATA)
-    state, wanted, results = get(get(args, 0), DATA), get(args, 1), get(args, 2)
-    found, targets, bound = get(state, LEAVES_AT), get(state, GRADS_AT), 0
-    for number in range(get(state, N_LEAVES)):
-        leaf = get(get(found, 2 * number + 1), NODE)
-        value = 0
-        for place in range(get(wanted, LENGTH)):
-            if get(get(wanted, ITEMS), place) == leaf:
-                if value == 0:
-                    value = gradient_of_input(known, leaf)
-                    if value == 0:
+    runtime, state = Runtime(self.data), State(NDArray(args[0]).data)
+    inputs, results, n_bound = List(args[1]), List(args[2]), 0
+    for place in range(state.n_leaves):
+        leaf = state.leaves[place].slot.node
+        gradient = TensorObject(0)
+        for index in range(inputs.length):
+            if inputs.items[index] == leaf:
+                if gradient == 0:
+                    gradient = gradient_of_input(runtime, LeafObject(leaf))
+                    if gradient == 0:
                         return 0
-                    if value == UNKNOWN:
+                    if gradient == UNKNOWN:
                         return new_integer(UNKNOWN)
                 else:
-                    take(value)
-                before = get(get(results, ITEMS), place)
-                put(get(results, ITEMS), place, value)
-                drop(before)
-                bound += 1
-        target = 0
-        if value != 0:
-            target = get(value, get(known, DATA_OF)) | BORROWED
-        put(targets, number, target)
-    return new_integer(bound)
+                    incref(gradient)
+                before = results.items[index]
+                results.items[index] = gradient
+                decref(before)
+                n_bound += 1
+        state.grads[place] = gradient.data | BORROWED if gradient != 0 else 0
+    return new_integer(n_bound)
 
 
-def commit_grads(self: int, args: int, nargs: int) -> int:
-    """Give tensors that have none their gradients: ``commit_grads(new)``, in pairs as `bind_grads` wrote them.
+def commit_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
+    """Give gradients to tensors that have none: ``commit_grads(new)``, in pairs as `bind_grads` appended them.
 
-    Returns how many got one. The first that has a gradient by now, and those after it, are left to Python.
+    Returns how many items were used. The first tensor that has a gradient by now, and those after it, are left to
+    Python.
     """
-    known, new = get(self, DATA), get(args, 0)
-    at, none = get(known, GRAD_OF), get(known, NONE)
-    place = 0
-    while place < get(new, LENGTH):
-        tensor, value = get(get(new, ITEMS), place), get(get(new, ITEMS), place + 1)
-        if get(tensor, at) != none:
+    runtime, new = Runtime(self.data), List(args[0])
+    index = 0
+    while index < new.length:
+        tensor, gradient = TensorObject(new.items[index]), new.items[index + 1]
+        if tensor.grad != runtime.none:
             break
-        take(value)
-        put(tensor, at, value)
-        drop(none)
-        place += 2
-    return new_integer(place)
+        incref(gradient)
+        tensor.grad = gradient
+        decref(runtime.none)
+        index += 2
+    return new_integer(index)

@@ -1,4 +1,4 @@
-"""The compiled sweep: bring the cotangent of each found entry to its operands'.
+"""Compiled: the sweep, which computes the cotangents of the operands of each found entry.
 
 `sweep` is a function as `tapegrad.tape.native` says. It works without the GIL, reads entries, plans and residuals, and
 writes to nothing but the workspace and the cotangents. It never raises: it returns a status.
@@ -25,11 +25,11 @@ from tapegrad.sweep.workspace import (
     State,
 )
 from tapegrad.tape.native import new_integer, release_gil, take_gil
-from tapegrad.tape.plan import PASSES, PYTHON
+from tapegrad.tape.plan import ALIAS, PYTHON
 
 
 def start(state: State, seeds: List) -> None:
-    """Take over the seeds of the roots and the gradients of the leaves, which Python gives as arrays."""
+    """Set the cotangents of roots and leaves: the seeds, and the arrays of the leaves' gradients."""
     state.position = 0
     state.operand = 0
     state.resumed = -1
@@ -41,17 +41,17 @@ def start(state: State, seeds: List) -> None:
     for root in range(state.n_roots):
         captured = cts[root] & CAPTURED if cts[root] != UNWANTED else 0
         cts[root] = NDArray(seeds.items[root]).data | WRITTEN | BORROWED | captured
-    for place in range(state.n_leaves):
-        array = state.grads[place]
+    for leaf in range(state.n_leaves):
+        array = state.grads[leaf]
         value = UNWANTED
         if array != 0:
             value = NDArray(array & ~FLAG_BITS).data | (array & FLAG_BITS)
-        cts[state.leaves[place].number] = value
+        cts[state.leaves[leaf].number] = value
     state.no_group_at = -1
 
 
 def pause(state: State, status: int, position: int, operand: int) -> int:
-    """Remember where to go on, at an entry whose hooks have run."""
+    """Note where to continue, at an entry whose hooks have run; return the status."""
     state.position = position
     state.operand = operand
     state.resumed = position
@@ -59,10 +59,10 @@ def pause(state: State, status: int, position: int, operand: int) -> int:
 
 
 def go_back(state: State) -> int:
-    """Go over the found entries and bring each cotangent to the operands'.
+    """Go over the found entries, and compute the cotangents of their operands.
 
-    Returns DONE, or STOPPED at an entry that needs Python, or MEMORY, or INCOMPLETE at a plan that lacks kernels, or
-    LARGE where a group of entries on large arrays may begin. Called again, it goes on where it was.
+    Returns DONE; or STOPPED at an entry that needs Python, MEMORY, INCOMPLETE at a plan that lacks kernels, or LARGE
+    where a group of entries on large arrays may begin. Called again, it continues where it returned.
     """
     cts, order, starts, edges, slots = state.cts, state.order, state.starts, state.edges, state.slots
     first = state.operand
@@ -85,26 +85,26 @@ def go_back(state: State) -> int:
         if ct & WRITTEN:
             edge = edges.at(starts[position])
             items = slot.node.items
-            done = 0
+            is_fused = 0
             if plan.fused != 0 and first == 0:
-                done = run_fused(state, items, plan, ct & ~FLAG_BITS, cts, edge, args)
-            if done < 0:
+                is_fused = run_fused(state, items, plan, ct & ~FLAG_BITS, cts, edge, args)
+            if is_fused < 0:
                 return pause(state, MEMORY, position, 0)
-            for operand in range(first, plan.arity if done == 0 else 0):
+            for operand in range(first, plan.arity if is_fused == 0 else 0):
                 touched = edge[operand]
-                step = plan.calls[operand]
-                if touched < 0 or step == 0:
+                kernel_call = plan.calls[operand]
+                if touched < 0 or kernel_call == 0:
                     continue
                 target_at = cts.at(touched)
                 if target_at[0] == UNWANTED:
                     continue
-                if step.kernel == 0:
+                if kernel_call.kernel == 0:
                     state.problem = plan
                     return pause(state, INCOMPLETE, position, operand)
-                if step.kind == PASSES and donate(cts, number, edge, operand, plan.arity) != 0:
+                if kernel_call.kind == ALIAS and donate(cts, number, edge, operand, plan.arity) != 0:
                     ct |= BORROWED
                     continue
-                if run_call(state, items, step, ct & ~FLAG_BITS, target_at, args) == 0:
+                if run_call(state, items, kernel_call, ct & ~FLAG_BITS, target_at, args) == 0:
                     return pause(state, MEMORY, position, operand)
             if ct & (BORROWED | CAPTURED) == 0:
                 give_back(state, plan.result_class, FreeBuffer(ct & ~FLAG_BITS))

@@ -18,18 +18,18 @@ from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_of_results, parts_of
 from tapegrad.ops.table.rules import cotangents, fit, rule_calls
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
-from tapegrad.runtime.structs import Array, slot
+from tapegrad.runtime.structs import Array
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.sweep import Sweep
 from tapegrad.sweep.workspace import CAPTURED, UNWANTED, State
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode
 from tapegrad.tape.hooks import node_hooks
-from tapegrad.tape.native import add, drop, load, new_integer, take, vectorcall
+from tapegrad.tape.native import add, decref, incref, load, new_integer, vectorcall
+from tapegrad.tape.objects import PlanObject, TensorObject
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.rule_calls import (
     Constants,
     RuleCall,
-    TensorObject,
     call_rule,
     constants,
     plain_layout,
@@ -37,12 +37,6 @@ from tapegrad.tape.rule_calls import (
 from tapegrad.tensor import Tensor, from_array
 
 IS_SIMPLE, CALLS = 0, 1  # fields of `RuleCalls`
-
-
-class PlanObject(Object, of=Plan):
-    """A plan."""
-
-    rule_calls: Tuple = slot("rule_calls")  # empty until they are described
 
 
 class Functions(Constants):
@@ -63,7 +57,7 @@ def rule_calls_of(known: Functions, node: List) -> Tuple:
         done = vectorcall(known.describe, given, 1, 0)
         if done == 0:
             return Tuple(0)
-        drop(done)
+        decref(done)
     return plan.rule_calls
 
 
@@ -75,7 +69,7 @@ def fitted(known: Functions, value: Object, rule: RuleCall) -> Object:
     given[0] = value
     given[1] = rule.layout
     result = Object(vectorcall(known.fit, given, 2, 0))
-    drop(value)
+    decref(value)
     return result
 
 
@@ -83,7 +77,7 @@ def replace(items: Array[Object], index: int, value: Object) -> None:
     """Put an object in the place of another one; it takes over the reference."""
     before = items[index]
     items[index] = value
-    drop(before)
+    decref(before)
 
 
 def call_hooks(known: Functions, node: List, cts: Array[Object], number: int) -> int:
@@ -116,7 +110,7 @@ def call_rules(
         before = cts[touched]
         if before != known.none:
             total = Object(add(before, value))
-            drop(value)
+            decref(value)
             if total == 0:
                 return 0
             value = total
@@ -135,9 +129,9 @@ def go_over(known: Functions, state: State, cts: List, position: int, sweep: Obj
     if calls == 0:
         return 0
     if calls.items[IS_SIMPLE] == known.true:
-        take(calls)  # another thread may describe them too
+        incref(calls)  # another thread may describe them too
         done = call_rules(known, state, Tuple(calls.items[CALLS]), node, cts.items, number, edge)
-        drop(calls)
+        decref(calls)
         return done
     return call_visit(known, sweep, cts, position)
 
@@ -152,9 +146,9 @@ def call_visit(known: Functions, sweep: Object, cts: List, position: int) -> int
     given[1] = cts
     given[2] = place
     done = vectorcall(known.visit, given, 3, 0)
-    drop(place)
+    decref(place)
     if done != 0:
-        drop(done)
+        decref(done)
     return 1 if done != 0 else 0
 
 
@@ -175,15 +169,15 @@ def walk(self: NDArray, args: Array[Object], nargs: int) -> int:
         if number < 0 or cts.items[number] == known.none:
             continue
         node = state.slots[number].node
-        take(node)
+        incref(node)
         done = go_over(known, state, cts, position, args[2])
-        drop(node)
+        decref(node)
         if done == 0:
             return 0
         if state.cts[number] & CAPTURED == 0:
-            take(known.none)
+            incref(known.none)
             replace(cts.items, number, known.none)
-    take(known.none)
+    incref(known.none)
     return known.none
 
 

@@ -38,7 +38,7 @@ from tapegrad.tape.entries import (
     write_word,
 )
 from tapegrad.tape.hooks import empty
-from tapegrad.tape.plan import TERMS, plans_by_address
+from tapegrad.tape.plan import TERMS, plan_at
 
 _OK: Final = ws.OK
 
@@ -109,7 +109,7 @@ class Sweep(Stops):
             if status == ws.CHANGED:
                 write = 0, 0  # no residual was changed
         if not self.retain:
-            count = workspace.state[ws.N_OUTLIVING]
+            count = workspace.state[ws.N_SHARED]
             is_root_found = self.inputs is None or (len(nodes) == 1 and workspace.arrays[ws.ORDER_AT][0] >= 0)
             if count == len(nodes) and is_root_found:
                 self.shared_nodes = nodes  # as always when nobody keeps intermediate results
@@ -124,7 +124,7 @@ class Sweep(Stops):
             self.workspace.resize(4 * state[ws.CAPACITY])
         elif status == ws.MISSING:
             for address in self.workspace.arrays[ws.GRADS_AT][: state[ws.N_MISSING]].tolist():
-                plans_by_address[address].prepare()
+                plan_at(address).prepare()
         elif status == ws.CHANGED:
             self._check_versions()
         elif status == ws.FREED:
@@ -195,7 +195,7 @@ class Sweep(Stops):
             if status == ws.MEMORY:
                 workspace.add_chunk()
             elif status == ws.INCOMPLETE:
-                plans_by_address[workspace.state[ws.PROBLEM]].complete()
+                plan_at(workspace.state[ws.PROBLEM]).complete()
             else:
                 self._run_large(workspace)
             status = workspace.sweep()
@@ -205,10 +205,10 @@ class Sweep(Stops):
         state = workspace.state
         status = workspace.run()
         if status == ws.DONE:
-            elements = state[ws.RUN_ELEMENTS]
-            if elements * state[ws.RUN_RECORDS] >= state[ws.SHARED_FROM]:
+            elements = state[ws.GROUP_ELEMENTS]
+            if elements * state[ws.N_INSTRUCTIONS] >= state[ws.SHARED_FROM]:
                 # A part of a sum is of so many rows, and no two threads may add to it.
-                unit = TERMS * state[ws.RUN_GRAIN]
+                unit = TERMS * state[ws.MULTIPLE]
                 assert workspace.division is not None
                 share(workspace.run, elements, unit, workspace.division.threads)
             else:
@@ -217,9 +217,9 @@ class Sweep(Stops):
         elif status == ws.MEMORY:
             workspace.add_chunk()
         elif status == ws.INCOMPLETE:
-            plans_by_address[state[ws.PROBLEM]].complete()
+            plan_at(state[ws.PROBLEM]).complete()
         else:
-            state[ws.NO_RUN_AT] = state[ws.POSITION]
+            state[ws.NO_GROUP_AT] = state[ws.POSITION]
 
     def capture_rest(self, inputs: Sequence[TapeNode]) -> None:
         """Take the cotangents of those inputs that did not run, because no other input lies behind them."""

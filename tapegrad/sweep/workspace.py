@@ -142,9 +142,9 @@ class State(Struct):
 # The words that Python reads and writes too, in a view of the same memory.
 (
     N_ROOTS, N_INPUTS, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE, N_IDS, N_ORDER, N_EDGES,
-    N_LEAVES, N_PAGES, N_MISSING, N_OUTLIVING, PROBLEM, HAS_HOOKS, NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, N_CLASSES,
+    N_LEAVES, N_PAGES, N_MISSING, N_SHARED, PROBLEM, HAS_HOOKS, NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, N_CLASSES,
     ROOTS_AT, INPUTS_AT, SLOTS_AT, ORDER_AT, STARTS_AT, EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT,
-    BLOCK, SHARED_FROM, NO_RUN_AT, RUN_ELEMENTS, RUN_GRAIN, RUN_RECORDS, RECORDS_AT, LOCALS_AT,
+    BLOCK, SHARED_FROM, NO_GROUP_AT, GROUP_ELEMENTS, MULTIPLE, N_INSTRUCTIONS, INSTRUCTIONS_AT, LOCALS_AT,
 ) = map(State.word, (
     "n_roots", "n_inputs", "position", "operand", "resumed", "next_free", "end_free", "first_free", "last_free",
     "n_ids", "n_order", "n_edges", "n_leaves", "n_pages", "n_missing", "n_shared", "problem", "has_hooks", "need",
@@ -188,7 +188,7 @@ class Workspace:
         self.n_classes = 0
         words = MOST_INSTRUCTIONS * sizeof(Instruction) // WORD
         self.instructions = watch(np.zeros(words, dtype=np.int64), "the instructions of a group")
-        self.state[RECORDS_AT] = self.instructions.ctypes.data
+        self.state[INSTRUCTIONS_AT] = self.instructions.ctypes.data
         self.division: blocking.Division | None = None
         self.resize(_FIRST_CAPACITY)
 

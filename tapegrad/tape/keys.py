@@ -1,167 +1,190 @@
-"""Compiled: what a call looks like as words, and the table in which its plan is found by them.
+"""Compiled: the key of a call, made of words, and the table in which the call's plan is found by its key.
 
 A key is made of the operands' layouts and of the arguments that decide what is computed. `tapegrad.tape.plan_cache`
-writes the lines of a table, with keys made in Python.
+fills the table, with keys that Python makes.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import get, put, stack
-from tapegrad.tape.native import (
-    ARRAY_DESCR,
-    ARRAY_DIMS,
-    ARRAY_FLAGS,
-    ARRAY_NDIM,
-    ARRAY_TYPE,
-    C_CONTIGUOUS,
-    DATA,
-    DATA_OF,
-    FLOAT_TYPE,
-    INT_TYPE,
-    LENGTH,
-    SLICE_ITEMS,
-    SLICE_TYPE,
-    TENSOR,
-    TUPLE_ITEMS,
-    TUPLE_TYPE,
-    TYPE,
-    TYPE_BASE,
-    integer_or_overflow,
-)
+from tapegrad.compiler.intrinsics import stack
+from tapegrad.runtime.objects import C_CONTIGUOUS, NDArray, Object, Scalar, Slice, Tuple
+from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
+from tapegrad.tape.native import integer_or_overflow
+from tapegrad.tape.objects import PlanObject, Runtime, TensorObject, is_tensor
+from tapegrad.tape.structs import PlanFields
 
-# Words of an op: those that all functions share, how many operands it takes, and how many arguments besides; its plans
-# as a table of lines, and how many; what to call with other operands; whether its two operands come in reverse; flags.
-SHARED, N_OPERANDS, N_ARGUMENTS, TABLE, N_LINES, FALLBACK, REVERSED, OP_FLAGS, OP_WORDS = range(9)
 # Flags of an op: the first argument is a list or tuple of its operands; arguments may be index arrays; the result may
 # be a view of the operand.
 SEQUENCE_OF_OPERANDS, TAKES_ARRAYS, MAKES_VIEWS = 1, 2, 4
 
-# Words of a line: the plan, its words, which operands become floats, the length of the key, and the key: the operands'
-# layouts, then the arguments as `add_argument` tells. A line with all but long keys lies in one line of the cache.
-LINE_PLAN, LINE_PLAN_WORDS, LINE_FLOATS, LINE_LENGTH, LINE_KEY, LINE_WORDS = 0, 1, 2, 3, 4, 32
-KEY_WORDS: Final = LINE_WORDS - LINE_KEY
+KEY_WORDS: Final = 28
 LONGEST_KEY: Final = KEY_WORDS - 4  # compiled code asks for room for a slice before it adds an argument
+TOO_LONG: Final = KEY_WORDS + 1  # in place of a key's length
 KEYWORDS: Final = 2  # of a key: names and values follow; neither an object nor an integer
-LINES: Final = 64
-LINES_WITH_ARGUMENTS: Final = 256
+BUCKETS: Final = 64
+BUCKETS_WITH_ARGUMENTS: Final = 256
 MAX_ARRAYS: Final = 4  # index arrays of one call
 MAX_ITEMS: Final = 24  # operands in a list
 
 
-def is_tensor(known: int, kind: int) -> int:
-    """Whether a class is Tensor, or made from it."""
-    return 1 if kind == get(known, TENSOR) or get(kind, TYPE_BASE) == get(known, TENSOR) else 0
+class Bucket(Struct):
+    """A place in the table of an op: a plan, and the key of its calls. All but long keys fit into a cache line."""
+
+    plan: PlanObject
+    plan_fields: PlanFields
+    floats: int  # a bit for each operand, an int, that becomes a float
+    length: int  # of the key; 0: the bucket is empty
+    key: Array[int] = embedded(KEY_WORDS)  # the operands' layouts, then arguments as `add_argument` appends them
 
 
-def add_word(known: int, key: int, length: int, value: int) -> int:
-    """Append to a key what stands for an argument that is no tuple, slice or array; return the new length.
+class OpFields(Struct):
+    """What compiled code knows of an op, on operands in order or in reverse."""
 
-    An integer stands as an odd word and a float as its bits, behind its type. Any other object stands as itself: it
-    cannot change, and the table holds it.
+    runtime: Runtime
+    n_operands: int  # 0 of `finish`, which is no op
+    n_arguments: int  # the most arguments besides
+    table: Table[Bucket]
+    n_buckets: int
+    fallback: Object  # called for whatever is not in the table
+    is_reversed: int
+    flags: int
+
+
+BUCKET_WORDS: Final = sizeof(Bucket) // WORD
+OP_WORDS: Final = sizeof(OpFields) // WORD
+
+
+class Objects(Struct):
+    """A few objects, counted."""
+
+    count: int
+    items: Array[Object] = embedded(MAX_ITEMS)
+
+
+def integer_word(value: Object) -> int:
+    """Return an odd word for a Python integer; its address if it is too large."""
+    overflow = Array[int](stack(8))
+    overflow[0] = 0
+    number = integer_or_overflow(value, overflow)
+    return number << 1 | 1 if overflow[0] == 0 and number << 1 >> 1 == number else value
+
+
+def add_word(runtime: Runtime, key: Array[int], length: int, value: Object) -> int:
+    """Append an argument that is no tuple, slice or array; return the new length.
+
+    An integer is appended as an odd word, a float as its type and its bits. Any other object is appended as its
+    address: it cannot change, and the table holds it.
     """
-    word = value
-    kind = get(value, TYPE)
-    if kind == get(known, INT_TYPE):
-        overflow = stack(8)
-        put(overflow, 0, 0)
-        number = integer_or_overflow(value, overflow)
-        if get(overflow, 0) == 0 and number << 1 >> 1 == number:
-            word = number << 1 | 1
-    elif kind == get(known, FLOAT_TYPE):
-        put(key, length, kind)
+    kind = value.type
+    if kind == runtime.int_type:
+        word = integer_word(value)
+    elif kind == runtime.float_type:
+        key[length] = kind
         length += 1
-        word = get(value, DATA)
-    put(key, length, word)
+        word = Scalar(value).value[0]
+    else:
+        word = value
+    key[length] = word
     return length + 1
 
 
-def add_array(known: int, key: int, length: int, array: int, arrays: int) -> int:
-    """Append what stands for an index array: its dtype and shape; and note the array itself in `arrays`."""
-    count = get(arrays, 0)
-    ndim = get(array, ARRAY_NDIM) & 0xFFFFFFFF
-    contiguous = get(array, TYPE) == get(known, ARRAY_TYPE) and get(array, ARRAY_FLAGS) & C_CONTIGUOUS
-    if count >= MAX_ARRAYS or contiguous == 0 or length + 3 + ndim > KEY_WORDS:
-        return KEY_WORDS + 1
-    put(arrays, count + 1, array)
-    put(arrays, 0, count + 1)
-    put(key, length, get(known, ARRAY_TYPE))
-    put(key, length + 1, get(array, ARRAY_DESCR))
-    put(key, length + 2, ndim)
+def add_array(runtime: Runtime, key: Array[int], length: int, array: NDArray, arrays: Objects) -> int:
+    """Append the dtype and shape of an index array, and the array itself to `arrays`; return the new length."""
+    if array == 0:  # a tensor's that was deleted
+        return TOO_LONG
+    count, ndim = arrays.count, array.ndim
+    is_contiguous = array.type == runtime.array_type and array.flags & C_CONTIGUOUS
+    if count >= MAX_ARRAYS or is_contiguous == 0 or length + 3 + ndim > KEY_WORDS:
+        return TOO_LONG
+    arrays.items[count] = array
+    arrays.count = count + 1
+    key[length] = runtime.array_type
+    key[length + 1] = array.dtype
+    key[length + 2] = ndim
     for dim in range(ndim):
-        put(key, length + 3 + dim, get(get(array, ARRAY_DIMS), dim))
+        key[length + 3 + dim] = array.shape[dim]
     return length + 3 + ndim
 
 
-def add_items(known: int, key: int, length: int, items: int, count: int, arrays: int) -> int:
-    """Append objects, slices and arrays among them; return the new length, which is too large if there is no room."""
-    for number in range(count):
+def add_items(runtime: Runtime, key: Array[int], length: int, items: Array[Object], count: int, arrays: Objects) -> int:
+    """Append objects, slices and arrays among them; return the new length, or TOO_LONG."""
+    for index in range(count):
         if length + 4 > KEY_WORDS:
-            return KEY_WORDS + 1
-        value = get(items, number)
-        kind = get(value, TYPE)
-        if kind == get(known, SLICE_TYPE):
-            put(key, length, get(known, SLICE_TYPE))
+            return TOO_LONG
+        value = items[index]
+        kind = value.type
+        if kind == runtime.slice_type:
+            key[length] = kind
             length += 1
-            for part in range(3):
-                if get(get(value, SLICE_ITEMS + part), TYPE) == get(known, FLOAT_TYPE):
-                    return KEY_WORDS + 1
-                length = add_word(known, key, length, get(value, SLICE_ITEMS + part))
-        elif arrays != 0 and kind == get(known, ARRAY_TYPE):
-            length = add_array(known, key, length, value, arrays)
-        elif arrays != 0 and is_tensor(known, kind):
-            length = add_array(known, key, length, get(value, get(known, DATA_OF)), arrays)
+            bounds = Slice(value).items
+            for bound in range(3):
+                if bounds[bound].type == runtime.float_type:
+                    return TOO_LONG
+                length = add_word(runtime, key, length, bounds[bound])
+        elif arrays != 0 and kind == runtime.array_type:
+            length = add_array(runtime, key, length, NDArray(value), arrays)
+        elif arrays != 0 and is_tensor(runtime, kind):
+            length = add_array(runtime, key, length, TensorObject(value).data, arrays)
         else:
-            length = add_word(known, key, length, value)
+            length = add_word(runtime, key, length, value)
     return length
 
 
-def add_argument(known: int, key: int, length: int, value: int, arrays: int) -> int:
-    """Append an argument; return the new length, which is too large if there is no room.
+def add_argument(runtime: Runtime, key: Array[int], length: int, value: Object, arrays: Objects) -> int:
+    """Append an argument; return the new length, or TOO_LONG.
 
-    `arrays` is 0, or where index arrays are noted: their number, and then each.
+    Index arrays are appended to `arrays`, which is 0 where the op takes none.
     """
     if length > KEY_WORDS:
         return length
-    if get(value, TYPE) != get(known, TUPLE_TYPE):
-        pair = stack(8)
-        put(pair, 0, value)
-        return add_items(known, key, length, pair, 1, arrays)
+    if value.type != runtime.tuple_type:
+        single = Array[Object](stack(8))
+        single[0] = value
+        return add_items(runtime, key, length, single, 1, arrays)
     if length + 2 > KEY_WORDS:
-        return KEY_WORDS + 1
-    put(key, length, get(known, TUPLE_TYPE))
-    put(key, length + 1, get(value, LENGTH))
-    return add_items(known, key, length + 2, value + 8 * TUPLE_ITEMS, get(value, LENGTH), arrays)
+        return TOO_LONG
+    key[length] = runtime.tuple_type
+    key[length + 1] = Tuple(value).length
+    return add_items(runtime, key, length + 2, Tuple(value).items, Tuple(value).length, arrays)
 
 
-def add_keywords(known: int, key: int, length: int, names: int, values: int, arrays: int) -> int:
-    """Append the arguments that are given by name; return the new length, which is too large if there is no room."""
+def add_keywords(
+    runtime: Runtime, key: Array[int], length: int, names: Tuple, values: Array[Object], arrays: Objects
+) -> int:
+    """Append the arguments that are given by name; return the new length, or TOO_LONG."""
     if length + 1 > KEY_WORDS:
-        return KEY_WORDS + 1
-    put(key, length, KEYWORDS)
+        return TOO_LONG
+    key[length] = KEYWORDS
     length += 1
-    for number in range(get(names, LENGTH)):
+    for index in range(names.length):
         if length + 1 > KEY_WORDS:
-            return KEY_WORDS + 1
-        put(key, length, get(names, TUPLE_ITEMS + number))
-        length = add_argument(known, key, length + 1, get(values, number), arrays)
+            return TOO_LONG
+        key[length] = names.items[index]
+        length = add_argument(runtime, key, length + 1, values[index], arrays)
     return length
 
 
-def line_of(op: int, key: int, length: int) -> int:
-    """Return the line of a table with this key, of the two where it may stand; 0 if there is none."""
-    place = 0
-    for number in range(length):
-        place = 3 * place + (get(key, number) >> 4) + (get(key, number) >> 10) + get(key, number)
-    place &= get(op, N_LINES) - 1
-    for turn in range(2):
-        line = get(op, TABLE) + 8 * LINE_WORDS * (place ^ turn)
-        same = 1 if get(line, LINE_LENGTH) == length else 0
-        for number in range(length * same):
-            if get(key, number) != get(line, LINE_KEY + number):
-                same = 0
-                break
-        if same != 0:
-            return line
-    return 0
+def has_key(bucket: Bucket, key: Array[int], length: int) -> int:
+    """Whether a bucket has this key."""
+    if bucket.length != length:
+        return 0
+    for index in range(length):
+        if bucket.key[index] != key[index]:
+            return 0
+    return 1
+
+
+def find_bucket(op: OpFields, key: Array[int], length: int) -> Bucket:
+    """Return the bucket with this key, of the two that it may be in; 0 if there is none."""
+    hashed = 0
+    for index in range(length):
+        word = key[index]
+        hashed = 3 * hashed + (word >> 4) + (word >> 10) + word
+    first = hashed & (op.n_buckets - 1)
+    for other in range(2):
+        bucket = op.table[first ^ other]
+        if has_key(bucket, key, length) != 0:
+            return bucket
+    return Bucket(0)

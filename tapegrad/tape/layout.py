@@ -39,10 +39,13 @@ class Layout:
         pointing to it.
     weak : bool
         A Python number, which takes part in an operation with the other operand's dtype.
+    kind : int
+        What elementwise operations depend on, but for the number of elements: dtype, contiguous, inline, weak,
+        requires_grad, whether there are no elements, one (in an array without dimensions) or several.
     """
 
     __slots__ = (
-        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "nbytes", "ndim",
+        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "kind", "nbytes", "ndim",
         "requires_grad", "shape", "size", "strides", "weak",
     )  # fmt: skip
 
@@ -53,6 +56,7 @@ class Layout:
     weak: bool
     floating: bool
     requires_grad: bool
+    kind: int
     ndim: int
     size: int
     nbytes: int
@@ -71,6 +75,8 @@ class Layout:
         self.floating = dtype.kind in "fc"
         self.contiguous = self.size <= 1 or strides == contiguous_strides(shape, dtype.itemsize)
         self.requires_grad = False
+        several = 3 if self.size > 1 else 0 if not self.size else 2 if not self.ndim else 1
+        self.kind = dtype.num << 6 | self.contiguous << 5 | inline << 4 | weak << 3 | several
         self._plain = self._tracked = None
 
     @property
@@ -133,12 +139,14 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
     >>> contiguous_strides((2, 3), 8)
     (24, 8)
     """
+    if len(shape) == 1:
+        return (itemsize,)
     strides = []
     step = itemsize
     for length in reversed(shape):
         strides.append(step)
-        step *= max(length, 1)
-    return tuple(reversed(strides))
+        step *= length or 1
+    return tuple(strides[::-1])
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -153,12 +161,12 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     (2, 3)
     """
     lengths = []
-    for own in itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
-        length = next((length for length in own if length != 1), 1)
-        if any(other not in (1, length) for other in own):
+    for own in itertools.zip_longest(*[shape[::-1] for shape in shapes], fillvalue=1):
+        found = {length for length in own if length != 1}
+        if len(found) > 1:
             raise ValueError(f"shapes {shapes} do not broadcast")
-        lengths.append(length)
-    return tuple(reversed(lengths))
+        lengths.append(found.pop() if found else 1)
+    return tuple(lengths[::-1])
 
 
 def intern(
@@ -193,7 +201,7 @@ def _make_tracked(plain: Layout) -> Layout:
         found = plain._tracked() if plain._tracked is not None else None
         if found is None:
             found = Layout(plain.shape, plain.strides, plain.dtype, plain.inline, plain.weak)
-            found.requires_grad, found._plain = True, plain
+            found.requires_grad, found._plain, found.kind = True, plain, plain.kind | 4
             plain._tracked = weakref.ref(found)
             _recent.append(found)
         return found

@@ -2,7 +2,8 @@
 
 An entry names its plan, so neither the recording path nor the sweep looks at a shape.  A plan's *steps*, one for each
 operand that wants a gradient, say which kernel turns the cotangent of the result into the operand's, with which
-residuals and strides.  They are made when a sweep first meets the plan; compiled code reads them as integers.
+residuals and strides.  They are made when a sweep first meets the plan; compiled code reads them as integers. All
+steps of a plan, with their geometry, stand in one array.
 
     plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON, PENDING
                  4 the function that computes the forward   5 layout of the result   6 residuals: a bit for each operand
@@ -10,9 +11,10 @@ residuals and strides.  They are made when a sweep first meets the plan; compile
                  8 address of the step for both operands at once, or 0
                  9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.sweep.groups`)
                  10 of how many elements a block must be a multiple   11 the function that makes several results of
-                 the forward's, or 0   12 whether the result shares its operand's memory   13... address of each step
+                 the forward's, or 0   12 whether the result shares its operand's memory   13 the plan itself
+                 14... address of each step
     step words   0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
-                 3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; PASSES if it only copies;
+                 3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; ALIAS if it only copies;
                  SUMS_ROWS if the target has one element a row
                  4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
                  7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
@@ -32,7 +34,7 @@ import numpy as np
 
 from tapegrad.runtime import blocking, state
 from tapegrad.runtime.locks import module_lock
-from tapegrad.runtime.memory import INTERPRETS, watch
+from tapegrad.runtime.memory import INTERPRETS, object_at, watch
 from tapegrad.runtime.structs import WORD
 from tapegrad.tape.entries import FIRST_OPERAND
 from tapegrad.tape.layout import OBJECT_HEADER, Layout
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 (
     ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT, ELEMENTS, GRAIN, PACK,
-    IS_VIEW, STEPS,
+    IS_VIEW, ITSELF, STEPS,
 ) = (field.offset // WORD for field in PlanFields.fields())  # fmt: skip
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 (
@@ -52,7 +54,7 @@ READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are ma
 ) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
 # Kinds of steps, beside 0.
-IN_PARTS, PASSES, SUMS_ROWS = 1, 2, 3
+IN_PARTS, ALIAS, SUMS_ROWS = 1, 2, 3
 # Where a source of a kernel is found: the cotangent (plus bytes), a residual (position in the node) that is an array
 # or a scalar object, or a constant's address.
 CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
@@ -65,25 +67,40 @@ TERMS: Final = 128  # of a part of a sum, which sums in blocks never cut
 _preparing = module_lock()
 
 
-class _Alike:
+class _Call(NamedTuple):
+    """Where a kernel call stands.
+
+    Attributes
+    ----------
+    place : int
+        The word of the plan for its address.
+    start : int
+        Its first word in the array of all calls.
+    geometry : int
+        The first word of its geometry there.
+    kernel : callable
+        See `Step`.
+    """
+
+    place: int
+    start: int
+    geometry: int
+    kernel: Callable[[], int]
+
+
+class _Siblings:
     """What plans share that differ in the number of their elements only.
 
     Attributes
     ----------
-    calls : list
-        Of each step the word of the plan for its address, the kernel, and the step's words with its geometry behind
-        them, which begins at that word.
-    python_operands : tuple of int
+    model : Plan, optional
+        One whose kernel calls the others can have with other counts.
     """
 
-    __slots__ = ("calls", "python_operands")
+    __slots__ = ("model",)
 
     def __init__(self) -> None:
-        self.calls: Sequence[tuple[int, Callable[[], int], np.ndarray, int]] = ()
-        self.python_operands: tuple[int, ...] = ()
-
-
-_SHARED_BY_SIBLINGS: Final = ("_alike", "arity", "attrs", "name", "op", "pack", "records", "save", "saved")
+        self.model: Plan | None = None
 
 
 def address_of_array(array: np.ndarray) -> int:
@@ -100,7 +117,7 @@ class Step(NamedTuple):
     ----------
     kernel : callable
         Returns the kernel's address, compiling it when it is first needed.
-    dims : numpy.ndarray of int64
+    dims : sequence of int
         ``[number of outer dimensions, inner length, inner steps..., outer lengths..., outer steps...]`` with a step
         for each source and the target. Without outer dimensions, all behind the first word is the kernel's own affair.
     sources : sequence of (int, int)
@@ -108,7 +125,7 @@ class Step(NamedTuple):
         The kernel writes to a part of the operand's cotangent only.
     offset : int
         Where that part begins, in bytes.
-    total : tuple of callable and numpy.ndarray, optional
+    total : tuple of callable and sequence of int, optional
         The kernel that undoes broadcasting, and its dims.
     between : int
         Bytes of the buffer between the two, or NOTHING where the cotangent itself is summed.
@@ -126,11 +143,11 @@ class Step(NamedTuple):
     """
 
     kernel: Callable[[], int]
-    dims: np.ndarray
+    dims: Sequence[int] | np.ndarray
     sources: Sequence[Source]
     partial: bool = False
     offset: int = 0
-    total: tuple[Callable[[], int], np.ndarray] | None = None
+    total: tuple[Callable[[], int], Sequence[int] | np.ndarray] | None = None
     between: int = 0
     keep: tuple[Any, ...] = ()
     elements: int = 0
@@ -175,8 +192,8 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__", "_alike", "_steps", "_words", "address", "arity", "attrs", "forward", "layouts", "name",
-        "op", "pack", "python_operands", "records", "result", "rule_calls", "save", "saved",
+        "__weakref__", "_block", "_calls", "_keep", "_siblings", "_words", "address", "arity", "attrs", "forward",
+        "layouts", "name", "op", "pack", "python_operands", "records", "result", "rule_calls", "save", "saved",
     )  # fmt: skip
 
     def __init__(
@@ -192,32 +209,33 @@ class Plan:
         layouts = op.differentiable_in(layouts)
         self.op, self.layouts, self.attrs = op, layouts, attrs
         self.forward, self.pack = forward, pack
-        self.name = op.name
-        self.arity = len(layouts)
-        self.records = result.floating and any(layout.requires_grad for layout in layouts)
-        self.result = result.tracked if self.records else result.plain
-        self.saved: tuple[str, ...] = op.residuals(layouts) + extra if self.records else ()
-        self.save = op.save_code(self.saved)
-        wanted = sum(1 << number for number in range(min(self.arity, 62)) if self.records and self.wants(number))
+        self.name, self.arity = op.name, len(layouts)
+        wanted = tuple([layout.requires_grad for layout in layouts]) if result.floating else ()
+        self.records = True in wanted
+        if self.records:
+            self.result = result.tracked
+            saved, self.save = op.residuals(wanted)
+            self.saved = saved + extra
+            bits = sum([1 << number for number, own in enumerate(wanted[:62]) if own]) or 1
+        else:
+            self.result, self.saved, self.save, bits = result.plain, (), 0, 0
         self._words = np.array(
             [
-                self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(self.forward), id(self.result),
-                0 if op.variadic else self.save, wanted or self.records, 0, 0, 0, id(pack) if pack else 0, 0,
+                self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(forward), id(self.result),
+                0 if op.variadic else self.save, bits, 0, 0, 0, id(pack) if pack else 0, 0, id(self),
                 *[0] * self.arity,
             ],
             dtype=np.int64,
         )  # fmt: skip
-        self._alike: _Alike | None = None
-        self._register()
-
-    def _register(self) -> None:
         self.address = address_of_array(self._words)
-        # Kernel and words of each step, and what holds the arrays whose addresses stand there.
-        self._steps: list[tuple[Callable[[], int], np.ndarray, Any]] = []
+        self._siblings: _Siblings | None = None
+        self._calls: Sequence[_Call] = ()
+        self._block: Any = None  # the words of the kernel calls
+        self._keep: Any = None  # objects whose addresses stand there
         self.rule_calls: tuple[Any, ...] = ()  # what rules are called with (`tapegrad.ops.table.rules`), when one was
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
         if self.records:
-            plans_by_address[self.address] = self
+            _alive.add(weakref.ref(self, _alive.discard))
 
     def wants(self, operand: int) -> bool:
         """Whether a gradient is wanted for the operand with this number."""
@@ -250,101 +268,110 @@ class Plan:
                 self._prepare()
 
     def _prepare(self) -> None:
-        alike = self._alike
-        if alike is not None and alike.calls and self._is_whole():
-            self._prepare_like(alike)
-            return
         steps = [self.op.step(self, operand) if self.wants(operand) else None for operand in range(self.arity)]
         joint = self.op.joint(self) if self.op.joint and self.wants(0) and self.wants(1) else None
-        calls = [(STEPS + operand, step) for operand, step in enumerate(steps) if step is not None]
+        places = [(STEPS + operand, step) for operand, step in enumerate(steps) if step is not None]
+        elements, grain = _for_runs([step for _, step in places])
         if joint is not None:
-            calls.append((JOINT, joint))
-        self._steps = [
-            (step.kernel, self._words_of(step, self.layouts[max(place - STEPS, 0)]), step) for place, step in calls
-        ]
-        elements, self._words[GRAIN] = _for_runs([step for step in steps if step is not None])
-        self._words[ELEMENTS] = elements
-        for (place, step), (_, words, _) in zip(calls, self._steps, strict=True):
+            places.append((JOINT, joint))
+        words: list[int] = []
+        calls, addresses = [], []  # words in which an address within the array stands
+        for place, step in places:
+            start, geometry = len(words), len(words) + SOURCES + len(step.sources)
+            words += self._words_of(step, self.layouts[max(place - STEPS, 0)])
+            words += step.dims if isinstance(step.dims, list) else map(int, step.dims)
+            addresses.append((start + DIMS, geometry))
+            if step.total is not None:
+                addresses.append((start + SUM_DIMS, len(words)))
+                words += map(int, step.total[1])
             if place == JOINT or joint is None:
-                words[KERNEL] = step.kernel()
+                words[start + KERNEL] = step.kernel()
             if elements and step.parts is not None:
                 parts, finish, nbytes = step.parts
-                words[PARTS_KERNEL:SOURCES] = parts(), finish(), buffer_class(nbytes)
-            self._words[place] = address_of_array(words)
-        self.python_operands = tuple(n for n, step in enumerate(steps) if step is None and self.wants(n))
-        self._words[STATE] = READY | PYTHON if self.python_operands else READY
-        if alike is not None and self._is_whole() and all(step.is_flat for _, step in calls):
-            alike.python_operands = self.python_operands
-            alike.calls = [
-                (place, step.kernel, np.concatenate((words, step.dims)), len(words))
-                for (place, step), (_, words, _) in zip(calls, self._steps, strict=True)
-            ]
+                words[start + PARTS_KERNEL : start + SOURCES] = parts(), finish(), buffer_class(nbytes)
+            calls.append(_Call(place, start, geometry, step.kernel))
+        block = np.array(words, dtype=np.int64)
+        address = address_of_array(block)
+        for word, target in addresses:
+            block[word] = address + WORD * target
+        self._block, self._calls, self._keep = block, calls, [step.keep for _, step in places if step.keep]
+        own = self._words
+        own[ELEMENTS], own[GRAIN] = elements, grain
+        for call in calls:
+            own[call.place] = address + WORD * call.start
+        self.python_operands = tuple([n for n, step in enumerate(steps) if step is None and self.wants(n)])
+        own[STATE] = READY | PYTHON if self.python_operands else READY
+        siblings = self._siblings
+        if siblings is not None and self._is_whole() and all(step.is_flat for _, step in places):
+            siblings.model = self
 
     def _is_whole(self) -> bool:
         """Whether a sweep goes over all elements at once."""
         block = blocking.division.block
         return not block or self.result.size < blocking.ENOUGH_BLOCKS * block
 
-    def _prepare_like(self, alike: _Alike) -> None:
-        """Make the steps as those of a plan with another number of elements."""
-        steps: list[tuple[Callable[[], int], np.ndarray, Any]] = []
-        for place, kernel, words, geometry in alike.calls:
-            layout = self.layouts[max(place - STEPS, 0)]
-            own = words.copy()
-            address = address_of_array(own)
-            own[DIMS] = address + 8 * geometry
-            own[geometry + 1] = self.result.size
-            own[TARGET_CLASS], own[TARGET_BYTES] = buffer_class(layout.nbytes), layout.nbytes
-            self._words[place] = address
-            steps.append((kernel, own, None))
-        self._words[ELEMENTS] = 0
-        self._steps, self.python_operands = steps, alike.python_operands
-        self._words[STATE] = READY | PYTHON if self.python_operands else READY
-
     def share_kernel_calls(self) -> None:
         """Let plans that are made `like` this one have its kernel calls, with other counts."""
-        self._alike = _Alike()
+        self._siblings = _Siblings()
 
     def like(self, layouts: tuple[Layout, ...], result: Layout, forward: Callable[..., Any]) -> Plan:
         """Return the plan of the same elementwise operation on operands with another number of elements."""
         plan: Plan = object.__new__(Plan)
-        for name in _SHARED_BY_SIBLINGS:
-            setattr(plan, name, getattr(self, name))
-        plan.layouts, plan.forward = plan.op.differentiable_in(layouts), forward
+        plan.op, plan.name, plan.arity, plan.attrs, plan.pack = self.op, self.name, self.arity, self.attrs, self.pack
+        plan.records, plan.save, plan.saved = self.records, self.save, self.saved
+        plan.layouts, plan.forward = self.op.differentiable_in(layouts), forward
         plan.result = result.tracked if self.records else result.plain
-        words = plan._words = self._words.copy()
+        plan.rule_calls, plan._keep = (), None
+        siblings = plan._siblings = self._siblings
+        model = siblings.model if siblings is not None and plan._is_whole() else None
+        words = plan._words = (model or self)._words.copy()
+        plan.address = address_of_array(words)
         words[RESULT_CLASS], words[RESULT_BYTES] = buffer_class(result.nbytes), result.nbytes
-        words[FORWARD], words[RESULT] = id(forward), id(plan.result)
-        words[STATE] = words[JOINT] = words[ELEMENTS] = 0
-        plan._register()
+        words[FORWARD], words[RESULT], words[ITSELF], words[ELEMENTS] = id(forward), id(plan.result), id(plan), 0
+        if model is not None:
+            plan._take_calls(model)
+        else:
+            plan._block, plan._calls, plan.python_operands = None, (), ()
+            words[STATE] = words[JOINT] = 0
+        if self.records:
+            _alive.add(weakref.ref(plan, _alive.discard))
         return plan
+
+    def _take_calls(self, model: Plan) -> None:
+        """Take the kernel calls of a plan with another number of elements."""
+        words, size = self._words, self.result.size
+        block = self._block = model._block.copy()
+        address = address_of_array(block)
+        self._calls, self.python_operands = model._calls, model.python_operands
+        for place, start, geometry, _ in model._calls:
+            nbytes = self.layouts[max(place - STEPS, 0)].nbytes
+            words[place] = address + WORD * start
+            block[start + DIMS] = address + WORD * geometry
+            block[start + TARGET_CLASS], block[start + TARGET_BYTES] = buffer_class(nbytes), nbytes
+            block[geometry + 1] = size
 
     def complete(self) -> None:
         """Compile the kernels of single operands, which are needed where a joint step cannot run."""
-        for kernel, words, _ in self._steps:
-            words[KERNEL] = kernel()
+        for call in self._calls:
+            self._block[call.start + KERNEL] = call.kernel()
 
-    def _words_of(self, step: Step, layout: Layout) -> np.ndarray:
-        sum_kernel = sum_dims = scratch = 0
+    def _words_of(self, step: Step, layout: Layout) -> list[int]:
+        """Return the words of a step; addresses of geometry are not known yet."""
+        sum_kernel = scratch = 0
         if step.total is not None:
-            get_kernel, dims = step.total
-            sum_kernel, sum_dims = get_kernel(), address_of_array(dims)
+            sum_kernel = step.total[0]()
             scratch = NOTHING if step.between == NOTHING else buffer_class(step.between)
         kind = 0
         if step.partial or step.offset or sum_kernel or step.dims[0]:
             kind = IN_PARTS
         elif step.copies and layout.nbytes == self.result.nbytes:
-            kind = PASSES
+            kind = ALIAS
         elif step.sums_rows:
             kind = SUMS_ROWS
-        return np.array(
-            [
-                0, address_of_array(step.dims), buffer_class(layout.nbytes), kind, layout.nbytes, step.partial,
-                step.offset, sum_kernel, sum_dims, scratch, len(step.sources), 0, 0, 0,
-                *(value << 2 | place for place, value in step.sources),
-            ],
-            dtype=np.int64,
-        )  # fmt: skip
+        return [
+            0, 0, buffer_class(layout.nbytes), kind, layout.nbytes, step.partial, step.offset, sum_kernel, 0, scratch,
+            len(step.sources), 0, 0, 0, *[value << 2 | place for place, value in step.sources],
+        ]  # fmt: skip
 
     def forget_steps(self) -> None:
         """Have them made again when a sweep next meets the plan."""
@@ -353,27 +380,37 @@ class Plan:
 
 def _for_runs(steps: Sequence[Step]) -> tuple[int, int]:
     """Return how many elements all steps go over, 0 if not the same, and of how many a block must be a multiple."""
-    elements = steps[0].elements if steps else 0
+    elements, block = steps[0].elements if steps else 0, blocking.division.block
+    if not block or elements < blocking.ENOUGH_BLOCKS * block:
+        return 0, 0
     grain = math.lcm(blocking.UNROLLED, *(step.grain for step in steps))
     divided = all(step.elements == elements and (step.total is None or step.parts is not None) for step in steps)
-    block = blocking.division.block
     # A row that is longer than a block would be cut.
-    if not divided or not block or elements < blocking.ENOUGH_BLOCKS * block or grain > blocking.MAX_BLOCK:
-        return 0, 0
-    return elements, grain
+    return (elements, grain) if divided and grain <= blocking.MAX_BLOCK else (0, 0)
 
 
-# Every entry's node holds its plan, so a plan that a sweep meets is here.
-plans_by_address: Final[weakref.WeakValueDictionary[int, Plan]] = weakref.WeakValueDictionary()
+# Plans that record. They are noted without a call of Python, when they are made and when they die.
+_alive: Final[set[weakref.ref[Plan]]] = set()
+
+
+def alive() -> list[Plan]:
+    """Return the plans that entries may name."""
+    return [plan for reference in _alive.copy() if (plan := reference()) is not None]
+
+
+def plan_at(address: int) -> Plan:
+    """Return the plan with this address, which the caller knows to be alive: the node of every entry holds its plan."""
+    plan: Plan = object_at(ctypes.c_int64.from_address(address + WORD * ITSELF).value)
+    return plan
 
 
 def _forget_steps() -> None:
-    for plan in list(plans_by_address.values()):
+    for plan in alive():
         plan.forget_steps()
 
 
 blocking.on_new_block.append(_forget_steps)
-state.register("tape.plan: plans that are alive", lambda: len(plans_by_address))
+state.register("tape.plan: plans that are alive", lambda: len(_alive))
 
 # From the bytes of a buffer to its class: the number of the free list that it goes to in a sweep's arena.  Classes are
 # never forgotten: plans hold their numbers.

@@ -14,20 +14,20 @@ from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.memory import watch
 from tapegrad.tape.keys import (
+    BUCKET_WORDS,
+    BUCKETS,
+    BUCKETS_WITH_ARGUMENTS,
     KEYWORDS,
-    LINE_LENGTH,
-    LINE_WORDS,
-    LINES,
-    LINES_WITH_ARGUMENTS,
     LONGEST_KEY,
     MAX_ARRAYS,
     OP_WORDS,
-    REVERSED,
     SEQUENCE_OF_OPERANDS,
-    SHARED,
+    Bucket,
+    OpFields,
 )
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
-from tapegrad.tape.native import as_method, keep_forever, load, shared
+from tapegrad.tape.native import as_method, keep_forever, load
+from tapegrad.tape.objects import runtime
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.recording import record
 from tapegrad.tensor import Tensor
@@ -36,6 +36,7 @@ from tapegrad.tensor import Tensor
 MOST_PLANS: Final = 1024
 _caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
 _counts = {"young": 0}
+_LENGTH: Final = Bucket.word("length")
 _lock = module_lock()  # a collection in the middle may run a finalizer that computes
 
 
@@ -85,12 +86,21 @@ class PlanCache(dict[Any, Plan]):
         def first_call(*operands: Any, **arguments: Any) -> Tensor:
             with _lock:
                 if not len(self._table):
-                    lines = LINES_WITH_ARGUMENTS if n_arguments else LINES
-                    self._table = watch(np.zeros(lines * LINE_WORDS, dtype=np.int64), f"the plans of {name}")
+                    buckets = BUCKETS_WITH_ARGUMENTS if n_arguments else BUCKETS
+                    self._table = watch(np.zeros(buckets * BUCKET_WORDS, dtype=np.int64), f"the plans of {name}")
                     self._fallback = fallback
                     table = self._table.ctypes.data
-                    self._words[:] = shared().ctypes.data, n_operands, n_arguments, table, lines, id(fallback), 0, flags
-                    self._words[1, REVERSED] = 1
+                    self._words[:] = (
+                        runtime().ctypes.data,
+                        n_operands,
+                        n_arguments,
+                        table,
+                        buckets,
+                        id(fallback),
+                        0,
+                        flags,
+                    )
+                    self._words[1, OpFields.word("is_reversed")] = 1
                     keep_forever(self)
             self.call, reverse = (load(record, words, name, f"tapegrad.{name} as an operator") for words in self._words)
             for operator, is_reversed in self.operators.items():
@@ -179,15 +189,15 @@ class PlanCache(dict[Any, Plan]):
         for word in line[4:]:
             place = 3 * place + (word >> 4) + (word >> 10) + word
         with _lock:
-            first = place & (len(self._table) // LINE_WORDS - 1)
+            first = place & (len(self._table) // BUCKET_WORDS - 1)
             second = first ^ 1
             table = memoryview(self._table.data)  # reads and writes a few words three times as fast as the array
-            words, other = (table[place * LINE_WORDS : (place + 1) * LINE_WORDS] for place in (first, second))
+            words, other = (table[place * BUCKET_WORDS : (place + 1) * BUCKET_WORDS] for place in (first, second))
             if line in (words[: len(line)].tolist(), other[: len(line)].tolist()):
                 return  # another thread was faster
-            if words[LINE_LENGTH] and not other[LINE_LENGTH]:
+            if words[_LENGTH] and not other[_LENGTH]:
                 first, words = second, other
-            elif words[LINE_LENGTH]:
+            elif words[_LENGTH]:
                 # The one that stands there goes to the other place, and what stood in that one may die now.
                 other[:] = words
                 self._in_table[second] = self._in_table[first]
@@ -285,7 +295,7 @@ class _Finish:
         if name != "finish":
             raise AttributeError(name)
         words = np.zeros(OP_WORDS, dtype=np.int64)
-        words[SHARED] = shared().ctypes.data
+        words[OpFields.word("runtime")] = runtime().ctypes.data
         self.finish: Callable[..., Tensor] = load(record, words)
         return self.finish
 

@@ -15,9 +15,9 @@ import numpy as np
 from tapegrad.compiler.intrinsics import stack
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object
-from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof, slot
-from tapegrad.tape.layout import Layout
-from tapegrad.tape.native import drop, keep_forever, load, new_object, take, vectorcall
+from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
+from tapegrad.tape.native import decref, incref, keep_forever, load, new_object, vectorcall
+from tapegrad.tape.objects import LayoutObject, TensorObject
 from tapegrad.tensor import Tensor
 
 #: The most arguments of a rule.
@@ -26,21 +26,6 @@ MOST_ARGUMENTS: Final = 32
 # that never changes; what a Python function makes of the node, and of whether residuals are attached to the graph.
 COTANGENT, TENSOR, RESIDUAL, WANTED, VALUE, MADE = range(6)
 THE_NODE: Final = -1  # in place of an operand's node: that of the entry, for its result
-
-
-class TensorObject(Object, of=Tensor):
-    """A tensor."""
-
-    data: Object = slot("_data")
-    layout: LayoutObject = slot("_layout")
-    node: Object = slot("_node")
-    grad: Object = slot("_grad")
-
-
-class LayoutObject(Object, of=Layout):
-    """A layout."""
-
-    plain: LayoutObject = slot("_plain")  # None of a layout that is plain
 
 
 class RuleArgument(Struct):
@@ -96,11 +81,12 @@ def residual(known: Constants, argument: RuleArgument, node: List, attached: int
         parent = node
     else:
         parent = node.items[argument.parent]
-    tensor.data, tensor.layout, tensor.node, tensor.grad = node.items[argument.place], layout, parent, known.none
-    take(tensor.data)
-    take(layout)
-    take(parent)
-    take(known.none)
+    tensor.data = NDArray(node.items[argument.place])
+    tensor.layout, tensor.node, tensor.grad = layout, parent, known.none
+    incref(tensor.data)
+    incref(layout)
+    incref(parent)
+    incref(known.none)
     return tensor
 
 
@@ -123,7 +109,7 @@ def argument_of(
         value = wanted
     elif kind == VALUE:
         value = argument.value
-    take(value)
+    incref(value)
     return value
 
 
@@ -141,7 +127,7 @@ def call_rule(known: Constants, rule: RuleCall, node: List, ct: Object, wanted: 
     if count == rule.count:
         result = Object(vectorcall(rule.rule, values, count, 0))
     for number in range(count):
-        drop(values[number])
+        decref(values[number])
     return result
 
 

@@ -17,7 +17,8 @@ class KernelCallFields(Struct):
     kernel: int  # 0 until it is needed
     geometry: Geometry
     target_class: int  # size class of the operand's cotangent
-    kind: int  # IN_PARTS if there are outer dimensions or one of the next six is not 0; PASSES if it only copies
+    # IN_PARTS if there are outer dimensions or one of the next six fields is not 0; ALIAS if both cotangents are equal.
+    kind: int
     target_bytes: int
     partial: int  # the target must be zeroed first
     offset: int  # bytes from its beginning
@@ -47,6 +48,7 @@ class PlanFields(Struct):
     multiple: int  # of how many elements a block must be a multiple
     pack: Object  # makes several results of the forward's, or 0
     is_view: int  # the result may be a view of the operand
+    itself: Object  # the plan, of which this is the memory
     calls: Array[KernelCallFields] = embedded()  # for each operand, 0 where no gradient is wanted
 
 

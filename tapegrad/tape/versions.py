@@ -58,6 +58,14 @@ def note(array: np.ndarray) -> None:
     del storage.times[:-_MAX_TIMES]
 
 
+def take_back(array: np.ndarray) -> None:
+    """Forget the latest write that was noted of an array, as it was refused."""
+    storage = _storages.get(id(owner_of(array)))
+    if storage is not None and storage.times:
+        storage.version -= 1
+        storage.times.pop()
+
+
 def version(array: np.ndarray) -> int:
     """Return how often the array's storage was written to."""
     storage = _storages.get(id(owner_of(array)))

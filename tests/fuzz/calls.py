@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -167,6 +168,47 @@ def reduction(draw: Draw, name: str) -> str | None:
         dims = tuple(draw.rng.sample(range(-len(x.shape), 0), 2))
         return draw.call(name, x, f"dim={dims}", *filter(None, [keep]))
     return draw.call(name, x, f"dim={draw.dim(x)}", *filter(None, [keep]))
+
+
+def product(draw: Draw, name: str) -> str | None:
+    x = draw.one(floating if draw.rng.random() < 0.8 else lambda value: True)
+    if x is None:
+        return None
+    if name == "prod" and draw.rng.random() < 0.4:
+        return draw.call(name, x)
+    keep = ["keepdim=True"] if name == "prod" and draw.rng.random() < 0.3 else []
+    return draw.call(name, x, f"dim={draw.dim(x)}", *keep)
+
+
+def logit(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    return None if x is None else draw.call(name, x, *draw.rng.choice([[], ["eps=0.1"], ["0.3"], ["None"]]))
+
+
+def matrix(draw: Draw, name: str) -> str | None:
+    """Of matrices that are well-conditioned, and whose eigenvalues differ."""
+    x = draw.one(lambda value: real(value) and len(value.shape) >= 2 and value.shape[-1] < 50)
+    if x is None or x.kind != "f" or len(x.shape) < 2 or math.prod(x.shape) > 1000:
+        return None
+    n = x.shape[-2]
+    number = f"m.where({x.name} == {x.name}, {x.name}, 0.5).clamp(-2, 2)"
+    matrix = f"({number} @ {number}.mT + (m.eye({n}) * m.arange(1, {n + 1}) ** 2).type_as({x.name}))"
+    if name == "solve":
+        return f"m.linalg.solve({matrix}, {x.name})"
+    return f"m.linalg.{name}({matrix}){'[0]' if name == 'eigh' else ''}"
+
+
+def convolution(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and len(value.shape) == 2 and 0 < math.prod(value.shape) < 1000)
+    if x is None:
+        return None
+    y = draw.one(lambda value: value.dtype == x.dtype and len(value.shape) == 2 and 0 < math.prod(value.shape) < 20)
+    if y is None or len(x.shape) != 2 or len(y.shape) != 2:
+        return None
+    options = draw.rng.choice(
+        ["", ", padding=1", ", stride=2, padding=(1, 0)", ", padding='same'", ", dilation=(1, 2)"]
+    )
+    return f"F.conv2d({x.name}.reshape(1, 1, *{x.shape}), {y.name}.reshape(1, 1, *{y.shape}){options})"
 
 
 def variance(draw: Draw, name: str) -> str | None:
@@ -339,6 +381,9 @@ def subscript(draw: Draw, x: Value) -> str:
     if draw.rng.random() < 0.02:
         items.append("9")
     lists = [place for place, item in enumerate(items) if item.startswith("[")]
+    kinds_of_item = "".join("a" if item[0] == "[" else "i" if item.lstrip("-").isdigit() else "." for item in items)
+    if lists and re.search(r"[ai]\.+[ai]", kinds_of_item):  # NumPy takes an integer beside an array for an array, too
+        items = [":" if item.lstrip("-").isdigit() else item for item in items]
     if lists and draw.rng.random() < 0.5:  # a lone list is an index in both; of several, tensors too
         items[lists[0]] = f"m.tensor({items[lists[0]]})"
     return ", ".join(items) if len(items) > 1 or not items[0].startswith("[") else f"{items[0]},"
@@ -541,6 +586,10 @@ KINDS: dict[Generator, str] = {
     where: "where",
     clamp: "clamp clip",
     reduction: "sum mean amax amin any all argmax argmin logsumexp",
+    product: "prod cumsum",
+    logit: "logit",
+    matrix: "inv solve eigh",
+    convolution: "conv2d",
     variance: "var",
     extremum: "max min",
     sorting: "sort",
@@ -581,7 +630,6 @@ KINDS: dict[Generator, str] = {
 
 #: Public names that PyTorch has too and that no program calls, with the reason.
 NOT_CALLED: dict[str, str] = {
-    **dict.fromkeys(["conv2d", "cumsum", "linalg", "logit", "prod"], "compared with PyTorch in test_matrices.py"),
     **dict.fromkeys(
         [
             "rand",
@@ -636,6 +684,7 @@ NOT_CALLED: dict[str, str] = {
     **dict.fromkeys(
         [
             "autograd",
+            "linalg",
             "nn",
             "optim",
             "enable_grad",
@@ -684,6 +733,7 @@ def public(torch: Any) -> set[str]:
     """Return the public names that are in PyTorch too: of the module, of `nn.functional` and of tensors."""
     functional_names = {name for name in dir(tg.nn.functional) if callable(getattr(tg.nn.functional, name))}
     found = {name for name in tg.__all__ if hasattr(torch, name)}
+    found |= {name for name in dir(tg.linalg) if hasattr(torch.linalg, name) and name.islower()}
     found |= {name for name in functional_names if hasattr(torch.nn.functional, name) and name.islower()}
     found |= {name for name in dir(tg.Tensor) if hasattr(torch.Tensor, name)}
     return {name for name in found if not name.startswith("_") and name != "annotations"}

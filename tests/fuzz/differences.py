@@ -3,39 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-#: Calls that only tapegrad refuses, by the words of the refusal, with the reason. A program ends there.
-REFUSED = {
-    r"modified by an inplace operation": "composites save other values than PyTorch's functions",
-    r"clamp not implemented for 'Bool'": "PyTorch looks at the dtype only if there are elements",
-    r"Integers to negative integer powers": "NumPy shows through; PyTorch gives 0",
-    r"Dimension out of range.*; (cat|stack) got": "PyTorch joins tensors of shape (0,) along any dimension",
-}
+from tests.fuzz.trace import culprits
 
-#: Calls that only PyTorch refuses, by the words of the refusal, with the reason.
-ACCEPTED = {
-    r"must be Tensor, not (int|float|bool)": "a number is an operand of every elementwise function",
-    r"received an invalid combination of arguments": "numbers and arrays stand where PyTorch wants tensors",
-    r"not implemented for '": "PyTorch has no loop for the dtype",
-    r"expected (m1 and m2|both vectors|scalar type)": "integers are multiplied as matrices",
-    r"derivative for .* is not implemented": "here it is",
-    r"Negation, the `-` operator": "in a derivative of PyTorch's",
-    r"Subtraction, the `-` operator": "in a derivative of PyTorch's",
-    r"can only be created for|ZeroTensor|_efficientzerotensor": "an inner matter of PyTorch",
-    r"expected (a )?[Tt]ensor": "PyTorch wants tensors",
-    r"view size is not compatible": "NumPy finds a view where PyTorch finds none",
-    r"modified by an inplace operation": "results without dimensions are numbers, which no write changes; composites "
-    "save other values than PyTorch's functions",
-    r"some elements of the input tensor and the written-to tensor": "what is written over is copied first",
-    r"Integers to negative integer powers": "there is no element",
-    r"value cannot be converted to type": "a real number, cut to an integer",
-    r"(Half|BFloat16)": "there is no such dtype here",
-    r"Boolean inputs not supported": "in a call that needs none",
-    r"not supported for complex|does not support complex|not supported on complex": "the function has a meaning",
-}
+
+@dataclass(frozen=True)
+class Error:
+    """An error that one side raises: the calls that it is raised by, its words, and the reason."""
+
+    call: str
+    words: str
+    reason: str
+
+    def is_one(self, lines: Sequence[str], message: str) -> bool:
+        """Whether it is the error of the last of these lines, or of the gradients of the lines before."""
+        where = lines[:-1] if lines[-1] == "gradients" else lines[-1:]
+        return bool(re.search(self.words, message)) and any(re.search(self.call, line) for line in where)
+
+
+#: Errors that only tapegrad raises. A program ends there.
+REFUSED = (
+    Error(r"softmax|clamp|clip", r"not implemented for '\w+'", "PyTorch looks at the dtype only if there are elements"),
+    Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy shows through; PyTorch gives 0"),
+    Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
+    Error(
+        r"fill_|zero_|setitem", r"more than one element of the written-to", "PyTorch writes one number several times"
+    ),
+    Error(
+        r"cross_entropy|reciprocal", r"modified by an inplace operation", "they save the input, PyTorch's the result"
+    ),
+)
+
+#: Errors that only PyTorch raises.
+ACCEPTED = (
+    Error(r"pow|\*\*|hypot|logaddexp", r"not implemented for '\w+'", "PyTorch has no loop for the dtype"),
+    Error(
+        r"pow|\*\*|hypot|atan2|div|/",
+        r"the `-` operator, (with|on) a bool tensor",
+        "raised by derivatives of PyTorch's",
+    ),
+    Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy raises if there are elements"),
+    Error(r"clamp|clip", r"output with shape .* doesn't match the broadcast", "of PyTorch's derivative of clamp"),
+    Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
+    Error(r"\bview", r"view size is not compatible", "NumPy finds a view where PyTorch finds none"),
+)
 
 #: Calls whose values differ, by the text of the line, with what is seen and the reason. They are left out.
 VALUES: dict[str, Callable[[np.ndarray, np.ndarray], bool]] = {
@@ -55,28 +71,51 @@ def known_value(line: str, ours: np.ndarray, theirs: np.ndarray) -> bool:
     return any(re.search(pattern, line) and sees(ours, theirs) for pattern, sees in VALUES.items())
 
 
-#: Lines after which gradients differ in elements that are nan on one side; see docs/kinks.md and tests/test_kinks.py.
-GRADIENTS = {
-    r"pow|\*\*": "second derivatives at base 0, where PyTorch's masks hide values but not slopes",
-    r"acosh": "below 1, where the function is nan, PyTorch has numbers",
-    r"\babs": "of nan; PyTorch has 0",
-    r" / |div": "by 0: products of infinite slopes with 0, which stand in another order",
-    r"atan2": "second derivatives at the origin",
+Operands = list[np.ndarray]
+
+
+def _any(holds: Callable[[np.ndarray], np.ndarray]) -> Callable[[Operands, str], bool]:
+    def sees(operands: Operands, line: str) -> bool:
+        with np.errstate(all="ignore"):
+            return any(bool(np.any(holds(values))) for values in operands)
+
+    return sees
+
+
+def _zero(operands: Operands, line: str) -> bool:
+    """Whether an operand, or a number in the line, is zero somewhere."""
+    numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?", line.split(" = ")[-1])
+    return any(bool((values == 0).any()) for values in operands) or any(float(number) == 0 for number in numbers)
+
+
+_nan = _any(np.isnan)
+
+#: Calls whose derivatives differ, by the text of the line, where its operands are as said; see docs/kinks.md.
+GRADIENTS: dict[str, tuple[Callable[[Operands, str], bool], str]] = {
+    r"pow|\*\*": (_zero, "second derivatives at base 0, where PyTorch's masks hide values but not slopes"),
+    r"acosh": (_any(lambda x: x < 1), "below 1, where the function is nan, PyTorch has numbers"),
+    r"\babs": (_nan, "of nan; PyTorch has 0"),
+    r"atan2": (_zero, "second derivatives at the origin"),
+    r"\b(amax|amin|max|min)\(": (
+        _nan,
+        "of nan; PyTorch gives nan to all elements, as it does if the cotangent is none",
+    ),
 }
 
 
-def known_gradient(lines: list[str], ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Whether gradients differ only where one is nan, in a program that has a reason for it."""
-    different = ~(np.isclose(ours, theirs, rtol=1e-2, atol=1e-3, equal_nan=True))
-    only_nan = (np.isnan(ours) | np.isnan(theirs))[different].all()
-    return bool(only_nan) and any(re.search(pattern, line) for line in lines for pattern in GRADIENTS)
+def known_gradient(torch: Any, lines: list[str]) -> bool:
+    """Whether gradients differ because of lines alone whose own derivatives are known to differ."""
+    found = culprits(torch, lines)
+    return bool(found) and all(
+        any(
+            re.search(pattern, culprit.line)
+            and (sees(list(culprit.operands.values()), culprit.line) or (sees is _nan and culprit.of_infinite))
+            for pattern, (sees, _) in GRADIENTS.items()
+        )
+        for culprit in found
+    )
 
 
-def refused(message: str) -> bool:
-    """Whether an error that only tapegrad raises is known."""
-    return any(re.search(pattern, message) for pattern in REFUSED)
-
-
-def accepted(message: str) -> bool:
-    """Whether an error that only PyTorch raises is known."""
-    return any(re.search(pattern, message) for pattern in ACCEPTED)
+def known_error(lines: Sequence[str], message: str, errors: Sequence[Error]) -> bool:
+    """Whether an error of the last line, which may stand for the gradients, is one of those that are known."""
+    return any(error.is_one(lines, message) for error in errors)

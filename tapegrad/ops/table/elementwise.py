@@ -14,8 +14,9 @@ from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, joint_step
 from tapegrad.ops.table.gateway import as_operand, connect, constant
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
 from tapegrad.ops.table.promotion import forward_for
+from tapegrad.ops.table.public import Names, publish
 from tapegrad.printing import format_tensor
 from tapegrad.tape.layout import FLOAT, Layout, broadcast_shape
 from tapegrad.tensor import Tensor, from_array
@@ -31,6 +32,8 @@ BINARY_SAMPLES = (
     Sample(((2, 0), (2, 1))),
 )
 
+
+METHOD = Names(method=True)  # public, and a method
 
 _EXAMPLE_OPERANDS = ([0.5, 2.0], [2.0, 2.0])
 
@@ -63,7 +66,7 @@ def _doc(op: Op, summary: str, formula: str) -> str:
 
 def unary(
     name: str,
-    forward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
     vjp: Vjp,
     *,
     doc: str,
@@ -78,24 +81,31 @@ def unary(
     flags: int = 0,
     call: Callable[..., Any] | None = None,
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
+    fx: Callable[..., Any] | None = None,
+    linear: bool = False,
+    names: Names | None = METHOD,
 ) -> Callable[[Any], Tensor]:
     """Make the op of an elementwise function of one operand ``x``, and return the function.
 
     Parameters
     ----------
     name : str
-    forward : ufunc
+    forward : ufunc, or None
+        None makes one of `fx`.
     vjp : callable
         Rule; may ask for ``ct``, ``x``, ``out``.
     doc, derivative : str
         A sentence on what it computes, and the derivative as a formula.
-    domain, special, node, real_only, oracle, errors, call, check_dtypes
+    domain, special, node, real_only, oracle, errors, call, check_dtypes, fx, linear
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
     flags : int
         See `tapegrad.tape.keys`.
+    names : Names, optional
+        Where users find it; None for nowhere.
     """
+    forward = forward or _made_of(name, fx)
     op = Op(
         name=name,
         operands=("x",),
@@ -112,6 +122,8 @@ def unary(
         errors=errors,
         call=call,
         check_dtypes=check_dtypes,
+        fx=fx,
+        linear=linear,
         prepare_forward=forward_for(forward, None, to_float),
         bind=bind_operands(name, ("x",)),
     )
@@ -121,17 +133,19 @@ def unary(
     def function(input: Any) -> Tensor:
         return plans.call(input)
 
-    return _publish(function, op, _doc(op, doc, derivative))
+    return publish(function, op, _doc(op, doc, derivative), names)
 
 
 def binary(
     name: str,
-    forward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
     vjp: tuple[Vjp, Vjp],
     *,
     doc: str,
     derivative: str = "",
     scalar: Callable[..., Any] | None = None,
+    fx: Callable[..., Any] | None = None,
+    linear: bool = False,
     bilinear: bool = False,
     domain: tuple[float, float] = (-3.0, 3.0),
     special: Mapping[Any, Any] | None = None,
@@ -142,26 +156,29 @@ def binary(
     samples: Sequence[Sample] = BINARY_SAMPLES,
     extra_errors: Sequence[ErrorSample] = (),
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
+    names: Names | None = METHOD,
 ) -> Callable[[Any, Any], Tensor]:
     """Make the op of an elementwise function of two operands ``x`` and ``y``, and return the function.
 
     Parameters
     ----------
     name : str
-    forward : ufunc
+    forward : ufunc, or None
+        None makes one of `fx`.
     vjp : pair of callable
         Rules for ``x`` and for ``y``; they undo no broadcasting.
     doc, derivative : str
         A sentence on what it computes, and the derivatives as formulas.
     scalar : callable, optional
         The operator that computes the same on scalars, and faster.
-    bilinear : bool
-        Whether it is linear in each operand; a promise that tests hold.
-    domain, special, node, real_only, oracle, samples, extra_errors, check_dtypes
+    domain, special, node, real_only, oracle, samples, extra_errors, check_dtypes, fx, linear, bilinear
         As in `Op`.
     to_float : bool
         Integers are converted to the default dtype.
+    names : Names, optional
+        Where users find it; None for nowhere.
     """
+    forward = forward or _made_of(name, fx)
     op = Op(
         name=name,
         operands=("x", "y"),
@@ -176,6 +193,8 @@ def binary(
         domain=domain,
         special=special or {},
         samples=samples,
+        fx=fx,
+        linear=linear,
         bilinear=bilinear,
         check_dtypes=check_dtypes,
         errors=(
@@ -196,17 +215,19 @@ def binary(
     def call(input: Any, other: Any) -> Tensor:
         return plans.call(input, other)
 
-    return _publish(call, op, _doc(op, doc, derivative))
+    return publish(call, op, _doc(op, doc, derivative), names)
 
 
 def elementwise(
     name: str,
     operands: tuple[str, ...],
-    forward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
     vjp: tuple[Vjp, ...],
     *,
     to_float: bool = False,
     promoted: tuple[int, ...] | None = None,
+    fx: Callable[..., Any] | None = None,
+    linear: bool = False,
     domain: tuple[float, float] = (-3.0, 3.0),
     special: Mapping[Any, Any] | None = None,
     node_name: str = "",
@@ -224,7 +245,10 @@ def elementwise(
     operands : tuple of str
     promoted : tuple of int, optional
         Numbers of the operands that are converted to a common dtype; default all (a condition is not).
+    forward, fx, linear
+        As of `unary`.
     """
+    forward = forward or _made_of(name, fx)
     op = Op(
         name=name,
         operands=operands,
@@ -232,6 +256,8 @@ def elementwise(
         vjp=vjp,
         family="elementwise",
         step=elementwise_step,
+        fx=fx,
+        linear=linear,
         node_name=node_name,
         real_only=real_only,
         oracle=oracle,
@@ -252,7 +278,14 @@ def elementwise(
     def function(*values: Any) -> Tensor:
         return plans.call(*values)
 
-    return _publish(function, op, "")
+    return publish(function, op, "")
+
+
+def _made_of(name: str, fx: Callable[..., Any] | None) -> Function:
+    """Return the forward that computes a formula in one pass."""
+    if fx is None:
+        raise ValueError(f"op {name} has neither a forward nor a formula")
+    return Function(name, on_arrays(fx), errors="invalid divide", formula=fx)
 
 
 _PUBLIC_NAMES = {"x": "input", "y": "other"}
@@ -294,12 +327,3 @@ def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
             shape = broadcast_shape(shape, operand.shape)
         except ValueError:
             raise errors.broadcast_mismatch(call, shape, operand.shape) from None
-
-
-def _publish(call: Callable[..., Any], op: Op, doc: str) -> Callable[..., Any]:
-    call.__name__ = call.__qualname__ = op.name
-    call.__module__ = "tapegrad"
-    call.__doc__ = doc
-    call.op = op  # type: ignore[attr-defined]
-    setattr(xp, op.name, call)
-    return call

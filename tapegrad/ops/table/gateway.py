@@ -13,7 +13,7 @@ from tapegrad.forward import siblings
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
-from tapegrad.tape import views
+from tapegrad.tape import versions, views
 from tapegrad.tape.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.plan import Plan
@@ -96,7 +96,10 @@ def apply(op: Op, bound: Bound) -> Tensor:
 
 
 def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
-    """Compute an op and record it; return the result, and the plan unless an interceptor was asked instead."""
+    """Compute an op and record it; return the result, and the plan if it is not new, and no interceptor was asked.
+
+    A plan that is met once costs no line of the table: a program may meet other lengths in each step.
+    """
     operands, attrs, index_arrays = bound
     shown_to = modes.interceptor()
     if shown_to is not None:
@@ -104,38 +107,35 @@ def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
             return shown_to(op, bound), None
     enabled = modes.is_grad_enabled()
     layouts = tuple([tensor._layout if enabled else tensor._layout.plain for tensor in operands])
-    arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays])
+    arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
     key = (layouts, tuple(attrs.values()), arrays)
     data = [tensor._data for tensor in operands]
-    plan = op.plans.get(key)
+    found = plan = op.plans.get(key)
     if plan is None:
-        if op.check is not None:
-            op.check(bound)
-        plan, out = new_plan(op, layouts, data, attrs, index_arrays)
+        plan, out = new_plan(op, bound, layouts, data)
         op.plans.remember(key, plan)
     else:
         out = plan.forward(*data, *index_arrays)
     if plan.pack is not None:
-        return plan.pack(plan, out, *operands), plan
-    return compiled.finish(plan, out, *operands, *index_arrays), plan
+        return plan.pack(plan, out, *operands), found
+    return compiled.finish(plan, out, *operands, *index_arrays), found
 
 
-def new_plan(
-    op: Op,
-    layouts: tuple[Layout, ...],
-    data: list[Any],
-    attrs: dict[str, Any],
-    index_arrays: tuple[np.ndarray, ...] = (),
-) -> tuple[Plan, Any]:
+def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:
     """Return the plan of an operation that is new, and the result that it was made from."""
-    kind = None if attrs or index_arrays else siblings.kind_of(op, layouts)
-    plan = siblings.sibling(kind, layouts) if kind is not None else None
-    if plan is not None:
-        return _noted(plan, data, plan.forward(*data))
+    _, attrs, index_arrays = bound
+    kind, model = (None, None) if attrs or index_arrays else siblings.kind_of(op, layouts)
+    if model is not None:
+        plan = siblings.sibling(kind, model, layouts)
+        if plan is not None:
+            return plan, plan.forward(*data)
+    if op.check is not None:
+        op.check(bound)
     for operand, layout in enumerate(layouts):
-        rule = op.rule(operand)
-        if layout.requires_grad and isinstance(rule, NotYet):
-            raise RuntimeError(f"derivative for {op.name} is not implemented: {rule.reason}")
+        if layout.requires_grad:
+            rule = op.rule(operand)
+            if isinstance(rule, NotYet):
+                raise RuntimeError(f"derivative for {op.name} is not implemented: {rule.reason}")
     if op.real_only and any(layout.dtype.kind == "c" for layout in layouts):
         raise RuntimeError(
             f"{op.name} not implemented for complex tensors; take the real part or the absolute value first"
@@ -151,11 +151,13 @@ def new_plan(
     plan = Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names)
     if kind is not None:
         siblings.remember(kind, plan, forward)
-    return _noted(plan, data, out)
-
-
-def _noted(plan: Plan, data: list[Any], out: Any) -> tuple[Plan, Any]:
-    """Note in a new plan whether its results are views."""
-    if len(data) == 1 and isinstance(out, np.ndarray) and np.may_share_memory(out, data[0]):
+    if len(data) == 1 and out.__class__ is np.ndarray and _is_view(out, data[0]):
         plan.note_view()
     return plan, out
+
+
+def _is_view(out: np.ndarray, data: Any) -> bool:
+    if out.size:
+        return np.may_share_memory(out, data)
+    # What has no elements shares no memory, and may be a view all the same.
+    return isinstance(data, np.ndarray) and versions.owner_of(out) is versions.owner_of(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from tapegrad import vmath
 from tapegrad.dtypes import on_change
 from tapegrad.kernels.rules import rule_parameters
+from tapegrad.ops.table.values import KINKS, Draw
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
@@ -54,6 +57,22 @@ on_change.append(_forget_plans)
 # The namespace that rules call functions through. Here its functions are tapegrad's own, so that a rule is
 # differentiable; the kernel compiler binds the same name to `tapegrad.vmath`.
 xp: Final[Any] = SimpleNamespace()
+
+
+def on_arrays(formula: Rule) -> Rule:
+    """Return a formula as a function of NumPy arrays: its `xp` are the forwards of the ops."""
+
+    @functools.cache
+    def bound() -> Rule:
+        names = {**formula.__globals__, "xp": _Forwards()}
+        return types.FunctionType(formula.__code__, names, formula.__name__, formula.__defaults__, formula.__closure__)
+
+    return lambda *arrays: bound()(*arrays)
+
+
+class _Forwards:
+    def __getattr__(self, name: str) -> Rule:
+        return op_table[name].forward
 
 
 @dataclass(frozen=True)
@@ -129,7 +148,14 @@ class Op:
         Where samples are drawn from.
     special : mapping
         Gradients at special points: value (or tuple of values) to gradient (or tuple).
+    kinks : sequence of callable
+        What draws operands that lie at kinks and edges, as `Sample.values` does; tests hold derivatives up to the third
+        order to PyTorch's there. Elementwise ops have points of their own, and `special`.
     samples, errors : sequences of Sample and ErrorSample
+    fx : callable, optional
+        The forward of an elementwise op as a formula: on numbers, with functions of `xp`; see `Op.formula`.
+    linear : bool
+        Whether the result is a linear function of all operands together; a promise that tests hold.
     bilinear : bool
         Whether the op is linear in each of its two operands.
     real_only : bool
@@ -156,8 +182,11 @@ class Op:
     oracle: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-3.0, 3.0)
     special: Mapping[Any, Any] = field(default_factory=dict)
+    kinks: Sequence[Draw] = KINKS
     samples: Sequence[Sample] = ()
     errors: Sequence[ErrorSample] = ()
+    fx: Rule | None = None
+    linear: bool = False
     bilinear: bool = False
     real_only: bool = False
     joint: Callable[[Plan], Step | None] | None = None
@@ -170,6 +199,10 @@ class Op:
     result_type: Callable[..., Any] | None = None
     plans: PlanCache = field(init=False, default_factory=PlanCache, repr=False, compare=False)
     variadic: bool = field(init=False)
+    has_constants: bool = field(init=False)  # operands that have no gradient
+    _residuals: dict[Any, tuple[tuple[str, ...], int]] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__  # the derived fields of a frozen op
@@ -185,6 +218,7 @@ class Op:
         if not self.name.isidentifier() or self.name in op_table:
             raise ValueError(f"op {self.name!r}: the name is not an identifier or is taken")
         rules = (self.vjp,) if callable(self.vjp) else self.vjp
+        set_(self, "has_constants", NOT_DIFFERENTIABLE in rules)
         if not callable(self.vjp) and len(rules) != (1 if self.variadic else len(self.operands)):
             raise ValueError(f"op {self.name}: {len(rules)} rules for operands {self.operands}")
         for rule in rules:
@@ -192,6 +226,12 @@ class Op:
             if unknown or (callable(rule) and "ct" not in rule_parameters(rule)):
                 raise ValueError(f"op {self.name}: a rule takes ct and of {sorted(allowed)}, not {sorted(unknown)}")
         op_table[self.name] = self
+
+    @property
+    def formula(self) -> Rule | None:
+        """The forward on numbers, for compiled loops: `fx`, or `vmath`'s function of the op's name, or a ufunc."""
+        by_name = getattr(vmath, self.name, None)
+        return self.fx or by_name or (self.forward if isinstance(self.forward, np.ufunc) else None)
 
     def forward_for(self, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
         """Return the function that computes the forward from operands of these layouts, with these attributes."""
@@ -223,6 +263,8 @@ class Op:
 
     def differentiable_in(self, layouts: tuple[Layout, ...]) -> tuple[Layout, ...]:
         """Return the operands' layouts, tracked only where a gradient is wanted and the op has a rule for it."""
+        if not self.has_constants:
+            return layouts
         return tuple(
             layout.plain if self.rule(operand) is NOT_DIFFERENTIABLE else layout
             for operand, layout in enumerate(layouts)
@@ -232,16 +274,19 @@ class Op:
         """Return the number of an operand."""
         return self.operands.index(name)
 
-    def asked(self, layouts: tuple[Layout, ...]) -> set[str]:
-        """Return the names that the rules of those operands that want a gradient ask for."""
-        wanted = [operand for operand, layout in enumerate(layouts) if layout.requires_grad]
-        return {name for operand in wanted for name in rule_parameters(self.rule(operand))}
+    def asked(self, wanted: Sequence[bool]) -> set[str]:
+        """Return the names that the rules of those operands ask for of which a gradient is wanted."""
+        return {name for operand, own in enumerate(wanted) if own for name in rule_parameters(self.rule(operand))}
 
-    def residuals(self, layouts: tuple[Layout, ...]) -> tuple[str, ...]:
-        """Return which operands are saved, and whether the result is, for operands of these layouts."""
-        asked = self.asked(layouts)
-        return tuple(name for name in (*self.operands, "out") if name in asked)
+    def residuals(self, wanted: tuple[bool, ...]) -> tuple[tuple[str, ...], int]:
+        """Return which operands are saved, and whether the result is, where gradients of these operands are wanted.
 
-    def save_code(self, saved: tuple[str, ...]) -> int:
-        """Return which residuals are saved as a number: a bit for each operand, and one for the result."""
-        return sum(1 << number for number, name in enumerate((*self.operands, "out")) if name in saved)
+        As names; and as a number, with a bit for each operand and one for the result.
+        """
+        key = self.vjp, (True in wanted,) if self.variadic else wanted
+        found = self._residuals.get(key)
+        if found is None:
+            asked, names = self.asked(wanted), (*self.operands, "out")
+            saved = tuple(name for name in names if name in asked)
+            found = self._residuals[key] = saved, sum(1 << bit for bit, name in enumerate(names) if name in saved)
+        return found

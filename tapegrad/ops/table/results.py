@@ -29,7 +29,7 @@ def several_results(
     """Return the plan of an op of several results, of which `out` are a first example."""
     results = tuple(layout_of(value) for value in out)
     floating = [number for number, layout in enumerate(results) if layout.floating]
-    asked = op.asked(layouts)
+    asked = op.asked([layout.requires_grad for layout in layouts])
     others = tuple(name for number, name in enumerate(op.results) if name in asked and [number] != floating)
     if len(floating) == 1:
         pack = functools.partial(_pack_one, floating[0], tuple(op.results.index(name) for name in others))

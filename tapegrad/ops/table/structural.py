@@ -14,9 +14,9 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.ops.table.elementwise import _publish
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
+from tapegrad.ops.table.public import publish
 from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.plan import Plan, Step
@@ -50,6 +50,7 @@ def reduction(
     samples: Sequence[Sample] = REDUCTION_SAMPLES,
     special: Mapping[Any, Any] | None = None,
     real_only: bool = False,
+    linear: bool = False,
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None,
 ) -> Callable[[Attributes[P]], Function[P]]:
     """Make the op of a function that reduces operand ``x`` over the dimensions ``dim``, a sorted tuple.
@@ -59,7 +60,7 @@ def reduction(
     name : str
     forward : callable
         From the operand and, by name, the attributes.
-    vjp, step, oracle, attrs, samples, special, real_only, prepare_forward
+    vjp, step, oracle, attrs, samples, special, real_only, linear, prepare_forward
         As in `Op`; the oracle takes the arguments of the public function.
     """
 
@@ -73,6 +74,7 @@ def reduction(
             bind=_binder(name, attributes, of_views=False),
             step=step,
             real_only=real_only,
+            linear=linear,
             attrs=attrs,
             oracle=oracle,
             special=special or {},
@@ -121,6 +123,7 @@ def movement(
             forward=forward,
             vjp=(vjp,),
             family="movement",
+            linear=True,
             bind=_binder(name, attributes, of_views=True),
             step=step,
             attrs=attrs,
@@ -163,7 +166,7 @@ def _published(op: Op, attributes: Attributes[P]) -> Function[P]:
     functools.update_wrapper(call, attributes)
     del call.__wrapped__  # type: ignore[attr-defined]
     call.__signature__ = signature.replace(return_annotation="Tensor")  # type: ignore[attr-defined]
-    return _publish(call, op, inspect.getdoc(attributes) or "")
+    return publish(call, op, attributes.__doc__ or "")
 
 
 # Dimensions ------------------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
 Shape = tuple[int, ...]
+Draw = Callable[[Shape, Any, np.random.Generator], np.ndarray]
 
 
 def numbers(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
@@ -35,7 +37,7 @@ def _unitary(shape: Shape, dtype: Any, rng: np.random.Generator) -> Any:
     return np.linalg.qr(numbers(shape, wide, rng))[0]
 
 
-def with_zeros(count: int) -> Any:
+def with_zeros(count: int) -> Draw:
     """Return what draws numbers that are not small, but for the first `count` along the last dimension, which are 0."""
 
     def draw(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
@@ -45,3 +47,35 @@ def with_zeros(count: int) -> Any:
         return values
 
     return draw
+
+
+# At kinks and edges ------------------------------------------------------------------------------------------------
+
+
+def repeated(*numbers: float) -> Draw:
+    """Return what fills an array with numbers, again and again."""
+    return lambda shape, dtype, rng: np.resize(np.array(numbers, dtype), shape)
+
+
+# Ties; no slope at all; one zero, at which a product has one; extrema of both signs; elements that are not finite.
+KINKS: Final[tuple[Draw, ...]] = (
+    repeated(1.0, 3.0, 3.0, 2.0),
+    repeated(0.0),
+    repeated(2.0, 0.0, 3.0, -1.0),
+    repeated(-1.0, 1.0, 2.0, -2.0),
+    repeated(1.0, np.inf, 2.0, 3.0),
+    repeated(1.0, -np.inf, 2.0, 3.0),
+)
+
+
+def identity(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return identity matrices; ones, of vectors."""
+    return np.ones(shape, dtype) if len(shape) < 2 else np.broadcast_to(np.eye(*shape[-2:], dtype=dtype), shape).copy()
+
+
+def graded(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return diagonal matrices of -1, 1, 3, ...; vectors of these numbers."""
+    return np.asarray(identity(shape, dtype, rng) * np.arange(-1.0, 2 * shape[-1] - 1, 2), dtype)
+
+
+MATRIX_KINKS: Final[tuple[Draw, ...]] = (identity, graded)

@@ -1,0 +1,80 @@
+"""Parts of numba that are not public, as `jit.py` uses them: its pipeline of passes, and its library of code."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from tapegrad.compiler.elements import divide
+
+__all__ = ["library", "pipeline"]
+
+
+@cache
+def pipeline() -> Any:
+    """Return numba's compiler with one more pass: every ``/`` becomes `divide`, which never raises."""
+    from operator import itruediv, truediv
+
+    from numba.core import compiler, ir
+    from numba.core.compiler_machinery import FunctionPass, register_pass
+    from numba.core.untyped_passes import IRProcessing
+
+    division = divide.compiled()  # before the contexts are refreshed: that is when numba learns of it
+
+    @register_pass(mutates_CFG=False, analysis_only=False)
+    class Divisions(FunctionPass):  # type: ignore[misc]
+        _name = "tapegrad_divisions"
+
+        def __init__(self) -> None:
+            super().__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            for block in state.func_ir.blocks.values():
+                for at in reversed(range(len(block.body))):
+                    statement = block.body[at]
+                    if not (isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Expr)):
+                        continue
+                    expr = statement.value
+                    if "binop" not in expr.op or expr.fn not in (truediv, itruediv):
+                        continue
+                    name = block.scope.redefine("$divide", expr.loc)
+                    value = ir.Global("divide", division, expr.loc)
+                    statement.value = ir.Expr.call(name, [expr.lhs, expr.rhs], (), expr.loc)
+                    block.body.insert(at, ir.Assign(value, name, expr.loc))
+                    state.func_ir._definitions[name.name].append(value)
+                    known = state.func_ir._definitions[statement.target.name]
+                    known[known.index(expr)] = statement.value
+            return True
+
+    class Pipeline(compiler.Compiler):  # type: ignore[misc]
+        def define_pipelines(self) -> list[Any]:
+            (manager,) = super().define_pipelines()
+            manager.add_pass_after(Divisions, IRProcessing)
+            manager.finalize()
+            return [manager]
+
+    return Pipeline
+
+
+@cache
+def library() -> Any:
+    """Return numba's library of code, which links callees and then stops."""
+    from numba.core import codegen
+
+    class Library(codegen.CPUCodeLibrary):  # type: ignore[misc]
+        """Should numba rename these hooks, all still works, only slower."""
+
+        is_callee = True  # then it is optimised by itself before it is inlined, which makes better loops
+
+        def _optimize_functions(self, ll_module: Any) -> None:
+            if self.is_callee:
+                super()._optimize_functions(ll_module)
+            else:
+                ll_module.data_layout = self._codegen._data_layout
+
+        def _optimize_final_module(self) -> None: ...
+
+        def _finalize_final_module(self) -> None:
+            self._finalized = True
+
+    return Library

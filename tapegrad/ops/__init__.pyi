@@ -1,0 +1,560 @@
+"""The op table: one row per operation, and the functions that record them.
+
+Written by `python -m tools.stubs`, from the public functions.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.ops.ordering import ValuesIndices
+from tapegrad.ops.random import Generator as Generator
+from tapegrad.tensor import Tensor
+
+__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "var", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace"]  # fmt: skip
+
+def add(input: Any, other: Any) -> Tensor:
+    """Add."""
+
+def sub(input: Any, other: Any) -> Tensor:
+    """Subtract `other` from `input`."""
+
+def subtract(input: Any, other: Any) -> Tensor:
+    """Subtract `other` from `input`."""
+
+def mul(input: Any, other: Any) -> Tensor:
+    """Multiply."""
+
+def multiply(input: Any, other: Any) -> Tensor:
+    """Multiply."""
+
+def div(input: Any, other: Any) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype."""
+
+def divide(input: Any, other: Any) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype."""
+
+def true_divide(input: Any, other: Any) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype."""
+
+def pow(input: Any, other: Any) -> Tensor:
+    """Raise `input` to the power `other`."""
+
+def neg(input: Any) -> Tensor:
+    """Negate."""
+
+def negative(input: Any) -> Tensor:
+    """Negate."""
+
+def abs(input: Any) -> Tensor:
+    """Absolute value."""
+
+def absolute(input: Any) -> Tensor:
+    """Absolute value."""
+
+def sign(input: Any) -> Tensor:
+    """Sign of a real number; 0 at 0."""
+
+def sgn(input: Any) -> Tensor:
+    """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
+
+def maximum(input: Any, other: Any) -> Tensor:
+    """The larger of the two; nan if one is."""
+
+def minimum(input: Any, other: Any) -> Tensor:
+    """The smaller of the two; nan if one is."""
+
+def relu(input: Any) -> Tensor:
+    """The larger of `input` and 0."""
+
+def where(condition: Any, input: Any, other: Any) -> Tensor:
+    """Choose elements of `input` where the condition holds, of `other` elsewhere."""
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """Limit elements to the range from `min` to `max`."""
+
+def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """Limit elements to the range from `min` to `max`."""
+
+def eq(input: Any, other: Any) -> Tensor:
+    """Whether the two are equal, element by element."""
+
+def ne(input: Any, other: Any) -> Tensor:
+    """Whether the two differ, element by element."""
+
+def not_equal(input: Any, other: Any) -> Tensor:
+    """Whether the two differ, element by element."""
+
+def lt(input: Any, other: Any) -> Tensor:
+    """Whether `input` is less than `other`."""
+
+def less(input: Any, other: Any) -> Tensor:
+    """Whether `input` is less than `other`."""
+
+def le(input: Any, other: Any) -> Tensor:
+    """Whether `input` is at most `other`."""
+
+def less_equal(input: Any, other: Any) -> Tensor:
+    """Whether `input` is at most `other`."""
+
+def gt(input: Any, other: Any) -> Tensor:
+    """Whether `input` is greater than `other`."""
+
+def greater(input: Any, other: Any) -> Tensor:
+    """Whether `input` is greater than `other`."""
+
+def ge(input: Any, other: Any) -> Tensor:
+    """Whether `input` is at least `other`."""
+
+def greater_equal(input: Any, other: Any) -> Tensor:
+    """Whether `input` is at least `other`."""
+
+def logical_and(input: Any, other: Any) -> Tensor:
+    """Whether both are nonzero."""
+
+def logical_or(input: Any, other: Any) -> Tensor:
+    """Whether one is nonzero."""
+
+def logical_not(input: Any) -> Tensor:
+    """Whether an element is zero."""
+
+def conj(input: Any) -> Tensor:
+    """Complex conjugate; of real numbers the tensor itself."""
+
+def real(input: Any) -> Tensor:
+    """Real part; of real numbers the tensor itself."""
+
+def imag(input: Any) -> Tensor:
+    """Imaginary part."""
+
+def sum(
+    input: Any,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Sum of the elements, over all dimensions or over some."""
+
+def mean(
+    input: Any,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Mean of the elements, over all dimensions or over some; nan of no elements."""
+
+def any(
+    input: Any,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Whether an element is nonzero, over all dimensions or over some; False if there is no element."""
+
+def all(
+    input: Any,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Whether all elements are nonzero, over all dimensions or over some; True if there is none."""
+
+def sort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
+) -> ValuesIndices:
+    """Sort the elements along a dimension."""
+
+def amax(
+    input: Any,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Largest element, over all dimensions or over some; nan if there is one."""
+
+def amin(
+    input: Any,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Smallest element, over all dimensions or over some; nan if there is one."""
+
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
+    """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension."""
+
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
+    """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension."""
+
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Return the largest element; along a dimension, with its index; of two tensors, element by element."""
+
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
+
+def reshape(input: Any, shape: int | Sequence[int], *rest: int) -> Tensor:
+    """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
+
+def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Give the elements another shape without copying them."""
+
+def view_as(input: Any, other: Tensor) -> Tensor:
+    """Give the elements the shape of another tensor without copying them; see `view`."""
+
+def reshape_as(input: Any, other: Tensor) -> Tensor:
+    """Give the elements the shape of another tensor; see `reshape`."""
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Make one dimension of several that follow each other."""
+
+def ravel(input: Any) -> Tensor:
+    """Make one dimension of all; a view if that is possible."""
+
+def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Put the dimensions into another order, as a view."""
+
+def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def swapaxes(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def t(input: Any) -> Tensor:
+    """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other places, as a view; the others keep their order."""
+
+def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other places, as a view; the others keep their order."""
+
+def exp(input: Any) -> Tensor:
+    """Exponential."""
+
+def exp2(input: Any) -> Tensor:
+    """Power of 2."""
+
+def expm1(input: Any) -> Tensor:
+    """Exponential less 1, precise near 0."""
+
+def log(input: Any) -> Tensor:
+    """Natural logarithm."""
+
+def log2(input: Any) -> Tensor:
+    """Logarithm to base 2."""
+
+def log10(input: Any) -> Tensor:
+    """Logarithm to base 10."""
+
+def log1p(input: Any) -> Tensor:
+    """Natural logarithm of 1 + x, precise near 0."""
+
+def sqrt(input: Any) -> Tensor:
+    """Square root."""
+
+def rsqrt(input: Any) -> Tensor:
+    """Reciprocal of the square root."""
+
+def sin(input: Any) -> Tensor:
+    """Sine of an angle in radians."""
+
+def cos(input: Any) -> Tensor:
+    """Cosine of an angle in radians."""
+
+def tan(input: Any) -> Tensor:
+    """Tangent of an angle in radians."""
+
+def asin(input: Any) -> Tensor:
+    """Angle in radians of a sine."""
+
+def acos(input: Any) -> Tensor:
+    """Angle in radians of a cosine."""
+
+def atan(input: Any) -> Tensor:
+    """Angle in radians of a tangent."""
+
+def atan2(input: Any, other: Any) -> Tensor:
+    """Angle in radians of the point with ordinate `input` and abscissa `other`."""
+
+def sinh(input: Any) -> Tensor:
+    """Hyperbolic sine."""
+
+def cosh(input: Any) -> Tensor:
+    """Hyperbolic cosine."""
+
+def tanh(input: Any) -> Tensor:
+    """Hyperbolic tangent."""
+
+def asinh(input: Any) -> Tensor:
+    """Inverse hyperbolic sine."""
+
+def acosh(input: Any) -> Tensor:
+    """Inverse hyperbolic cosine."""
+
+def atanh(input: Any) -> Tensor:
+    """Inverse hyperbolic tangent."""
+
+def sigmoid(input: Any) -> Tensor:
+    """Logistic function :math:`1/(1 + e^{-x})`."""
+
+def logit(input: Any, eps: float | None = None) -> Tensor:
+    """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
+
+def logaddexp(input: Any, other: Any) -> Tensor:
+    """Logarithm of the sum of exponentials."""
+
+def hypot(input: Any, other: Any) -> Tensor:
+    """Length :math:`\\sqrt{x^2 + y^2}`."""
+
+def erf(input: Any) -> Tensor:
+    """Error function."""
+
+def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Exponentials along a dimension, divided by their sum."""
+
+def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
+
+def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
+    """Logarithm of the sum of exponentials, computed so that nothing overflows."""
+
+def var(
+    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
+) -> Tensor:
+    """Variance, over all dimensions or over some."""
+
+def expand(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+
+def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
+    """Repeat to a shape; see `expand`."""
+
+def expand_as(input: Any, other: Tensor) -> Tensor:
+    """Repeat to the shape of another tensor; see `expand`."""
+
+def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+
+def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Drop dimensions of length 1, as a view."""
+
+def unsqueeze(input: Any, dim: int) -> Tensor:
+    """Insert a dimension of length 1, as a view."""
+
+def clone(input: Any) -> Tensor:
+    """Copy, recorded: gradients flow back to `input`."""
+
+def contiguous(input: Any) -> Tensor:
+    """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Reverse the order of the elements along dimensions, in a copy."""
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """Product of two matrices; see `matmul`."""
+
+def bmm(input: Any, mat2: Any) -> Tensor:
+    """Products of two batches of matrices, which do not broadcast; see `matmul`."""
+
+def mv(input: Any, vec: Any) -> Tensor:
+    """Product of a matrix and a vector; see `matmul`."""
+
+def dot(input: Any, tensor: Any) -> Tensor:
+    """Product of two vectors, without conjugation."""
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """Products of each element of one vector with each of another."""
+
+def square(input: Any) -> Tensor:
+    """Multiply by itself."""
+
+def positive(input: Any) -> Tensor:
+    """Return the tensor itself: what ``+x`` computes."""
+
+def reciprocal(input: Any) -> Tensor:
+    """Divide 1 by it."""
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
+
+def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+    """Join tensors along a dimension that they have."""
+
+def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+    """Join tensors along a dimension that they have."""
+
+def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+    """Join tensors along a dimension that they have."""
+
+def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+    """Join tensors of one shape along a new dimension."""
+
+def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a new leaf tensor with a copy of the data."""
+
+def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """Return data as a tensor, sharing memory where that is possible."""
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """Return a tensor that shares the memory of an array."""
+
+def FloatTensor(data: Any) -> Tensor:
+    """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def DoubleTensor(data: Any) -> Tensor:
+    """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def prod(
+    input: Any,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """Product of the elements, over all dimensions or over some; 1 of no elements."""
+
+def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Cumulative sums: of the elements up to each, along a dimension."""
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Take the elements whose places in two dimensions are the same, or differ by a number."""
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sum products of elements over labels of dimensions, as Einstein wrote it."""
+
+def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor whose elements are not set to anything."""
+
+def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of zeros."""
+
+def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of ones."""
+
+def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of one value."""
+
+def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a matrix with ones on its diagonal and zeros elsewhere."""
+
+def empty_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of elements that are not set to anything, of the shape and dtype of another."""
+
+def zeros_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of zeros, of the shape and dtype of another."""
+
+def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of ones, of the shape and dtype of another."""
+
+def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of one value, of the shape and dtype of another."""
+
+def bitwise_and(input: Any, other: Any) -> Tensor:
+    """Combine integers bit by bit, or truth values: 1 where both are."""
+
+def bitwise_or(input: Any, other: Any) -> Tensor:
+    """Combine integers bit by bit, or truth values: 1 where one of the two is."""
+
+def bitwise_xor(input: Any, other: Any) -> Tensor:
+    """Combine integers bit by bit, or truth values: 1 where the two differ."""
+
+def bitwise_not(input: Any) -> Tensor:
+    """Invert integers bit by bit, or truth values."""
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and the same elements."""
+
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are equal within ``atol + rtol * abs(other)``."""
+
+def manual_seed(seed: int) -> Generator:
+    """Set the seed of the generator that is used where none is given, and return that generator."""
+
+def rand(
+    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return a tensor of a shape of independent random numbers, uniform on [0, 1)."""
+
+def rand_like(
+    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return a tensor of the shape and dtype of another of independent random numbers, uniform on [0, 1)."""
+
+def randn(
+    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return a tensor of a shape of independent random numbers, normal with mean 0 and variance 1."""
+
+def randn_like(
+    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return a tensor of the shape and dtype of another of independent random numbers, normal with mean 0 and variance 1."""
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike = ...,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return integers drawn uniformly from `low` up to and without `high`."""
+
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: DTypeLike = ..., requires_grad: bool = False
+) -> Tensor:
+    """Return the integers from 0 to ``n - 1`` in random order."""
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return normally distributed numbers."""
+
+def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+    """Return ones with the given probabilities, zeros otherwise."""
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return the values from `start` (0 if only one is given) up to and without `end`, `step` apart."""
+
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return evenly spaced values from `start` to `end`, both included."""
+
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""

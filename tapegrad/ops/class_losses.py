@@ -1,0 +1,350 @@
+"""Losses of classes, and the op that they are made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.kernels.along import step_along
+from tapegrad.ops.along import along, floating, log_softmax
+from tapegrad.ops.arithmetic import add, div, mul, neg, where
+from tapegrad.ops.broadcasting import contiguous
+from tapegrad.ops.indexing import ARRAY, index_gather
+from tapegrad.ops.losses import REDUCTIONS, reduced
+from tapegrad.ops.movement import movedim, reshape
+from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import apply, as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public, publish
+from tapegrad.tape.keys import TAKES_ARRAYS
+from tapegrad.tensor import Tensor, from_array
+
+
+def _class_last(call: str, input: Any) -> Tensor:
+    """Return the scores with one class a column, (n, classes)."""
+    x = floating(call, input)
+    if x.ndim == 0:
+        raise RuntimeError(f"{call}(): input should have at least 1 dimension, that of the classes")
+    if x.ndim == 1:
+        return reshape(x, (1, -1))
+    return x if x.ndim == 2 else reshape(movedim(x, 1, -1), (x.shape[0] * math.prod(x.shape[2:]), x.shape[1]))
+
+
+def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the flat class indices, 0 where they are to be ignored, and which count; None if all do."""
+    classes = input.shape[0] if input.ndim == 1 else input.shape[1]
+    expected = () if input.ndim == 1 else (input.shape[0], *input.shape[2:])
+    if target.shape != expected:
+        if input.ndim > 1 and target.ndim > 0 and target.shape[0] != input.shape[0]:
+            raise ValueError(
+                f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}); "
+                f"{call}() got shapes {list(input.shape)} and {list(target.shape)}."
+            )
+        raise RuntimeError(
+            f"Expected target size {list(expected)}, got {list(target.shape)}; {call}() got input of shape "
+            f"{list(input.shape)} and takes one class index for each of its items"
+        )
+    if target.dtype.kind not in "iu":
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype}; {call}() takes class indices")
+    indices = np.array(target._data, dtype=np.int64).reshape(-1)  # a copy: the tape keeps it
+    # One comparison for both bounds: as unsigned numbers, negative ones are large.
+    if not 0 <= ignore_index < classes and (not indices.size or np.maximum.reduce(indices.view(np.uint64)) < classes):
+        return indices, None
+    counted = indices != ignore_index
+    bad = counted & ((indices < 0) | (indices >= classes))
+    if bad.any():
+        raise IndexError(f"Target {indices[bad][0]} is out of bounds; {call}() got scores of {classes} classes.")
+    return np.where(counted, indices, 0), None if counted.all() else counted
+
+
+def _at_class(x: Tensor, indices: np.ndarray) -> Tensor:
+    """Return the element of each row that belongs to its class."""
+    return index_gather(x, (np.arange(len(indices)), indices), (ARRAY, ARRAY))
+
+
+def _class_weights(call: str, weight: Any, x: Tensor) -> np.ndarray | None:
+    if weight is None:
+        return None
+    given = as_operand(weight, call, "weight", 3)
+    if given.requires_grad:
+        raise RuntimeError(f"the derivative for 'weight' is not implemented; give {call}() weight.detach()")
+    if given.shape != (x.shape[-1],):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {x.shape[-1]} classes or no classes but got weight tensor "
+            f"of shape: {list(given.shape)}"
+        )
+    return np.asarray(given._data, dtype=x.dtype)
+
+
+def _weighted(
+    call: str,
+    losses: Tensor,
+    counted: np.ndarray | None,
+    each: np.ndarray | None,
+    shape: tuple[int, ...],
+    reduction: str,
+) -> Tensor:
+    """Reduce the losses of all items, with weights if there are, and 0 for those that do not count.
+
+    A mean is divided by the sum of the weights of those that count.
+    """
+    if counted is not None:
+        losses = where(counted, losses, 0.0)  # not a product: an item that does not count may be nan
+        each = counted.astype(losses.dtype) if each is None else np.where(counted, each, each.dtype.type(0))
+    if each is not None:
+        losses = mul(losses, from_array(each))
+        if reduction == "mean":
+            total = float(each.sum(dtype=np.float64))
+            return mul(sum(losses), 1.0 / total if total else float("nan"))
+    return reduced(call, losses if losses.shape == shape else reshape(losses, shape), reduction)
+
+
+def _by_numpy(logs: Any, target: Any, weight: Any, ignored: int, reduction: str, smoothing: float = 0.0) -> Any:
+    """Return what losses of classes are, from the logarithms of probabilities."""
+    classes = logs.shape[min(logs.ndim - 1, 1)]
+    logs = np.moveaxis(logs, min(logs.ndim - 1, 1), -1)
+    weights = np.ones(classes) if weight is None else weight
+    if target.dtype.kind == "i":
+        counted = target != ignored
+        goal = np.eye(classes)[np.where(counted, target, 0)] * counted[..., None]
+        total = (goal * weights).sum()
+        goal = (1 - smoothing) * goal + smoothing / classes * counted[..., None]
+    else:
+        goal = (1 - smoothing) * np.moveaxis(target, min(target.ndim - 1, 1), -1) + smoothing / classes
+        total = np.prod(logs.shape[:-1])
+    losses = -(goal * weights * logs).sum(-1)
+    found = losses if reduction == "none" else losses.sum() / (total if reduction == "mean" else 1)
+    return found.astype(logs.dtype)
+
+
+def _nll_by_numpy(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
+    return _by_numpy(x, target, weight, ignore_index, reduction)
+
+
+def _probabilities(x: Any, dim: int) -> Any:
+    powers = np.exp(x - x.max(dim, keepdims=True))
+    return powers / powers.sum(dim, keepdims=True)
+
+
+def _cross_entropy_by_numpy(
+    input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    logs = np.log(_probabilities(input, min(input.ndim - 1, 1)))
+    return _by_numpy(logs, target, weight, ignore_index, reduction, label_smoothing)
+
+
+_WEIGHT: Final = np.array([1.0, 2.0, 0.5])
+_CLASS_SAMPLES: Final = (
+    Sample(((4, 3), (4,)), values=(None, np.array([0, 2, 1, 1]))),
+    Sample(((3,), ()), {"reduction": "sum"}, (None, np.array(2))),
+    Sample(((2, 3, 2), (2, 2)), {"ignore_index": 1, "reduction": "none"}, (None, np.array([[0, 1], [2, 1]]))),
+    Sample(((4, 3), (4,)), {"weight": _WEIGHT, "ignore_index": 0}, (None, np.array([0, 2, 1, 1]))),
+)
+
+
+@public(namespaces=(FUNCTIONAL,))
+@composite(_CLASS_SAMPLES, _nll_by_numpy, real_only=True)
+def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """Negative log-likelihood of classes.
+
+    Parameters
+    ----------
+    input : Tensor or array, (n, classes, ...) or (classes,)
+        Logarithms of probabilities, as `log_softmax` gives them.
+    target : Tensor or array of integers, (n, ...) or ()
+        The class of each item.
+    weight : Tensor or array, (classes,), optional
+        Weights of the classes; a mean is then weighted.
+    ignore_index : int
+        Items of this class do not count.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        If the shapes do not fit, or the targets are not integers.
+    IndexError
+        If there is no such class.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.nll_loss(tg.tensor([[-1.0, -2.0]]), tg.tensor([1]))
+    tensor(2.)
+    """
+    scores, classes = as_operand(input, "nll_loss", "input", 1), as_operand(target, "nll_loss", "target", 2)
+    x = _class_last("nll_loss", scores)
+    indices, counted = _class_indices("nll_loss", scores, classes, ignore_index)
+    weights = _class_weights("nll_loss", weight, x)
+    losses = neg(_at_class(x, indices))
+    each = None if weights is None else weights[indices]
+    return _weighted("nll_loss", losses, counted, each, classes.shape, reduction)
+
+
+class _NotInRowsError(RuntimeError):
+    """Scores are not the rows of a matrix with an integer each."""
+
+
+def _bind_class_loss(input: Any, target: Any) -> Bound:
+    x, goal = as_operand(input, "cross_entropy", "input", 1), as_operand(target, "cross_entropy", "target", 2)
+    layout, classes = x._layout, goal._layout
+    in_rows = layout.ndim == 2 and layout.dtype.kind == "f" and classes.shape == layout.shape[:1]
+    if not in_rows or classes.dtype != np.int64 or not layout.size:
+        raise _NotInRowsError(
+            f"class_loss takes rows of real scores and int64 classes, not dtype {layout.dtype} of shape "
+            f"{list(layout.shape)} and {classes.dtype} of shape {list(classes.shape)}; use cross_entropy"
+        )
+    return Bound((x,), {"dim": (1,)}, (np.array(goal._data),))
+
+
+def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...]) -> np.ndarray:
+    classes = x.shape[1]
+    if ((indices < 0) | (indices >= classes)).any():
+        raise IndexError(f"a class is out of bounds; there are {classes}")
+    top = x.max(axis=1, keepdims=True, initial=-np.inf)
+    total = np.log(np.exp(x - top).sum(axis=1)) + top[:, 0]
+    found: np.ndarray = total - x[np.arange(len(x)), indices]
+    return found
+
+
+def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
+    """Return the cotangent of the scores; `out` is for the kernel, which so needs no sum of exponentials."""
+    places = (np.arange(x.shape[0]), *index_arrays)
+    at_class = xp.index_scatter_add(ct, places, (ARRAY, ARRAY), x.shape)
+    return xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - at_class
+
+
+_class_loss = Op(
+    name="class_loss",
+    operands=("x",),
+    forward=_class_loss_by_numpy,
+    vjp=(_class_loss_rule,),
+    family="along",
+    step=lambda plan, operand: step_along(plan, (1,), ("x", "index_array0", "out")),
+    attrs=("dim",),
+    bind=_bind_class_loss,
+    prepare_forward=along("class_loss", lambda layout, attrs: layout.shape[:1], _class_loss_by_numpy),
+    oracle=lambda x, target: -np.log(_probabilities(x, 1)[np.arange(len(x)), target]),
+    samples=(Sample(((3, 4),), {"target": np.array([3, 0, 1])}), Sample(((2, 1),), {"target": np.array([0, 0])})),
+    errors=(ErrorSample(lambda: class_loss(np.ones((1, 2)), np.array([2])), IndexError, "out of bounds"),),
+    real_only=True,
+    node_name="NllLossBackward0",
+)
+connect(_class_loss, 1, TAKES_ARRAYS)
+
+
+def class_loss(input: Any, target: Any) -> Tensor:
+    """Return the cross entropy of each row of a matrix of scores with its class."""
+    return _class_loss.plans.call(input, target)
+
+
+publish(class_loss, _class_loss, class_loss.__doc__ or "")
+
+
+@public(namespaces=(FUNCTIONAL,))
+@composite(
+    (
+        *_CLASS_SAMPLES,
+        Sample(((2, 3), (2,)), {"label_smoothing": 0.2, "weight": _WEIGHT}, (None, np.array([0, 2]))),
+        Sample(((2, 3), (2, 3))),
+        Sample(((2, 3), (2, 3)), {"label_smoothing": 0.2, "weight": _WEIGHT, "reduction": "none"}),
+    ),
+    _cross_entropy_by_numpy,
+    real_only=True,
+)
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy between scores and classes, or between scores and probabilities of classes.
+
+    Parameters
+    ----------
+    input : Tensor or array, (n, classes, ...) or (classes,)
+        Scores: logarithms of probabilities up to a constant.
+    target : Tensor or array
+        The class of each item, integers of shape (n, ...) or (); or probabilities, of the shape of `input`.
+    weight : Tensor or array, (classes,), optional
+        Weights of the classes.
+    ignore_index : int
+        Items of this class do not count.
+    reduction : {"mean", "sum", "none"}
+    label_smoothing : float
+        How much of each target, from 0 to 1, is spread evenly over all classes.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        If the shapes do not fit, or the targets are of the wrong dtype.
+    IndexError
+        If there is no such class.
+
+    Notes
+    -----
+    Equal to ``nll_loss(log_softmax(input, 1), target)``, in fewer steps.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.cross_entropy(tg.tensor([[0.0, 0.0]]), tg.tensor([1]))
+    tensor(0.6931)
+    """
+    if weight is None and label_smoothing == 0.0 and ignore_index < 0 and reduction in REDUCTIONS:
+        try:
+            losses = _class_loss.plans.call(input, target)
+        except (_NotInRowsError, IndexError):
+            pass  # classes may be ignored, or stand elsewhere than in the last of two dimensions
+        else:
+            return REDUCTIONS[reduction](losses)
+    scores, goal = as_operand(input, "cross_entropy", "input", 1), as_operand(target, "cross_entropy", "target", 2)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    x = _class_last("cross_entropy", scores)
+    weights = _class_weights("cross_entropy", weight, x)
+    if goal.shape == scores.shape and goal._layout.floating:
+        return _of_probabilities(x, scores, goal, weights, reduction, label_smoothing)
+    indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
+    losses = apply(_class_loss, Bound((contiguous(x),), {"dim": (1,)}, (indices,)))
+    each = None if weights is None else weights[indices]
+    if label_smoothing == 0.0:
+        return _weighted("cross_entropy", losses, counted, each, goal.shape, reduction)
+    if each is None or weights is None:
+        smooth = neg(mean(log_softmax(x, 1), 1))
+    else:
+        smooth = neg(mean(mul(log_softmax(x, 1), from_array(weights)), 1))
+        losses = mul(losses, from_array(each))
+    losses = add(mul(losses, 1.0 - label_smoothing), mul(smooth, label_smoothing))
+    if each is None or reduction != "mean":
+        return _weighted("cross_entropy", losses, counted, None, goal.shape, reduction)
+    # Each term has its weight already, and a mean is divided by their sum.
+    weight_sum = float((each if counted is None else each[counted]).sum(dtype=np.float64))
+    return div(_weighted("cross_entropy", losses, counted, None, goal.shape, "sum"), weight_sum)
+
+
+def _of_probabilities(
+    x: Tensor, scores: Tensor, goal: Tensor, weights: np.ndarray | None, reduction: str, smoothing: float
+) -> Tensor:
+    target = _class_last("cross_entropy", goal)
+    if smoothing:
+        target = add(mul(target, 1.0 - smoothing), smoothing / x.shape[1])
+    if weights is not None:
+        target = mul(target, from_array(weights))
+    losses = neg(sum(mul(log_softmax(x, 1), target), 1))
+    shape = () if scores.ndim == 1 else (scores.shape[0], *scores.shape[2:])
+    return reduced("cross_entropy", losses if losses.shape == shape else reshape(losses, shape), reduction)

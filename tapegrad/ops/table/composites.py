@@ -1,0 +1,80 @@
+"""Composites: functions made of ops. They need no rule, and say what they are tested with, as an op does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeVar
+
+from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.values import KINKS, Draw
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A function made of ops, with what tests need to know of it; the fields are those of `Op`."""
+
+    variadic: ClassVar[bool] = False
+
+    name: str
+    function: Callable[..., Any]
+    oracle: Callable[..., Any]
+    samples: Sequence[Sample]
+    domain: tuple[float, float] = (-3.0, 3.0)
+    real_only: bool = False
+    call: Callable[..., Any] | None = None
+    kinks: Sequence[Draw] = KINKS
+
+    def called(
+        self, operands: Sequence[Any], attrs: Mapping[str, Any], function: Callable[..., Any] | None = None
+    ) -> Any:
+        """Call the function, or another that takes the same arguments, as a sample says."""
+        function = function or self.function
+        return self.call(function, *operands, **attrs) if self.call else function(*operands, **attrs)
+
+    def rule(self, operand: int) -> Callable[..., Any]:
+        """Return what has the derivative by an operand: all that the function is made of."""
+        return self.function
+
+
+composites: Final[dict[str, Composite]] = {}
+
+
+def first_of_several(function: Callable[..., Any], *operands: Any, **attrs: Any) -> Any:
+    """Return the first result of a function of several results, or its only one: a `call` of composites."""
+    out = function(*operands, **attrs)
+    return out[0] if isinstance(out, tuple) else out
+
+
+def composite(
+    samples: Sequence[Sample],
+    oracle: Callable[..., Any],
+    *,
+    domain: tuple[float, float] = (-3.0, 3.0),
+    real_only: bool = False,
+    call: Callable[..., Any] | None = None,
+) -> Callable[[F], F]:
+    """Put the function that is decorated into the table of composites, and so give it the tests that are made of it.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+    oracle : callable
+        Computes the same from arrays, by NumPy alone.
+    domain, real_only
+        As in `Op`.
+    call : callable, optional
+        Is given the function, operands and attributes of a sample, and returns a result that is a tensor; default what
+        the function returns.
+    """
+
+    def decorate(function: F) -> F:
+        name = function.__name__
+        if name in composites or not samples:
+            raise ValueError(f"composite {name}: the name is taken, or there is no sample")
+        composites[name] = Composite(name, function, oracle, samples, domain, real_only, call)
+        return function
+
+    return decorate

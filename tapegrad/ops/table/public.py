@@ -1,0 +1,170 @@
+"""The public functions: what each is called, and where users find it; every list of functions is made from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from tapegrad.ops.table.op import Op, xp
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TOP: Final = "tapegrad"
+FUNCTIONAL: Final = "tapegrad.nn.functional"
+LINALG: Final = "tapegrad.linalg"
+
+
+@dataclass(frozen=True)
+class Names:
+    """Where users find a function.
+
+    Attributes
+    ----------
+    aliases : tuple of str
+        Further names of the function, and of the method.
+    namespaces : tuple of str
+        The modules that it is a function of.
+    method : bool or callable
+        Whether tensors have it as a method; or the method, where its first argument is not the function's.
+    inplace : bool
+        Whether tensors have it as a method that writes to them, ``name_``.
+    ufuncs : tuple of str
+        NumPy's and SciPy's ufuncs that are this function, beside those of its own names.
+    reduces : str
+        The ufunc that it is the ``reduce`` of.
+    functions : tuple of str
+        NumPy's functions, no ufuncs, that are this function: ``sum``, ``linalg.inv``.
+    adapter : str or callable
+        How arguments of these are made ours: see `tapegrad.ops.protocol`; or the function that NumPy's is.
+    """
+
+    aliases: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = (TOP,)
+    method: bool | Callable[..., Any] = False
+    inplace: bool = False
+    ufuncs: tuple[str, ...] = ()
+    reduces: str = ""
+    functions: tuple[str, ...] = ()
+    adapter: str | Callable[..., Any] = "same"
+
+
+@dataclass(frozen=True)
+class Public:
+    """A public function, its name and its further names."""
+
+    name: str
+    function: Callable[..., Any]
+    names: Names
+
+    def all_names(self) -> tuple[str, ...]:
+        """Return the name and the aliases."""
+        return self.name, *self.names.aliases
+
+
+registry: Final[list[Public]] = []
+_taken: Final[set[tuple[str, str]]] = set()  # namespace and name
+
+
+def register(name: str, function: Callable[..., Any], names: Names) -> None:
+    """Make a function public.
+
+    Raises
+    ------
+    ValueError
+        If a namespace has another function of one of its names.
+    """
+    new = Public(name, function, names)
+    wanted = {(namespace, own) for namespace in names.namespaces for own in new.all_names()}
+    for namespace, own in wanted & _taken:
+        raise ValueError(f"{namespace}.{own} is taken")
+    _taken.update(wanted)
+    registry.append(new)
+
+
+def withdraw(name: str) -> None:
+    """Take a public function out again: for tests of what is registered."""
+    for one in [one for one in registry if one.name == name]:
+        registry.remove(one)
+        _taken.difference_update((namespace, own) for namespace in one.names.namespaces for own in one.all_names())
+
+
+def public(
+    *,
+    aliases: tuple[str, ...] = (),
+    namespaces: tuple[str, ...] = (TOP,),
+    method: bool | Callable[..., Any] = False,
+    inplace: bool = False,
+    ufuncs: tuple[str, ...] = (),
+    reduces: str = "",
+    functions: tuple[str, ...] = (),
+    adapter: str | Callable[..., Any] = "same",
+) -> Callable[[F], F]:
+    """Make the function public that is decorated; the facts are those of `Names`."""
+    names = Names(aliases, namespaces, method, inplace, ufuncs, reduces, functions, adapter)
+
+    def decorate(function: F) -> F:
+        register(function.__name__, function, names)
+        return function
+
+    return decorate
+
+
+def publish(call: Callable[..., Any], op: Op, doc: str, names: Names | None = None) -> Callable[..., Any]:
+    """Name a function after its op, for users and for rules, and make it public if it has `names`."""
+    call.__name__ = call.__qualname__ = op.name
+    call.__module__ = TOP
+    call.__doc__ = doc
+    call.op = op  # type: ignore[attr-defined]
+    setattr(xp, op.name, call)
+    if names is not None:
+        register(op.name, call, names)
+    return call
+
+
+def functions(namespace: str) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a module by their names."""
+    return {name: one.function for one in registry if namespace in one.names.namespaces for name in one.all_names()}
+
+
+def namespaces() -> list[str]:
+    """Return the modules that have public functions."""
+    return list(dict.fromkeys(namespace for one in registry for namespace in one.names.namespaces))
+
+
+def contents(namespace: str) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a module by their names; those of ops say that they are from there."""
+    for one in registry:
+        if one.names.namespaces[:1] == (namespace,) and hasattr(one.function, "op"):
+            one.function.__module__ = namespace
+    return functions(namespace)
+
+
+def methods() -> dict[str, Callable[..., Any]]:
+    """Return the methods of tensors that are public functions, by their names."""
+    return {
+        name: one.names.method if callable(one.names.method) else one.function
+        for one in registry
+        if one.names.method
+        for name in one.all_names()
+    }
+
+
+def inplace_functions() -> dict[str, Callable[..., Any]]:
+    """Return the functions that tensors have as methods that write to them, by their names without the underscore."""
+    return {one.name: one.function for one in registry if one.names.inplace}
+
+
+def ufunc_names() -> dict[str, str]:
+    """Return our name for each of NumPy's and SciPy's ufuncs that is named otherwise."""
+    return {name: one.name for one in registry for name in one.names.ufuncs}
+
+
+def reducing_ufuncs() -> dict[str, str]:
+    """Return our name for the ``reduce`` of a ufunc."""
+    return {one.names.reduces: one.name for one in registry if one.names.reduces}
+
+
+def numpy_functions() -> dict[str, Public]:
+    """Return the public function for each of NumPy's functions that are no ufuncs, by their names."""
+    return {name: one for one in registry for name in one.names.functions}

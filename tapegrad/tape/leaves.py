@@ -1,0 +1,166 @@
+"""Compiled: a tensor over an array whose layout is known, and the leaf that a tensor becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.compiler.intrinsics import external, stack
+from tapegrad.runtime import state
+from tapegrad.runtime.memory import watch
+from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Type
+from tapegrad.runtime.structs import WORD, Array, Struct, embedded, sizeof
+from tapegrad.tape.entries import Leaf
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.native import decref, incref, integer, keep_forever, load, new_integer, new_object, vectorcall
+from tapegrad.tape.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, runtime
+from tapegrad.tape.results import take_slot
+from tapegrad.tape.structs import Entry
+
+MOST_DIMS: Final = 4
+LINES: Final = 256
+
+get_item: Final = external("PyObject_GetItem", 2)
+new_weak_reference: Final = external("PyWeakref_NewRef", 2)
+
+
+class Line(Struct):
+    """A line of the table: what a layout is found by."""
+
+    layout: LayoutObject  # 0 if the line is empty
+    dtype: Object
+    ndim: int
+    steps: Array[int] = embedded(2 * MOST_DIMS)  # length and stride of each dimension
+
+
+class Maker(Struct):
+    """What a function of this file needs."""
+
+    runtime: Runtime
+    table: Array[int]
+    lends: int  # the tensor gets a view of the array, not the array
+    ellipsis: Object
+    leaf_type: Type
+    otherwise: (
+        Object  # does the same in Python; of an array it is also given the number of the line, if there may be one
+    )
+
+
+LINE_WORDS: Final = sizeof(Line) // WORD
+_table: Final = watch(np.zeros(LINES * LINE_WORDS, dtype=np.int64), "layouts of arrays")
+_held: Final[dict[int, tuple[Layout, np.dtype]]] = {}
+
+
+def remember(number: int, array: np.ndarray, layout: Layout) -> None:
+    """Let compiled code find the layout of such arrays in a line of the table."""
+    first = number * LINE_WORDS
+    _table[first] = 0
+    _held[number] = layout, array.dtype
+    steps = [word for pair in zip(array.shape, array.strides, strict=True) for word in pair]
+    _table[first + 1 : first + 3 + len(steps)] = [id(array.dtype), array.ndim, *steps]
+    _table[first] = id(layout)
+
+
+def _forget() -> None:
+    _table[:] = 0
+    _held.clear()
+
+
+state.register("tape.leaves: layouts of arrays", lambda: len(_held), _forget)
+
+
+def tensor_maker(lends: bool, otherwise: Callable[..., Any]) -> Callable[[np.ndarray], Any]:
+    """Return ``array -> constant tensor``; `otherwise` takes an array, and a line if the layout may be remembered."""
+    return load(tensor_over, _maker(lends, otherwise))
+
+
+def leaf_maker(otherwise: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return ``tensor -> tensor``, which becomes a leaf that requires grad."""
+    return load(as_leaf, _maker(False, otherwise))
+
+
+def _maker(lends: bool, otherwise: Callable[..., Any]) -> np.ndarray:
+    words = [runtime().ctypes.data, _table.ctypes.data, lends, id(...), id(Leaf), id(otherwise)]
+    keep_forever(otherwise)
+    return watch(np.array(words, dtype=np.int64), "what makes tensors")
+
+
+def tensor_over(self: NDArray, args: Array[NDArray], nargs: int) -> Any:
+    """Return a constant tensor over an array; 0 if Python raised."""
+    maker, array = Maker(self.data), args[0]
+    if nargs != 1 or array.type != maker.runtime.array_type or array.flags & ALIGNED == 0 or array.ndim > MOST_DIMS:
+        return vectorcall(maker.otherwise, args, nargs, 0)
+    number, ndim = (array.dtype >> 4) + (array.dtype >> 12), array.ndim
+    for dim in range(ndim):
+        length = array.shape[dim]
+        number = 31 * number + length + (length >> 6) + array.strides[dim]
+    number &= LINES - 1
+    line = Line(maker.table.at(number * LINE_WORDS))
+    same = 1 if line.layout != 0 and line.dtype == array.dtype and line.ndim == ndim else 0
+    for dim in range(ndim * same):
+        if array.shape[dim] != line.steps[2 * dim] or array.strides[dim] != line.steps[2 * dim + 1]:
+            same = 0
+            break
+    if same == 0:
+        given = Array[Object](stack(16))
+        given[0] = Object(array)
+        given[1] = Object(new_integer(number))
+        result = vectorcall(maker.otherwise, given, 2, 0)
+        decref(given[1])
+        return result
+    layout, data = line.layout, array
+    incref(layout)
+    if maker.lends != 0:
+        data = NDArray(get_item(array, maker.ellipsis))
+        if data == 0:
+            decref(layout)
+            return 0
+    else:
+        incref(data)
+    incref(maker.runtime.none)
+    return new_tensor(maker.runtime, data, layout, maker.runtime.none)
+
+
+def as_leaf(self: NDArray, args: Array[TensorObject], nargs: int) -> Any:
+    """Let a constant tensor require grad, and return it; 0 if Python raised."""
+    maker, tensor = Maker(self.data), args[0]
+    known = maker.runtime
+    plain = tensor.layout
+    if tensor.node != known.none or tensor.data.type != known.array_type or plain.tracked == known.none:
+        return vectorcall(maker.otherwise, args, nargs, 0)
+    layout = LayoutObject(vectorcall(plain.tracked, 0, 0, 0))
+    if layout == known.none:
+        decref(layout)
+        return vectorcall(maker.otherwise, args, nargs, 0)
+    number = take_slot(known)
+    if number == 0:
+        decref(layout)
+        return 0
+    page = known.recorder.page
+    incref(page)
+    reference = Object(new_weak_reference(tensor, 0))
+    leaf = LeafObject(new_object(maker.leaf_type, 0) if reference != 0 else 0)
+    if leaf == 0:
+        decref(layout)
+        decref(number)
+        decref(page)
+        if reference != 0:
+            decref(reference)
+        return 0
+    incref(known.none)
+    incref(known.none)
+    leaf.number = number
+    leaf.page = page
+    leaf.tensor = reference
+    leaf.hooks = known.none
+    leaf.post_hooks = known.none
+    entry = Entry(integer(number))
+    entry.node = List(leaf)
+    tensor.layout = layout
+    tensor.node = Object(leaf)
+    decref(plain)
+    decref(known.none)
+    incref(tensor)
+    return tensor

@@ -1,0 +1,176 @@
+"""The library's objects as compiled code reads them, and the objects that all compiled functions need."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.runtime import pool
+from tapegrad.runtime.memory import watch, watch_forever
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type
+from tapegrad.runtime.structs import WORD, Struct, sizeof, slot
+from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
+from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
+from tapegrad.tape.native import decref, incref, keep_forever, new_object
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.views import renewed
+from tapegrad.tensor import Tensor
+
+
+class TensorObject(Object, of=Tensor):
+    """A tensor."""
+
+    data: NDArray = slot("_data")  # or a scalar object
+    layout: LayoutObject = slot("_layout")
+    node: Object = slot("_node")  # None, the list of an entry, or a `Leaf`
+    grad: Object = slot("_grad")
+    base: TensorObject = slot("_base")  # 0 if the tensor is no view
+
+
+class LayoutObject(Object, of=Layout):
+    """A layout."""
+
+    plain: LayoutObject = slot("_plain")  # None of a layout that is plain
+    tracked: Object = slot("_tracked")  # None, or a weak reference to the tracked form
+    shape: Object = slot("shape")
+    dtype: Object = slot("dtype")
+    contiguous: Object = slot("contiguous")
+    nbytes: Object = slot("nbytes")
+
+
+class LeafObject(Object, of=Leaf):
+    """The node of a leaf."""
+
+    number: Object = slot("slot")  # the slot, as a Python integer
+    page: PageObject = slot("page")
+    tensor: Object = slot("tensor")  # a weak reference
+    hooks: Object = slot("hooks")
+    post_hooks: Object = slot("post_hooks")
+
+
+class PlanObject(Object, of=Plan):
+    """A plan; its fields stand elsewhere (`tapegrad.tape.structs.PlanFields`)."""
+
+    address: Object = slot("address")
+    rule_calls: Tuple = slot("rule_calls")  # empty until they are described
+
+
+class PageObject(Object, of=Page):
+    """A page of the tape."""
+
+    free: List = slot("free")
+
+
+class RecorderObject(Object, of=Recorder):
+    """The end of the tape."""
+
+    page: PageObject = slot("page")
+
+
+class Mode(Struct):
+    """The word that modes set: see `tapegrad.modes`."""
+
+    bits: int
+
+
+class Runtime(Struct):
+    """The objects that all compiled functions need; they live forever."""
+
+    mode: Mode
+    # Classes.
+    tensor_type: Type
+    array_type: Type
+    float_type: Type
+    int_type: Type
+    float64_type: Type
+    list_type: Type
+    tuple_type: Type
+    slice_type: Type
+    index_error: Type
+    # Constants.
+    none: Object
+    true: Object
+    false: Object
+    # Layouts of numbers.
+    float_layout: LayoutObject
+    int_layout: LayoutObject
+    float64_layout: LayoutObject
+    # The end of the tape, and functions.
+    recorder: RecorderObject
+    next_page: Object
+    is_grad_enabled: Object
+    renew_view: Object
+    layout_of_array: Object
+    copy_array: Object
+    empty: Object
+    empty_large: Object
+
+
+_OBJECTS: Final[Mapping[str, object]] = {
+    "tensor_type": Tensor,
+    "array_type": np.ndarray,
+    "float_type": float,
+    "int_type": int,
+    "float64_type": np.float64,
+    "list_type": list,
+    "tuple_type": tuple,
+    "slice_type": slice,
+    "index_error": IndexError,
+    "none": None,
+    "true": True,
+    "false": False,
+    "float_layout": FLOAT,
+    "int_layout": INTEGER,
+    "float64_layout": layout_of(np.float64(0)),
+    "recorder": recorder,
+    "next_page": recorder.turn,
+    "is_grad_enabled": modes.is_grad_enabled,
+    "renew_view": renewed,
+    "layout_of_array": layout_of,
+    "copy_array": np.ndarray.copy,
+    "empty": np.empty,
+    "empty_large": pool.empty,
+}
+
+
+@functools.cache
+def runtime() -> np.ndarray:
+    """Return the memory of the `Runtime`."""
+    words = watch(np.zeros(sizeof(Runtime) // WORD, dtype=np.int64), "the objects that all functions need")
+    words[Runtime.word("mode")] = ctypes.addressof(modes.mode)
+    for name, value in _OBJECTS.items():
+        words[Runtime.word(name)] = id(value)
+    watch_forever(ctypes.addressof(modes.mode), ctypes.sizeof(modes.mode), "the mode")
+    keep_forever(words)
+    return words
+
+
+def is_tensor(runtime: Runtime, kind: Type) -> int:
+    """Whether a class is Tensor, or derived from it."""
+    return 1 if kind == runtime.tensor_type or kind.base == runtime.tensor_type else 0
+
+
+def plain_layout(runtime: Runtime, layout: LayoutObject) -> LayoutObject:
+    """Return the plain form of a layout: see `Layout.plain`."""
+    return layout if layout.plain == runtime.none else layout.plain
+
+
+def new_tensor(runtime: Runtime, data: NDArray, layout: LayoutObject, node: Object) -> TensorObject:
+    """Return a tensor without gradient, which takes over a reference to each argument; 0 if Python raised."""
+    tensor = TensorObject(new_object(runtime.tensor_type, 0))
+    if tensor == 0:
+        decref(data)
+        decref(layout)
+        decref(node)
+        return tensor
+    incref(runtime.none)
+    tensor.data = data
+    tensor.layout = layout
+    tensor.node = node
+    tensor.grad = runtime.none
+    return tensor

@@ -1,0 +1,197 @@
+"""Compiled: the operands of a call, read into what the plan is found by and what the forward is given."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tapegrad.modes import DISABLED, INTERCEPTORS, WRITES_NOTED
+from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple
+from tapegrad.runtime.structs import Array, Struct, embedded, sizeof
+from tapegrad.tape.entries import SLOT
+from tapegrad.tape.keys import (
+    KEY_WORDS,
+    MAX_ARRAYS,
+    MAX_ITEMS,
+    SEQUENCE_OF_OPERANDS,
+    Objects,
+    OpFields,
+)
+from tapegrad.tape.native import as_float, decref, incref, integer, vectorcall
+from tapegrad.tape.objects import LayoutObject, Runtime, TensorObject, is_tensor, plain_layout
+from tapegrad.tape.structs import PAGE_BYTES, Entry, PageHead
+
+# Statuses, in place of positive lengths and layouts: Python serves the call; Python raised.
+TO_PYTHON, RAISED = 0, -1
+# What `read_mode` returns besides.
+RECORDS, RECORDS_NOT = 1, 2
+
+
+class Call(Struct):
+    """A call on the way to its plan, on the stack of `tapegrad.tape.recording.record`."""
+
+    count: int  # of operands
+    key: Array[int] = embedded(KEY_WORDS)
+    values: Array[Object] = embedded(MAX_ITEMS + MAX_ARRAYS)  # the operands as they were given, then index arrays
+    data: Array[Object] = embedded(MAX_ITEMS + MAX_ARRAYS)  # what the forward is given
+    index_arrays: Objects = embedded(1 + MAX_ARRAYS)
+    # Layouts that nobody else may hold. They live until the bucket is found: an address in a key is that of one layout.
+    new_layouts: Objects = embedded(1 + MAX_ITEMS)
+
+
+CALL_BYTES: Final = sizeof(Call)
+
+
+# ---- modes and stale views
+
+
+def stands_before(entry: Entry, other: Entry) -> int:
+    """Whether an entry was recorded before another one."""
+    first, second = PageHead(entry & -PAGE_BYTES).sequence, PageHead(other & -PAGE_BYTES).sequence
+    return 1 if first < second or (first == second and entry < other) else 0
+
+
+def entry_of(node: Object) -> Entry:
+    """Return the entry of a node that is no leaf's."""
+    return Entry(integer(List(node).items[SLOT]))
+
+
+def is_stale(runtime: Runtime, tensor: TensorObject) -> int:
+    """Whether a tensor is a view whose base was written to after the entry of the view."""
+    base = tensor.base
+    if base == 0 or base.node == 0 or tensor.node == 0 or base.node.type != runtime.list_type:
+        return 0
+    if tensor.node.type != runtime.list_type:
+        return 1 if tensor.node == runtime.none else 0
+    return stands_before(entry_of(tensor.node), entry_of(base.node))
+
+
+def items_of(runtime: Runtime, sequence: Object) -> Array[Object]:
+    """Return where the items of a list or tuple are; 0 if it is neither."""
+    if sequence.type == runtime.list_type:
+        return List(sequence).items
+    return Tuple(sequence).items if sequence.type == runtime.tuple_type else Array[Object](0)
+
+
+def renew_views(runtime: Runtime, op: OpFields, args: Array[Object]) -> int:
+    """Give stale views among the operands of a call a new history; 0 if Python raised."""
+    operands, count = args, op.n_operands
+    if op.flags & SEQUENCE_OF_OPERANDS:
+        operands = items_of(runtime, args[0])
+        count = List(args[0]).length if operands != 0 else 0  # a tuple's stands there too
+    for operand in range(count):
+        value = operands[operand]
+        if is_tensor(runtime, value.type) and is_stale(runtime, TensorObject(value)):
+            done = vectorcall(runtime.renew_view, operands.at(operand), 1, 0)
+            if done == 0:
+                return 0
+            decref(done)
+    return 1
+
+
+def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) -> int:
+    """Return whether this call records, RECORDS or RECORDS_NOT, or TO_PYTHON or RAISED."""
+    if mode & WRITES_NOTED and renew_views(runtime, op, args) == 0:
+        return RAISED
+    if mode & INTERCEPTORS:
+        return TO_PYTHON
+    status = RECORDS
+    if mode & DISABLED:  # in some thread
+        enabled = vectorcall(runtime.is_grad_enabled, 0, 0, 0)
+        if enabled == 0:
+            return RAISED
+        if enabled == runtime.false:
+            status = RECORDS_NOT
+        decref(enabled)
+    return status
+
+
+# ---- layouts and data
+
+
+def operand_layout(runtime: Runtime, call: Call, operands: Array[Object], operand: int, is_plain: int) -> LayoutObject:
+    """Return the layout of an operand, whose data are written to `call.data`; or TO_PYTHON or RAISED."""
+    value = operands[operand]
+    kind = value.type
+    if kind != runtime.tensor_type:
+        call.data[operand] = value
+        if kind == runtime.float_type:
+            return runtime.float_layout
+        if kind == runtime.int_type:
+            return runtime.int_layout
+        if kind == runtime.float64_type:
+            return runtime.float64_layout
+        if kind == runtime.array_type:
+            if NDArray(value).flags & ALIGNED == 0:
+                return LayoutObject(TO_PYTHON)
+            layout = LayoutObject(vectorcall(runtime.layout_of_array, operands.at(operand), 1, 0))
+            if layout == 0:
+                return LayoutObject(RAISED)
+            new = call.new_layouts
+            new.items[new.count] = layout
+            new.count += 1
+            return layout
+        if kind.base != runtime.tensor_type:
+            return LayoutObject(TO_PYTHON)
+    tensor = TensorObject(value)
+    if tensor.data == 0 or tensor.layout == 0:  # deleted: Python says so
+        return LayoutObject(TO_PYTHON)
+    call.data[operand] = tensor.data
+    return plain_layout(runtime, tensor.layout) if is_plain else tensor.layout
+
+
+def read_operands(runtime: Runtime, op: OpFields, call: Call, args: Array[Object], is_plain: int) -> int:
+    """Read the operands of a call, and begin its key; return the key's length, or TO_PYTHON or RAISED."""
+    operands, count, length = args, op.n_operands, 0
+    call.new_layouts.count = 0
+    if op.flags & SEQUENCE_OF_OPERANDS:
+        operands = items_of(runtime, args[0])
+        count = List(args[0]).length if operands != 0 else 0
+        if count == 0 or count > MAX_ITEMS:
+            return TO_PYTHON
+        call.key[0] = count
+        length = 1
+    for operand in range(count):
+        layout = operand_layout(runtime, call, operands, operand, is_plain)
+        if layout <= 0:
+            decref_all(call.new_layouts.items, call.new_layouts.count)
+            return layout
+        call.values[operand] = operands[operand]
+        call.key[length] = layout
+        length += 1
+    call.count = count
+    return length
+
+
+def decref_all(objects: Array[Object], count: int) -> None:
+    """Drop a reference to each of some objects."""
+    for index in range(count):
+        decref(objects[index])
+
+
+def hold_data(runtime: Runtime, call: Call, floats: int, copies: int) -> int:
+    """Take a reference to all that the forward is given; 0 if Python raised, and then none is taken.
+
+    Integers become floats where the plan says so. Index arrays follow the operands, as copies if an entry is to keep
+    them: the user may change them.
+    """
+    count, arrays = call.count, call.index_arrays
+    for operand in range(count):
+        if floats >> operand & 1:
+            number = Object(as_float(call.data[operand]))
+            if number == 0:
+                decref_all(call.data, operand)
+                return 0
+            call.data[operand] = number
+        else:
+            incref(call.data[operand])
+    for index in range(arrays.count):
+        array = arrays.items[index]
+        if copies:
+            array = Object(vectorcall(runtime.copy_array, arrays.items.at(index), 1, 0))
+            if array == 0:
+                decref_all(call.data, count + index)
+                return 0
+        else:
+            incref(array)
+        call.data[count + index] = call.values[count + index] = array
+    return 1

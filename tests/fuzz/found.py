@@ -1,0 +1,45 @@
+"""Programs in which random programs once found a difference from PyTorch, minimised; each was a defect."""
+
+from __future__ import annotations
+
+#: What was wrong, with the lines that showed it.
+FOUND: dict[str, list[str]] = {
+    "a view without elements was not known as one": [
+        "v0 = m.tensor(data(1, (2, 0), 'float64'), requires_grad=True)",
+        "v1 = v0[0:2, :]",
+        "v1.mul_(2)",
+    ],
+    "copying what was stretched onto itself was refused": [
+        "v0 = m.tensor(data(1, (2, 1), 'float64'))",
+        "v1 = (v0 * 2).expand((2, 3))",
+        "v1.copy_(v1)",
+    ],
+    "logsumexp of no complex numbers was refused": [
+        "v0 = m.tensor(data(1, (2, 0), 'complex128'), requires_grad=True)",
+        "v1 = m.logsumexp(v0, dim=1)",
+        "v2 = m.logsumexp(v0, dim=1, keepdim=True)",
+    ],
+    "H of one complex number did not conjugate it": [
+        "v0 = m.tensor(data(1, (), 'complex128'), requires_grad=True)",
+        "v1 = v0.H.clone()",
+        "v2 = v0.mH.clone()",
+    ],
+    "what a write in place saved of no elements counted as written over": [
+        "v0 = m.tensor(data(1, (2, 0), 'float64'), requires_grad=True)",
+        "v1 = v0.sinh()",
+        "v1.sin_()",
+    ],
+    "a write that was refused counted as one": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = m.tensor(data(2, (3,), 'int64'))",
+        "v2 = m.atan2(v1, v0)",
+        "v1.div_(2.5)",
+        "v1.add_(data(1, (4,), 'int64'))",
+    ],
+    "abs_ of complex numbers was accepted": ["v0 = m.tensor(data(1, (3,), 'complex64'))", "v0.abs_()"],
+    "a bool was subtracted in place": [
+        "v0 = m.tensor(data(1, (3,), 'float64'))",
+        "v1 = v0 > 0",
+        "v0.__isub__(v1)",
+    ],
+}

@@ -1,0 +1,92 @@
+"""Which line of a program makes its gradients differ: one whose own derivative differs, at the operands that it has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import tapegrad as tg
+from tests.fuzz import prelude
+from tests.fuzz.compare import array, close
+
+#: Cotangents of a line, tried in this order until a line is found: 0 times an infinite slope is nan.
+COTANGENTS = ((0.5, 1.5), (0.0, 0.0), (np.inf, np.inf))
+
+
+@dataclass
+class Culprit:
+    """A line, with the values of its operands; `of_infinite` if its derivatives differ for infinite cotangents only."""
+
+    line: str
+    operands: dict[str, np.ndarray]
+    of_infinite: bool = False
+
+
+def culprits(torch: Any, lines: list[str]) -> list[Culprit]:
+    """Return the lines whose derivatives of first or second order differ between tapegrad and PyTorch."""
+    steps = list(_steps(torch, lines))
+    for ends in COTANGENTS:
+        found = [step for step in steps if _differs(torch, step, ends)]
+        if found:
+            return [replace(culprit, of_infinite=ends == COTANGENTS[-1]) for culprit in found]
+    return []
+
+
+def _steps(torch: Any, lines: list[str]) -> Any:
+    space = _space(torch)
+    for line in lines:
+        operands = {name: space[name] for name in re.findall(r"\bv\d+\b", line.split(" = ")[-1]) if name in space}
+        arrays = {name: array(value).copy() for name, value in operands.items() if isinstance(value, torch.Tensor)}
+        try:
+            exec(line, space)
+        except Exception:  # raised on both sides
+            continue
+        if arrays:
+            yield Culprit(line, arrays)
+
+
+def _space(module: Any) -> dict[str, Any]:
+    return {"m": module, "F": module.nn.functional, "data": prelude.data}
+
+
+def _differs(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
+    own, other = (_derivatives(module, step, ends) for module in (tg, torch))
+    if own is None or other is None:
+        return (own is None) != (other is None)
+    for a, b in zip(own, other, strict=False):
+        zeros = [np.zeros_like(value) for value in (a, b) if value is not None]
+        a, b = (zeros[0] if value is None and zeros else value for value in (a, b))
+        if a is not None and b is not None and not close(a, b):
+            return True
+    return False
+
+
+def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[np.ndarray | None] | None:
+    """Return the first and second derivatives of a line at its operands; None if it has none."""
+    space, leaves = _space(module), []
+    written = re.match(r"(v\d+)\.", step.line) if " = " not in step.line else None
+    for name, values in step.operands.items():
+        leaf = module.tensor(values)
+        if values.dtype.kind in "fc":
+            leaf.requires_grad_()
+            leaves.append(leaf)
+        space[name] = leaf * 1 if written and written[1] == name else leaf
+    try:
+        exec(step.line, space)
+        out = space[written[1] if written else step.line.split(" = ")[0]]
+        if not isinstance(out, module.Tensor) or not out.requires_grad:
+            return None
+        weights = np.linspace(*ends, out.numel()).reshape(tuple(out.shape))
+        ct = module.tensor(weights.astype(array(out).dtype), requires_grad=True)
+        first = module.autograd.grad(out, leaves, ct, create_graph=True, allow_unused=True)
+        some = [slope for slope in first if slope is not None and slope.requires_grad]
+        second = []
+        if some:
+            ones = [module.ones_like(slope) for slope in some]
+            second = module.autograd.grad(some, [*leaves, ct], ones, allow_unused=True)
+        return [None if slope is None else array(slope) for slope in (*first, *second)]
+    except Exception:  # a difference that the program itself shows
+        return None

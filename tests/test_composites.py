@@ -1,0 +1,178 @@
+"""Each composite with each of its samples: forward, gradient and second order, PyTorch's, and that it reads no data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import modes
+from tapegrad.ops.table import public
+from tapegrad.ops.table.composites import composite, composites
+from tapegrad.ops.table.gateway import compute
+from tapegrad.ops.table.op import Bound, Op, Sample, op_table
+from tests import checks
+from tests.cases import Case, cases
+from tests.torch_programs import torch
+
+CASES: list[Case] = [Case(one, number) for one in composites.values() for number in range(len(one.samples))]  # type: ignore[arg-type]
+SMOOTH = [(case, dtype) for case in CASES for dtype in ("float64", "complex128")
+          if dtype == "float64" or not case.op.real_only]  # fmt: skip
+each_case = pytest.mark.parametrize(("case", "dtype"), SMOOTH, ids=[f"{case}-{dtype}" for case, dtype in SMOOTH])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_forward(case: Case, dtype: str) -> None:
+    if case.op.real_only and dtype.startswith("complex"):
+        pytest.skip("a function of real numbers")
+    operands = case.operands(dtype)
+    assert case.op.oracle is not None
+    expected = np.asarray(case.op.oracle(*operands, **case.attrs()))
+    problem = case.problem(dtype)
+    for out in (case.op.called(operands, case.attrs()), problem(problem.tensors())):
+        checks.check_layout(out)
+        assert out.dtype == expected.dtype
+        checks.assert_close([out.detach().numpy()], [expected], dtype=dtype)
+    assert out.requires_grad
+
+
+@each_case
+def test_gradient(case: Case, dtype: str) -> None:
+    checks.check_gradient(case.problem(dtype))
+
+
+@each_case
+def test_second_order(case: Case, dtype: str) -> None:
+    checks.check_second(case.problem(dtype))
+
+
+# Where torch's function of the same meaning is called otherwise, or takes the arguments in another way.
+ON_TORCH: dict[str, Callable[..., Any]] = {
+    "to": lambda x, dtype: x.to(getattr(torch, dtype)),
+    "type_as": lambda x, other: x.type_as(torch.tensor(other)),
+    "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),
+    "view": lambda x, size: x.view(size),
+    "sum_to_size": lambda x, size: x.sum_to_size(size),
+}
+
+
+def on_torch(name: str) -> Callable[..., Any]:
+    """Return torch's function of a composite's name: of networks, of tensors, or a method."""
+    functional = name in public.functions(public.FUNCTIONAL)
+    places = (torch.nn.functional,) if functional else (torch, torch.Tensor)
+    found: Callable[..., Any] = ON_TORCH.get(name) or next(getattr(own, name) for own in places if hasattr(own, name))
+    return found
+
+
+@pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_on_torch(case: Case) -> None:
+    """The value, its gradients, and those of a function of the gradients are PyTorch's."""
+    problem, operands = case.problem("float64"), case.operands("float64")
+    theirs = [torch.tensor(own, requires_grad=k in problem.wanted) if isinstance(own, np.ndarray) else own
+              for k, own in enumerate(operands)]  # fmt: skip
+    attrs = {key: torch.tensor(own) if isinstance(own, np.ndarray) else own for key, own in case.attrs().items()}
+    z, leaves = case.op.called(theirs, attrs, on_torch(case.op.name)), problem.tensors()
+    y, others = problem(leaves), [theirs[k] for k in problem.wanted]
+    checks.assert_close([y.detach().numpy()], [z.numpy(force=True)])
+    y, z = _scalar(y), _scalar(z)
+    for order in (1, 2):
+        found = tg.autograd.grad(y, leaves, create_graph=True, allow_unused=True, materialize_grads=True)
+        expected = torch.autograd.grad(z, others, create_graph=True, allow_unused=True, materialize_grads=True)
+        checks.assert_close(
+            [own.detach().numpy() for own in found], [own.numpy(force=True) for own in expected], what=f"order {order}:"
+        )
+        y, z = sum(map(_scalar, found)), sum(map(_scalar, expected))
+        if not (y.requires_grad and z.requires_grad):
+            break
+
+
+def _scalar(y: Any) -> Any:
+    """Return a number that all elements have a part in, with a slope that changes."""
+    y = (y.real if np.dtype(str(y.dtype).removeprefix("torch.")).kind == "c" else y).reshape((-1,))
+    return (y * y * y).sum() + (y[1:] * y[:-1]).sum()
+
+
+# What is computed must not hang on the numbers: a program that was traced is run again with others.
+NUMBERS = (0.0, 1.0, -2.0, np.nan, np.inf)
+
+
+def program_of(function: Callable[[list[tg.Tensor]], Any], operands: list[np.ndarray]) -> str:
+    """Return the operations that a function of tensors consists of: op, attributes, and where each operand is from."""
+    leaves = [checks.leaf(array) for array in operands]
+    sources = {id(one): f"operand {number}" for number, one in enumerate(leaves)}
+    kept, program = [], []
+
+    def note(op: Op, bound: Bound) -> Any:
+        operands = [sources.get(id(own)) or np.asarray(own._data).tolist() for own in bound.operands]
+        program.append((op.name, bound.attrs, operands, [array.tolist() for array in bound.index_arrays]))
+        with np.errstate(all="ignore"):
+            out = compute(op, bound)[0]
+        for one in out if isinstance(out, tuple) else (out,):
+            sources[id(one)] = f"result {len(sources)}"
+        kept.append((out, bound))  # so that no id is used again
+        return out
+
+    with modes.intercept(note):
+        function(leaves)
+    return repr(program)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_does_not_look_at_numbers(case: Case) -> None:
+    problem = case.problem("float64")
+    expected = program_of(problem, problem.point)
+    for number in NUMBERS:
+        assert program_of(problem, [np.full_like(own, number) for own in problem.point]) == expected
+
+
+@pytest.mark.parametrize("op", op_table.values(), ids=lambda op: op.name)
+def test_no_op_looks_at_numbers(op: Op) -> None:
+    """Between a call and its op nothing does either."""
+    for case in cases(op):
+        if not case.constrained:
+            problem = case.problem("float64")
+            expected = program_of(problem, problem.point)
+            for number in NUMBERS:
+                assert program_of(problem, [np.full_like(own, number) for own in problem.point]) == expected
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        lambda x: x * x if x.sum() > 0 else x,
+        lambda x: x * float(x.detach().numpy()[0]),
+        lambda x: x[x.detach().numpy() > 0],
+    ],
+)
+def test_a_look_at_numbers_is_seen(looks: Callable[[Any], Any]) -> None:
+    first, second = (program_of(lambda x: looks(x[0]), [np.array(own)]) for own in ([1.0, 2.0], [-3.0, 2.0]))
+    assert first != second
+
+
+# Files whose public functions have no gradient.
+WITHOUT_GRADIENT = ("creation", "fill", "logic", "random", "ranges")
+
+
+def test_every_public_function_is_an_op_or_a_composite() -> None:
+    for one in public.registry:
+        file = one.function.__module__.rpartition(".")[2]
+        known = hasattr(one.function, "op") or one.name in op_table or one.name in composites
+        assert known or file in WITHOUT_GRADIENT, f"{one.name}: add the decorator composite, with samples"
+
+
+def test_no_composite_is_an_op() -> None:
+    functions = [one.function for one in public.registry]
+    for name, one in composites.items():
+        assert one.function in functions
+        assert getattr(op_table.get(name), "call", None) is None
+
+
+def test_a_composite_needs_samples() -> None:
+    for samples in ((), (Sample(((3,),)),)):
+        with pytest.raises(ValueError, match="composite square: the name is taken, or there is no sample"):
+            composite(samples, np.square)(tg.square)

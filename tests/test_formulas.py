@@ -1,0 +1,35 @@
+"""The formula of each elementwise op, compiled, computes what the forward does, nan and inf included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tapegrad.forward.ufuncs import Function
+from tapegrad.ops.table.op import Op, op_table
+from tests import checks
+from tests.cases import Case
+from tests.test_table import extremes
+
+ELEMENTWISE = [op for op in op_table.values() if op.family in ("unary", "binary", "elementwise")]
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [(op, "float64") for op in ELEMENTWISE] + [(op, "float32") for op in ELEMENTWISE if op.fx],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_formula(op: Op, dtype: str) -> None:
+    assert op.formula is not None
+    formula, operands = op.formula, op.operands
+    arguments = ", ".join(operands)
+    with_names = eval(f"lambda {arguments}: formula({arguments})", {"formula": formula})
+    ufunc = Function(f"formula-{op.name}", op.forward, formula=with_names).ufunc(dtype)
+    points = [Case(op, number).operands(dtype) for number in range(len(op.samples))]
+    with np.errstate(all="ignore"):
+        for values in [*points, extremes(op, dtype)[0]]:
+            expected = np.asarray(op.forward(*values)).astype(dtype)
+            found = ufunc(*[np.asarray(value).astype(dtype) for value in values])
+            scale = {"float32": 2e-6, "float64": 4e-15}[dtype]
+            checks.assert_close([found], [expected], dtype=dtype)
+            np.testing.assert_allclose(found, expected, rtol=scale)

@@ -1,0 +1,86 @@
+"""Forward mode, derived from the op table: the tangent of each op with each of its samples, and of whole programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import autograd, modes
+from tapegrad.autograd.jvp import jvp
+from tapegrad.ops.table.gateway import compute
+from tapegrad.ops.table.op import Bound, Op, xp
+from tests import checks
+from tests.test_table import SMOOTH, each_case
+
+
+def forward_mode(
+    function: Callable[..., tg.Tensor], primals: Sequence[tg.Tensor], tangents: Sequence[tg.Tensor]
+) -> tuple[tg.Tensor, tg.Tensor | None]:
+    """Return a function's value and tangent, by the tangents of all ops that it calls."""
+    known = {id(primal): (primal, tangent) for primal, tangent in zip(primals, tangents, strict=True)}
+
+    def dual(op: Op, bound: Bound) -> Any:
+        out = compute(op, bound)[0]
+        own = [known.get(id(x), (x, None))[1] for x in bound.operands]
+        if any(tangent is not None for tangent in own):
+            found = jvp(op, bound, out, own)
+            pairs = zip(out, found, strict=True) if isinstance(out, tuple) else [(out, found)]
+            known.update((id(result), (result, tangent)) for result, tangent in pairs if tangent is not None)
+        return out
+
+    with modes.intercept(dual):
+        value = function(*primals)
+    return value, known.get(id(value), (value, None))[1]
+
+
+def of_problem(problem: checks.Problem, leaves: list[tg.Tensor]) -> tuple[tg.Tensor, tg.Tensor]:
+    tangents = [checks.leaf(weight, False) for weight in problem.weights()]
+    value, tangent = forward_mode(lambda *values: problem(values), leaves, tangents)
+    assert tangent is not None
+    return value, tangent
+
+
+@each_case(SMOOTH, ["float64", "complex128"])
+def test_tangent(case: Any, dtype: str) -> None:
+    """<ct, J v> = <J^H ct, v>."""
+    problem = case.problem(dtype)
+    value, tangent = of_problem(problem, problem.tensors(leaves=False))
+    assert (tangent.shape, tangent.dtype) == (value.shape, value.dtype)
+    ct = problem.cotangent()
+    backward = checks.inner(checks.by_kernel(problem, ct), problem.weights())
+    forward = checks.inner([ct], [tangent.detach().numpy()])
+    checks.assert_close([np.array(forward)], [np.array(backward)], dtype=ct.dtype, what="<ct, J v>")
+
+
+@each_case(SMOOTH, ["float64"])
+def test_tangent_is_differentiable(case: Any, dtype: str) -> None:
+    """The derivative of <ct, J v> by the operands is that of <J^H ct, v>."""
+    problem = case.problem(dtype)
+    ct, weights = problem.cotangent(), problem.weights()
+    expected = checks.second_gradients(problem, ct, weights)[: len(problem.wanted)]
+    leaves = problem.tensors()
+    _, tangent = of_problem(problem, leaves)
+    found = autograd.grad(
+        xp.sum(tangent * checks.leaf(ct, False)), leaves, allow_unused=True, materialize_grads=True
+    ) if tangent.requires_grad else [tg.zeros_like(leaf) for leaf in leaves]  # fmt: skip
+    checks.assert_close([own.numpy() for own in found], expected, 1e-9)
+
+
+def test_forward_mode_of_a_program() -> None:
+    def network(x: tg.Tensor, w: tg.Tensor) -> tg.Tensor:
+        hidden = tg.tanh(x @ w)
+        return tg.logsumexp(hidden * hidden + tg.var(hidden), -1).sum()
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape) for shape in ((4, 3), (3, 5), (4, 3), (3, 5))]
+    x, w, *tangents = map(tg.tensor, arrays)
+    value, tangent = forward_mode(network, (x, w), tangents)
+    step = 1e-6
+    moved = [network(x + sign * step * tangents[0], w + sign * step * tangents[1]).item() for sign in (1, -1)]
+    assert value.item() == pytest.approx(network(x, w).item(), rel=1e-15)
+    assert tangent is not None
+    assert tangent.item() == pytest.approx((moved[0] - moved[1]) / (2 * step), rel=1e-8)

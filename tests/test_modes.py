@@ -1,0 +1,227 @@
+"""Interceptors: who is shown the operations of a thread, when, and what stays as it was."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import modes
+from tapegrad.modes import intercept, uninterrupted
+from tapegrad.ops.table.gateway import apply
+
+
+def leaf(*shape):
+    return tg.ones(shape, requires_grad=True)
+
+
+class Recorder:
+    """Notes each operation, and computes it as usual."""
+
+    def __init__(self):
+        self.shown = []
+
+    def __call__(self, op, bound):
+        self.shown.append((op.name, [tuple(x.shape) for x in bound.operands], dict(bound.attrs)))
+        return apply(op, bound)
+
+    @property
+    def names(self):
+        return [name for name, *_ in self.shown]
+
+
+CALLS = {
+    "operator": (lambda x: x * 2.0, ["mul"]),
+    "reversed": (lambda x: 2.0 - x, ["sub"]),
+    "function": (lambda x: tg.sin(x), ["sin"]),
+    "method": (lambda x: x.sum(0), ["sum"]),
+    "numpy": (lambda x: np.exp(x), ["exp"]),
+    "list": (lambda x: tg.cat([x, x]), ["cat"]),
+    "index": (lambda x: x[0], ["getitem"]),
+    "index array": (lambda x: x[tg.tensor([1, 0])], None),
+    "composite": (lambda x: tg.var(x), None),
+    "several results": (lambda x: tg.sort(x), ["sort"]),
+    "constant": (lambda x: x.detach() + 1.0, ["add"]),
+}
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new plan", "known plan"])
+@pytest.mark.parametrize("name", CALLS)
+def test_every_way_in_is_shown_and_changes_nothing(name, known):
+    call, names = CALLS[name]
+
+    def values(x):
+        out = call(x)
+        out = out[0] if isinstance(out, tuple) else out
+        if out.requires_grad:
+            (out * out).sum().backward()
+        return out.tolist(), out.requires_grad, x.grad
+
+    size = 20 + 2 * list(CALLS).index(name) + known
+    x = leaf(size)
+    expected = values(x) if known else None
+    recorder, y = Recorder(), leaf(size)
+    with intercept(recorder):
+        found = values(y)
+    expected = expected or values(x)
+    assert found[:2] == expected[:2]
+    assert (y.grad is None) == (x.grad is None)
+    assert x.grad is None or x.grad.tolist() == y.grad.tolist()
+    assert recorder.names[: len(names)] == names if names else recorder.names
+
+
+def test_what_is_shown():
+    recorder = Recorder()
+    x, y = leaf(2, 3), leaf(3)
+    with intercept(recorder):
+        (x * y).sum(dim=1, keepdim=True)
+    first, second = recorder.shown
+    assert first[:2] == ("mul", [(2, 3), (3,)])
+    assert second[:2] == ("sum", [(2, 3)])
+    assert second[2]["keepdim"] is True
+
+
+def test_what_it_returns_is_the_result():
+    answer = object()
+    x = leaf(3)
+    x * x  # the plan is known
+    with intercept(lambda op, bound: answer):
+        assert x * x is answer
+        assert tg.sin(x) is answer
+        assert tg.cat([x, x]) is answer
+    assert (x * x).tolist() == [1, 1, 1]
+
+
+def test_inside_it_operations_are_as_usual():
+    shown = []
+
+    def interceptor(op, bound):
+        shown.append(op.name)
+        return bound.operands[0] + 1.0  # not shown
+
+    x = leaf(2)
+    with intercept(interceptor):
+        out = tg.sin(x)
+        assert modes.interceptor() is interceptor, "again, after it was served"
+    assert out.tolist() == [2, 2]
+    assert shown == ["sin"]
+
+
+def test_the_innermost_is_asked_and_the_outer_one_is_back_after_it():
+    outer, inner = Recorder(), Recorder()
+    x = leaf(2)
+    both = intercept(outer)
+    with both:
+        x * 1.0
+        with intercept(inner), both, intercept(inner):
+            x * 2.0
+        x * 3.0
+    x * 4.0
+    assert (len(outer.shown), len(inner.shown)) == (2, 1)
+
+
+def test_uninterrupted():
+    recorder, x = Recorder(), leaf(2)
+    with intercept(recorder):
+        with uninterrupted():
+            assert modes.interceptor() is None
+            x * 2.0
+            with intercept(recorder):
+                tg.sin(x)
+            x * 2.0
+        tg.cos(x)
+    assert recorder.names == ["sin", "cos"]
+
+
+@pytest.mark.parametrize("where", ["in the block", "in the interceptor"])
+def test_after_an_error_the_mode_is_what_it_was(where):
+    def interceptor(op, bound):
+        raise KeyError(op.name)
+
+    before, x = modes.mode.value, leaf(2)
+    with pytest.raises(KeyError, match=r"sin|block"), intercept(interceptor):  # noqa: PT012
+        if where == "in the block":
+            raise KeyError("block")
+        tg.sin(x)
+    assert (modes.interceptor(), modes.mode.value) == (None, before)
+    assert tg.sin(tg.zeros(1)).tolist() == [0]
+
+
+def test_recording_is_on_or_off_as_without():
+    x, before = leaf(2), modes.mode.value
+    with tg.no_grad():
+        with intercept(Recorder()):
+            assert not (x * 2.0).requires_grad
+            with tg.enable_grad():
+                assert (x * 2.0).requires_grad
+        assert not (x * 2.0).requires_grad
+    with intercept(Recorder()), tg.no_grad():
+        assert not tg.is_grad_enabled()
+    assert modes.mode.value == before
+
+
+def test_other_threads_are_not_shown_but_count():
+    entered, leave, shown = threading.Event(), threading.Event(), Recorder()
+    x, before = leaf(2), modes.mode.value
+
+    def other():
+        with intercept(shown):
+            entered.set()
+            leave.wait(10)
+            tg.cos(x)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        entered.wait(10)
+        assert modes.mode.value == before + modes.INTERCEPTED
+        assert modes.interceptor() is None
+        own = Recorder()
+        y = tg.sin(x) * x  # by way of Python, and as usual
+        y.sum().backward()
+        with intercept(own):
+            tg.tan(x)
+    finally:
+        leave.set()
+        thread.join()
+    assert (shown.names, own.names) == (["cos"], ["tan"])
+    assert x.grad.tolist() == pytest.approx([np.cos(1) + np.sin(1)] * 2)
+    assert modes.mode.value == before
+
+
+def test_writes_are_noted_beside_interceptors():
+    y = leaf(3) * 1.0
+    with intercept(Recorder()):
+        view = y[:2]
+        y *= 3.0
+        assert modes.mode.value & modes.WRITES_NOTED
+        view.sum().backward()
+    assert modes.mode.value & modes.INTERCEPTORS == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("own", [False, True])
+def test_a_child_counts_the_modes_of_its_one_thread(own):
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with intercept(Recorder()), tg.no_grad():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait(10)
+    try:
+        with intercept(Recorder()) if own else tg.no_grad():
+            child = os.fork()
+            if child == 0:
+                expected = (modes.INTERCEPTED, 0) if own else (0, 1)
+                found = modes.mode.value & modes.INTERCEPTORS, modes.mode.value & modes.DISABLED
+                os._exit(0 if found == expected and tg.is_grad_enabled() == own else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        leave.set()
+        thread.join()

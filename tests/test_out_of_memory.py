@@ -1,0 +1,98 @@
+"""Each allocation of CPython's in turn fails: a call raises, holds nothing, and the next one is right."""
+
+import gc
+import sys
+
+import pytest
+
+import tapegrad as tg
+from tapegrad.runtime.memory import INTERPRETS
+from tapegrad.tape.entries import PLAN_OBJECT, SLOT
+
+_testcapi = pytest.importorskip("_testcapi", reason="CPython's own tests are not installed")
+pytestmark = pytest.mark.skipif(INTERPRETS, reason="interpreted code allocates where compiled code does not")
+
+X = tg.tensor([1.0, 2.0], requires_grad=True)
+W = tg.tensor([3.0, 4.0], requires_grad=True)
+MANY = [X, W, X, W, X]
+INDEX = tg.tensor([1, 0, 1])
+
+RECORDING = {
+    "mul": lambda: X * W,
+    "a number": lambda: X * 2,
+    "a view": lambda: X[1:],
+    "many operands": lambda: tg.cat(MANY),
+    "an index array": lambda: X[INDEX],
+    "attributes by name": lambda: X.sum(dim=0, keepdim=True),
+    "an array of numpy": lambda: X * W._data,
+}
+
+
+def backward(first):
+    if first:
+        X.grad = W.grad = None
+    (X * W).sum().backward()
+
+
+SWEEPS = {
+    "new gradients": lambda: backward(True),
+    "more to gradients": lambda: backward(False),
+    "grad": lambda: tg.autograd.grad((X * W).sum(), [X, W]),
+}
+
+
+def held():
+    """Count references to what a call uses."""
+    plans = [(X * W)._node[PLAN_OBJECT], (X * 2)._node[PLAN_OBJECT], tg.cat(MANY)._node[PLAN_OBJECT]]
+    things = [X, W, X._data, W._data, X._node, W._node, X._layout, X._layout.plain, INDEX, INDEX._data, *plans]
+    return [sys.getrefcount(thing) for thing in things]
+
+
+def fail_in_turn(work, check):
+    """Let the n-th allocation of a call fail, for n = 0, 1, ..., until it needs no more; return how many there were."""
+    failed = 0
+    for number in range(500):
+        work()  # what a failure dropped is there again
+        before, error = check(), None
+        _testcapi.set_nomemory(number, number + 1)
+        try:
+            work()
+        except (MemoryError, SystemError) as raised:  # NumPy has the latter too
+            error = raised.__class__
+        finally:
+            _testcapi.remove_mem_hooks()
+        assert check() == before, number
+        failed += error is not None
+        if error is None and number > 2 * failed:
+            return failed
+    raise AssertionError("a call that always needs more memory")
+
+
+@pytest.fixture(autouse=True)
+def no_collection():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("name", RECORDING)
+def test_recording(name):
+    work = RECORDING[name]
+    assert fail_in_turn(work, held) > 2
+    out = work()
+    out.tape().verify()
+    assert (X * W).tolist() == [3, 8]
+    assert out._node[SLOT] != (X * W)._node[SLOT]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_sweeping(name):
+    def gradients():
+        return [gradient.tolist() for gradient in tg.autograd.grad((X * X * W).sum(), [X, W])]
+
+    X.grad, W.grad = tg.zeros(2), tg.zeros(2)
+    assert fail_in_turn(SWEEPS[name], gradients) > 2
+    X.grad = W.grad = None
+    (X * W).sum().backward()
+    assert (X.grad.tolist(), W.grad.tolist()) == ([3, 4], [1, 2])

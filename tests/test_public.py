@@ -1,0 +1,138 @@
+"""Public functions: every list is made from what stands beside a function, and type checkers know the lists."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.ops.table.elementwise import unary
+from tapegrad.ops.table.op import op_table, xp
+from tapegrad.ops.table.public import (
+    Names,
+    functions,
+    inplace_functions,
+    methods,
+    namespaces,
+    public,
+    registry,
+    withdraw,
+)
+
+ROOT = Path(__file__).parents[1]
+
+PROGRAM = """
+import numpy as np
+import tapegrad as tg
+import tapegrad.nn.functional as F
+
+x = tg.tensor([[1.0, 2.0]], requires_grad=True)
+reveal_type(x.sin())
+reveal_type(x.sum(dim=0, keepdim=True))
+reveal_type(tg.softmax(x, 0))
+reveal_type(F.cross_entropy(x, tg.tensor([1])))
+reveal_type(x.T)
+reveal_type(2 * x - x / 3)
+reveal_type(x.exp_())
+reveal_type(tg.randn(2, 3))
+reveal_type(tg.linalg.inv(x))
+reveal_type(tg.linalg.eigh(x).eigenvalues)
+x.sum(dmi=0)
+x.sine()
+tg.softmaxx(x, 0)
+"""
+KNOWN = ["Tensor"] * 10
+MISTAKES = [
+    'Unexpected keyword argument "dmi" for "sum" of "TensorMethods"',
+    '"Tensor" has no attribute "sine"',
+    'Module has no attribute "softmaxx"',
+]
+
+
+def test_lists_are_those_of_the_registry() -> None:
+    assert {"tapegrad", "tapegrad.nn.functional", "tapegrad.linalg"} <= set(namespaces())
+    for namespace in namespaces():
+        module = importlib.import_module(namespace)
+        for name, function in functions(namespace).items():
+            assert getattr(module, name) is function
+            assert name in module.__all__
+    assert tg.linalg.inv.__module__ == "tapegrad.linalg"
+    assert tg.relu.__module__ == "tapegrad"
+    for name in inplace_functions():
+        assert hasattr(tg.Tensor, f"{name}_")
+    for name in methods():
+        assert hasattr(tg.Tensor, name)
+
+
+@pytest.mark.parametrize("name", ["multiply", "clip", "swapdims", "greater_equal", "negative"])
+def test_aliases_are_methods(name: str) -> None:
+    x = tg.tensor([[1.0, -2.0]])
+    more = {"multiply": (3.0,), "clip": (-1.0, 0.5), "swapdims": (0, 1), "greater_equal": (0.0,)}.get(name, ())
+    assert getattr(x, name)(*more).tolist() == getattr(tg, name)(x, *more).tolist()
+
+
+def test_a_name_is_given_once() -> None:
+    count = len(registry)
+    with pytest.raises(ValueError, match=r"tapegrad\.sin is taken"):
+        public(aliases=("sin",))(lambda x: x)
+    assert len(registry) == count
+
+
+def test_one_place() -> None:
+    """An op says its names, and all lists have them."""
+    count = len(registry)
+    names = Names(("twofold",), ("tapegrad", "tapegrad.nn.functional"), method=True, inplace=True)
+    double = unary("double_of_test", lambda x: x + x, lambda ct: 2 * ct, doc="Twice.", names=names)
+    try:
+        for own in ("double_of_test", "twofold"):
+            assert functions("tapegrad")[own] is functions("tapegrad.nn.functional")[own] is methods()[own] is double
+        assert inplace_functions()["double_of_test"] is double
+    finally:
+        withdraw("double_of_test")
+        del op_table["double_of_test"], xp.double_of_test
+    assert len(registry) == count
+
+
+def test_ufuncs_by_name() -> None:
+    x = tg.tensor([0.25, 0.5], requires_grad=True)
+    for ours, theirs in [(tg.asin, np.arcsin), (tg.abs, np.fabs), (tg.sub, np.subtract), (tg.lt, np.less)]:
+        args = (x, 0.25) if theirs.nin == 2 else (x,)
+        assert theirs(*args).tolist() == ours(*args).tolist()
+    assert np.multiply(x, x).grad_fn is not None
+
+
+def test_numpy_functions_by_name() -> None:
+    x = tg.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+    assert np.linalg.inv(x).grad_fn is not None
+    assert (
+        np.linalg.solve(x, np.ones((1, 2, 1))).tolist()
+        == np.linalg.solve(x.detach().numpy(), np.ones((1, 2, 1))).tolist()
+    )
+    assert np.amax(x, 0).tolist() == [2.0, 3.0]
+
+
+def test_stubs_are_not_stale() -> None:
+    pytest.importorskip("ruff")
+    done = subprocess.run([sys.executable, "-m", "tools.stubs", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert not done.returncode, f"run python -m tools.stubs: {done.stdout}{done.stderr}"
+
+
+def test_a_type_checker_knows_operations(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "mypy", "--config-file", "", "--ignore-missing-imports", "--follow-imports=silent"]
+    done = subprocess.run(
+        [*command, "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "program.py")],
+        cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT), "MYPYPATH": str(ROOT)},
+    )  # fmt: skip
+    revealed = [line.rpartition("is ")[2].strip('"') for line in done.stdout.splitlines() if "Revealed type" in line]
+    assert [kind.rpartition(".")[2] for kind in revealed] == KNOWN, done.stdout + done.stderr
+    errors = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert len(errors) == len(MISTAKES), done.stdout
+    for line, words in zip(errors, MISTAKES, strict=True):
+        assert words in line

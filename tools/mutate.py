@@ -1,0 +1,252 @@
+"""Which changes of the package do the tests notice? ``python -m tools.mutate --count 200 --seed 1 [--files ...]``.
+
+Draws changes of one place (`tools.mutants`), makes each in a copy of the tree, and runs the tests that are likely to
+notice it until one fails: those that ran the changed line (`tools.coverage_by_test` records them, once, and of compiled
+functions it cannot), those with the name of the op in theirs, those of `NEAR`. Says which changes survived: look at
+each, as many change nothing that anybody could see. Kernels come from a copy of your cache, so it must be warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import itertools
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tools.coverage_by_test import FOLDER, ROOT
+from tools.mutants import Mutant, changes, matters
+
+# Folders and files of the package, and the files of tests to be asked next; the longest prefix counts.
+NEAR = {
+    "": "house errors backward table",
+    "autograd": "backward seeds hooks leaves functional errors interrupts",
+    "compiler": "words structs jit cache interpreter vmath",
+    "compiler/cache": "cache warmup",
+    "compiler/interpreter": "interpreter structs words",
+    "demo": "demo",
+    "data": "demo",
+    "dtypes": "creation errors",
+    "forward": "direct rowwise sizes ufuncs fast_paths einsum sums parity views errors table",
+    "kernels": "rows rowwise sums kinks runs einsum direct fast_paths complex views table",
+    "linalg": "matrices parity",
+    "modes": "recording threads errors",
+    "nn": "composite functional optim",
+    "ops": "composite errors parity views inplace protocol creation einsum kinks table",
+    "ops/inplace": "inplace versions views",
+    "ops/random": "creation parity",
+    "ops/table": "rows recording fast_paths errors subclasses checkers table",
+    "ops/warmup": "warmup",
+    "optim": "optim",
+    "printing": "printing",
+    "runtime": "structs pool num_threads threads interpreter liveness caches words",
+    "sweep": "backward runs leaves hooks seeds liveness num_threads sizes interrupts direct views",
+    "sweep/recorded": "backward hooks functional kinks",
+    "tape": "recording caches liveness leaves hooks inplace versions views fast_paths sizes errors backward subclasses",
+    "tensor": "leaves recording hooks errors printing protocol",
+    "vmath": "vmath ufuncs sums kinks table",
+}
+# All machine code is made anew after a change of these.
+SLOW_TO_COMPILE = ("compiler/", "runtime/structs", "vmath/lanes", "vmath/functions")
+MEMORY = 6 << 30
+
+
+class Statement(NamedTuple):
+    """A statement of a module: a function, a class, a row of the op table."""
+
+    name: str
+    first: int
+    last: int
+
+
+@dataclass
+class Recorded:
+    """What was recorded of the tests: how long each takes, and which ran each line."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    ran: dict[str, dict[int, list[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+
+    @classmethod
+    def load(cls) -> Recorded:
+        tests = cls()
+        for path in sorted(FOLDER.glob("*.json")):
+            found = json.loads(path.read_text())
+            tests.seconds.update(found["seconds"])
+            names = list(found["seconds"])
+            for file, lines in found["lines"].items():
+                for line, numbers in lines.items():
+                    tests.ran[file][int(line)] += [names[number] for number in numbers]
+        return tests
+
+    def likely(self, mutant: Mutant, around: Statement, budget: float) -> list[str]:
+        """Return the tests to run on a change, the likeliest first."""
+        lines, name = self.ran[mutant.file], around.name
+        ran = {test for line in range(mutant.line, mutant.last_line + 1) for test in lines.get(line, ())}
+        own = [test for test in self.seconds if name and f"[{name}-" in test.replace("]", "-").replace("_op-", "-")]
+        # Of a kernel, the lines of the function that makes it.
+        made = [] if ran else [test for line in range(around.first, around.last + 1) for test in lines.get(line, ())]
+        path = mutant.file.removeprefix("tapegrad/")
+        near = NEAR[max((prefix for prefix in NEAR if path.startswith(prefix)), key=len)].split()
+        files = [f"tests/test_{file}.py" for file in near]
+        groups = [sorted(ran), own, sorted(set(made)), *([t for t in self.seconds if t.startswith(f)] for f in files)]
+        chosen: dict[str, None] = {}
+        left = budget if ran else 3 * budget  # of compiled functions nothing is known
+        for number, tests in enumerate(groups):
+            # All of it for those that ran the line, a share of the rest for each of the others.
+            share = left if number == 0 else max(left / (len(groups) - number), left / 4)
+            for test in self.in_turn(test for test in tests if test not in chosen):
+                if self.seconds[test] <= share:
+                    chosen[test] = None
+                    share, left = share - self.seconds[test], left - self.seconds[test]
+        return list(chosen) or files
+
+    def in_turn(self, tests: Iterator[str]) -> list[str]:
+        """Return tests so that one of each function comes first, then a second of each."""
+        rank: dict[str, int] = defaultdict(int)
+        ranked = []
+        for test in tests:
+            function = test.partition("[")[0]
+            rank[function] += 1
+            ranked.append((rank[function], self.seconds[test], test))
+        return [test for *_, test in sorted(ranked)]
+
+
+def drawn(files: list[str], count: int, seed: int) -> list[tuple[Mutant, Statement]]:
+    """Draw changes, one a line, each with the statement of the module around it."""
+    found: list[tuple[Mutant, Statement]] = []
+    for path in sorted((ROOT / "tapegrad").rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if not files or any(name.startswith(file) for file in files):
+            source = path.read_bytes()
+            around = {}
+            for node in ast.parse(source).body:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node
+                label = getattr(target, "name", getattr(target, "id", "")).removesuffix("_op")
+                first, last = node.lineno, node.end_lineno or node.lineno
+                around |= dict.fromkeys(range(first, last + 1), Statement(label, first, last))
+            nothing = Statement("", 0, 0)
+            found += [(mutant, around.get(mutant.line, nothing)) for mutant in changes(name, source)]
+    random.Random(seed).shuffle(found)
+    one_a_line = {(mutant.file, mutant.line): (mutant, around) for mutant, around in found}.values()
+    valid = (pair for pair in one_a_line if matters(pair[0], (ROOT / pair[0].file).read_bytes()))
+    return list(itertools.islice(valid, count))
+
+
+def run(tree: Path, tests: list[str], seconds: float) -> str:
+    """Run tests in a child on a copy of the tree; return what is said of the change."""
+    (tree / "tests.txt").write_text("\n".join(tests))
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.chdir(tree)
+        sys.path[:] = [str(tree), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
+        os.environ |= {"PYTHONPATH": str(tree), "CI": "true", "TAPEGRAD_CACHE_DIR": str(tree / "kernels")}
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        output = os.open(tree / "output.txt", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        plain = ["-o", "addopts=-m 'not full'", "-p", "no:xdist", "-p", "no:cacheprovider", "-x", "-q", "--tb=line"]
+        code = 99
+        try:
+            code = int(pytest.main([*plain, "@tests.txt"]))
+        finally:
+            os._exit(code)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return "SURVIVED" if code == 0 else "killed"
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "timed out"
+
+
+def copy_tree(target: Path) -> None:
+    """Copy the tree, with its compiled files, which stay valid as their sources keep their times."""
+    for name in ("tapegrad", "tests", "bench", "docs", "tools", "conftest.py", "pyproject.toml", "README.md"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, target / name)
+
+
+def try_one(tree: Path, cache: Path, mutant: Mutant, tests: list[str], seconds: float) -> tuple[str, str]:
+    """Make a change in the copy, run tests, undo it; return the outcome, and the test that failed."""
+    changed, kernels = tree / mutant.file, tree / "kernels"
+    source, times = changed.read_bytes(), changed.stat()
+    for stale in changed.parent.glob(f"__pycache__/{changed.stem}.*.pyc"):
+        stale.unlink()
+    # Of its own, as a change may spoil it; by hard links, as files of the cache are replaced and never written to.
+    subprocess.run(["cp", "-rl", str(cache), str(kernels)], check=True)
+    try:
+        changed.write_bytes(mutant.apply(source))
+        outcome = run(tree, tests, seconds)
+    finally:
+        changed.write_bytes(source)
+        os.utime(changed, ns=(times.st_atime_ns, times.st_mtime_ns))
+        subprocess.run(["rm", "-rf", str(kernels)], check=False)
+    output = (tree / "output.txt").read_text(errors="replace").splitlines()
+    failed = [line for line in output if line.startswith(("FAILED", "ERROR"))]
+    return outcome, (failed or output[-1:] or [""])[0][:150]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.mutate", description=__doc__)
+    parser.add_argument("--count", type=int, default=200, help="changes to draw")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--files", nargs="*", default=[], help="beginnings of paths, as tapegrad/tape")
+    parser.add_argument("--budget", type=float, default=15.0, help="seconds of tests, as recorded, for a change")
+    parser.add_argument("--skip", type=int, default=0, help="changes that were tried before")
+    parser.add_argument("--list", action="store_true", help="only show the changes")
+    options = parser.parse_args()
+    tests, mutants = Recorded.load(), drawn(options.files, options.count + options.skip, options.seed)[options.skip :]
+    if options.list:
+        print(*(mutant for mutant, _ in mutants), sep="\n")
+        return
+    if not tests.seconds:
+        sys.exit("first: python -m tools.coverage_by_test")
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    for module in ("numpy", "scipy.special", "mpmath", "torch"):  # imported once, for all children
+        try:
+            __import__(module)
+        except ImportError:
+            continue
+    from platformdirs import user_cache_dir
+
+    cache = Path(os.environ.get("TAPEGRAD_CACHE_DIR") or user_cache_dir("tapegrad", appauthor=False))
+    outcomes, took = defaultdict(list), []
+    with tempfile.TemporaryDirectory(dir=cache.parent) as folder:
+        tree = Path(folder)
+        copy_tree(tree)
+        for mutant, around in mutants:
+            cold = mutant.file.removeprefix("tapegrad/").startswith(SLOW_TO_COMPILE)
+            chosen, start = tests.likely(mutant, around, options.budget), time.monotonic()
+            outcome, failed = try_one(tree, cache, mutant, chosen, 40 + 4 * options.budget + 120 * cold)
+            took.append(time.monotonic() - start)
+            outcomes[outcome].append(mutant)
+            print(f"{outcome:9} {took[-1]:5.1f} s {len(chosen):4} tests  {mutant}\n{'':29}{failed}", flush=True)
+    print(f"\n{len(took)} changes, {statistics.median(took):.1f} s each in the median")
+    for outcome, found in sorted(outcomes.items()):
+        print(f"{outcome}: {len(found)}")
+    print("\nSurvived:", *sorted(outcomes["SURVIVED"]), sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()
