@@ -46,7 +46,6 @@ AHEAD = {
 }
 LONGEST = 350
 LONGER = {
-    "ops/broadcasting.py",
     "autograd/run.py",
     "kernels/along.py",
     "kernels/elementwise.py",
