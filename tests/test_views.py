@@ -182,6 +182,15 @@ def test_names_of_nodes(T):
     assert [type(t.grad_fn).__name__ for t in (y, v)] == ["CopySlices", "AsStridedBackward0"]
 
 
+def test_root_that_is_stale(T):
+    x = leaf(T, [1.0, 2.0])
+    y = x * 2
+    v = y[:1]
+    y.mul_(3)
+    (slope,) = T.autograd.grad(v, x)
+    assert slope.tolist() == [6.0, 0.0]
+
+
 def test_second_derivatives(T):
     x = leaf(T, [1.0, 2.0, 3.0])
     y = x * x

@@ -131,6 +131,13 @@ def grad(
     >>> tg.autograd.grad(slope, x)
     (tensor(12.),)
     """
+    retain = create_graph if retain_graph is None else bool(retain_graph)
+    if outputs.__class__ is Tensor and not is_grads_batched and not materialize_grads:
+        given = (inputs,) if inputs.__class__ is Tensor else inputs
+        if given.__class__ in (tuple, list) and given:
+            gradients = run_to_inputs(outputs, grad_outputs, given, retain, create_graph)
+            if gradients is not None:
+                return tuple(gradients)
     if isinstance(inputs, Mapping):
         values = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, allow_unused,
                       is_grads_batched, materialize_grads)  # fmt: skip
@@ -142,11 +149,6 @@ def grad(
     chosen = as_sequence(inputs)
     if not chosen:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    retain = create_graph if retain_graph is None else bool(retain_graph)
-    if outputs.__class__ is Tensor and not create_graph and not is_grads_batched:
-        gradients = run_to_inputs(outputs, grad_outputs, chosen, retain)
-        if gradients is not None:
-            return tuple(gradients)
     if is_grads_batched:
         roots_of = as_sequence(outputs)
         return _batched(roots_of, chosen, grad_outputs, retain, create_graph, allow_unused, materialize_grads)

@@ -16,7 +16,7 @@ from tapegrad.ops.table.op import xp
 from tapegrad.runtime import pool
 from tapegrad.runtime.locks import module_lock
 from tapegrad.sweep import leaf_grads
-from tapegrad.sweep.recorded import run_recorded
+from tapegrad.sweep.recorded import finish, numbers_of, run_recorded
 from tapegrad.sweep.sweep import Sweep, running
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaf_at, slot_of
@@ -158,7 +158,7 @@ class Destination:
 
     def sweep_recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
         """Sweep over the entries that were found, and record what is computed."""
-        finished = run_recorded(sweep, seeds)
+        finished = finish(sweep, run_recorded(sweep, seeds))
         for slot in sweep.leaf_slots():
             ct = finished.pop(slot, None)
             tensor = self._wanted(leaf_at(slot))
@@ -220,31 +220,50 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     return True
 
 
-def run_to_inputs(root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool) -> list[Any] | None:
+def run_to_inputs(
+    root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool
+) -> list[Any] | None:
     """Run the pass of most calls of `grad`, from one result to some leaves, and return their gradients.
 
     None for any other root, gradient or input, or if there is something to be said about one: nothing has changed then.
     """
+    if modes.mode.value:
+        views.renewed(root)
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
-    nodes: list[Any] = [getattr(tensor, "_node", None) for tensor in inputs]
-    if node.__class__ is not list or seed is None or any(own.__class__ is not Leaf for own in nodes):
+    if node.__class__ is not list or seed is None:
         return None
+    nodes: list[Any] = []
+    for tensor in inputs:
+        leaf = getattr(tensor, "_node", None)
+        if leaf.__class__ is not Leaf:
+            return None
+        nodes.append(leaf)
     results: list[Any] = [None] * len(nodes)
+    numbers: list[int] | None = None
     sweep = Sweep([node], [seed._data], nodes, retain)
     try:
         running[sweep] = None
         sweep.find()
         try:
-            known = not sweep.has_hooks()
-            known = known and _late.bind_inputs(sweep.workspace.words, nodes, results) == len(nodes)
+            if sweep.has_hooks():
+                known = False
+            elif create_graph:
+                numbers = numbers_of(sweep, nodes)
+                known = numbers is not None
+            else:
+                known = _late.bind_inputs(sweep.workspace.words, nodes, results) == len(nodes)
         except BaseException:
             sweep.undo()
             raise
         if not known:
             sweep.undo()
             return None
-        sweep.run()
+        if numbers is None:
+            sweep.run()
+        else:
+            cts = run_recorded(sweep, [seed])
+            results = [cts[number] for number in numbers]
     finally:
         running.pop(sweep, None)
         sweep.close()

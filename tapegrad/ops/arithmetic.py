@@ -209,7 +209,7 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
 
 def _where_in_rules(condition: Any, input: Any, other: Any) -> Any:
     """Choose; of a number's condition, at once, so that nothing is recorded that the choice would only mask."""
-    if isinstance(condition, (bool, np.bool_)):
+    if condition.__class__ is bool or isinstance(condition, np.bool_):
         chosen, masked = (input, other) if condition else (other, input)
         if isinstance(chosen, Tensor) or not isinstance(masked, Tensor):
             return chosen

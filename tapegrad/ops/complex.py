@@ -132,7 +132,9 @@ def adjoint(input: Tensor) -> Tensor:
 
 
 def _is_complex(value: Any) -> bool:
-    return value._layout.dtype.kind == "c" if isinstance(value, Tensor) else np.iscomplexobj(value)
+    if value.__class__ is Tensor:
+        return value._layout.dtype.kind == "c"
+    return value.__class__ is not float and bool(np.iscomplexobj(value))
 
 
 def _conj(value: Any) -> Any:

@@ -55,7 +55,9 @@ def total_shape(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> 
 
 def _spread(ct: Any, shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
     """Return the cotangent of a reduction, repeated along what was reduced."""
-    return xp.expand(xp.reshape(ct, kept_shape(shape, dim)), shape)
+    if len(dim) < len(shape):  # of a whole sum, the only element is repeated as it is
+        ct = xp.reshape(ct, kept_shape(shape, dim))
+    return xp.expand(ct, shape)
 
 
 def count_of(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:

@@ -1,24 +1,190 @@
-"""The recorded sweep of create_graph: the same walk in Python, calling the differentiable rules."""
+"""The recorded sweep of create_graph: the walk back over the found entries, calling the differentiable rules.
+
+`walk` is a function as `tapegrad.tape.native` says. It keeps the GIL, calls rules and hooks as it meets them, and
+leaves entries of several results to Python.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.modes import enable_grad
+from tapegrad.compiler.intrinsics import stack
+from tapegrad.modes import enable_grad, is_grad_enabled
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_of_results, parts_of
-from tapegrad.ops.table.rules import cotangents
+from tapegrad.ops.table.rules import cotangents, fit, rule_calls
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple
+from tapegrad.runtime.structs import Array
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.sweep import Sweep
-from tapegrad.tape.entries import PLAN_OBJECT, SLOT, TapeNode
+from tapegrad.sweep.workspace import CAPTURED, UNWANTED, State
+from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode
 from tapegrad.tape.hooks import node_hooks
+from tapegrad.tape.native import add, decref, incref, load, new_integer, vectorcall
+from tapegrad.tape.objects import PlanObject, TensorObject
 from tapegrad.tape.plan import Plan
+from tapegrad.tape.rule_calls import (
+    Constants,
+    RuleCall,
+    call_rule,
+    constants,
+    plain_layout,
+)
 from tapegrad.tensor import Tensor, from_array
 
+IS_SIMPLE, CALLS = 0, 1  # fields of `RuleCalls`
 
-def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> dict[int, Tensor]:
+
+class Functions(Constants):
+    """What the walk calls in Python."""
+
+    describe: Object
+    fit: Object
+    run_hooks: Object
+    visit: Object
+
+
+def rule_calls_of(known: Functions, node: List) -> Tuple:
+    """Return the description of a node's rules; 0 if Python raised."""
+    plan = PlanObject(node.items[PLAN_OBJECT])
+    if plan.rule_calls.length == 0:
+        given = Array[Object](stack(8))
+        given[0] = plan
+        done = vectorcall(known.describe, given, 1, 0)
+        if done == 0:
+            return Tuple(0)
+        decref(done)
+    return plan.rule_calls
+
+
+def fitted(known: Functions, value: Object, rule: RuleCall) -> Object:
+    """Return what a rule returned as a tensor of the operand's shape and dtype; it takes over the reference."""
+    if value.type == known.tensor_type and plain_layout(known, TensorObject(value).layout) == rule.layout:
+        return value
+    given = Array[Object](stack(16))
+    given[0] = value
+    given[1] = rule.layout
+    result = Object(vectorcall(known.fit, given, 2, 0))
+    decref(value)
+    return result
+
+
+def replace(items: Array[Object], index: int, value: Object) -> None:
+    """Put an object in the place of another one; it takes over the reference."""
+    before = items[index]
+    items[index] = value
+    decref(before)
+
+
+def call_hooks(known: Functions, node: List, cts: Array[Object], number: int) -> int:
+    """Have hooks replace a cotangent; 0 if Python raised."""
+    given = Array[Object](stack(16))
+    given[0] = node
+    given[1] = cts[number]
+    value = Object(vectorcall(known.run_hooks, given, 2, 0))
+    if value == 0:
+        return 0
+    replace(cts, number, value)
+    return 1
+
+
+def call_rules(
+    known: Functions, state: State, calls: Tuple, node: List, cts: Array[Object], number: int, edge: Array[int]
+) -> int:
+    """Bring a cotangent to the operands'; 0 if Python raised."""
+    for operand in range(calls.length):
+        touched = edge[operand]
+        if touched < 0 or state.cts[touched] == UNWANTED:
+            continue
+        rule = RuleCall(NDArray(calls.items[operand]).data)
+        value = call_rule(known, rule, node, cts[number], known.none, known.true)
+        if value == 0:
+            return 0
+        value = fitted(known, value, rule)
+        if value == 0:
+            return 0
+        before = cts[touched]
+        if before != known.none:
+            total = Object(add(before, value))
+            decref(value)
+            if total == 0:
+                return 0
+            value = total
+        replace(cts, touched, value)
+    return 1
+
+
+def go_over(known: Functions, state: State, cts: List, position: int, sweep: Object) -> int:
+    """Go over one entry, which a cotangent has reached; 0 if Python raised."""
+    number = state.order[position]
+    slot, edge = state.slots[number], state.edges.at(state.starts[position])
+    node = slot.node
+    if slot.stop != 0 and call_hooks(known, node, cts.items, number) == 0:
+        return 0
+    calls = rule_calls_of(known, node)
+    if calls == 0:
+        return 0
+    if calls.items[IS_SIMPLE] == known.true:
+        incref(calls)  # another thread may describe them too
+        done = call_rules(known, state, Tuple(calls.items[CALLS]), node, cts.items, number, edge)
+        decref(calls)
+        return done
+    return call_visit(known, sweep, cts, position)
+
+
+def call_visit(known: Functions, sweep: Object, cts: List, position: int) -> int:
+    """Have Python go over an entry; 0 if it raised."""
+    place = Object(new_integer(position))
+    if place == 0:
+        return 0
+    given = Array[Object](stack(24))
+    given[0] = sweep
+    given[1] = cts
+    given[2] = place
+    done = vectorcall(known.visit, given, 3, 0)
+    decref(place)
+    if done != 0:
+        decref(done)
+    return 1 if done != 0 else 0
+
+
+def walk(self: NDArray, args: Array[Object], nargs: int) -> int:
+    """Go over the found entries, latest first: ``walk(words, cts, sweep)``.
+
+    Parameters
+    ----------
+    words : numpy.ndarray
+        Of the workspace, after `find`.
+    cts : list of Tensor or None
+        Cotangents by id: of the roots at first, and at the end of leaves and captured results.
+    sweep : Sweep
+    """
+    known, state, cts = Functions(self.data), State(NDArray(args[0]).data), List(args[1])
+    for position in range(state.n_order):
+        number = state.order[position]
+        if number < 0 or cts.items[number] == known.none:
+            continue
+        node = state.slots[number].node
+        incref(node)
+        done = go_over(known, state, cts, position, args[2])
+        decref(node)
+        if done == 0:
+            return 0
+        if state.cts[number] & CAPTURED == 0:
+            incref(known.none)
+            replace(cts.items, number, known.none)
+    incref(known.none)
+    return known.none
+
+
+# In Python -----------------------------------------------------------------------------------------------------------
+
+
+def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     """Go over the entries that a sweep has found, recording what is computed.
 
     Parameters
@@ -30,46 +196,74 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> dict[int, Tensor]:
 
     Returns
     -------
-    dict
-        From slots of leaves and of inputs to their cotangents.
+    list of Tensor or None
+        Cotangents by id, those of leaves and inputs.
     """
-    arrays, state = sweep.workspace.arrays, sweep.workspace.state
-    n_ids, n_order = state[ws.N_IDS], state[ws.N_ORDER]
-    slots = arrays[ws.SLOTS_AT][:n_ids].tolist()
-    starts = arrays[ws.STARTS_AT][:n_order].tolist()
-    edges = arrays[ws.EDGES_AT][: state[ws.N_EDGES]].tolist()
-    numbers = arrays[ws.ORDER_AT][:n_order].tolist()
-    unwanted = {number for number, value in enumerate(arrays[ws.CTS_AT][:n_ids].tolist()) if value == ws.UNWANTED}
-    cts: dict[int, Any] = dict(enumerate(seeds))
-    finished: dict[int, Tensor] = {}
+    workspace = sweep.workspace
+    cts: list[Any] = seeds + [None] * (workspace.state[ws.N_IDS] - len(seeds))
     # The slopes of where's unchosen branches may be infinite; NumPy would warn of what the user did not write.
+    with np.errstate(all="ignore"):
+        if is_grad_enabled():
+            _late.walk(workspace.words, cts, sweep)
+        else:
+            with enable_grad():
+                _late.walk(workspace.words, cts, sweep)
+    return cts
+
+
+def numbers_of(sweep: Sweep, leaves: list[Leaf]) -> list[int] | None:
+    """Return the ids of leaves; None if one has a hook or was not found."""
+    words = sweep.workspace.arrays[ws.LEAVES_AT][: 2 * sweep.workspace.state[ws.N_LEAVES]].tolist()
+    found = dict(zip(words[1::2], words[::2], strict=True))
+    numbers = []
+    for leaf in leaves:
+        if leaf.hooks or leaf.slot not in found:
+            return None
+        numbers.append(found[leaf.slot])
+    return numbers
+
+
+def finish(sweep: Sweep, cts: list[Any]) -> dict[int, Tensor]:
+    """Return the cotangents of leaves and of inputs by their slots, after the hooks of inputs that did not run."""
+    arrays, state = sweep.workspace.arrays, sweep.workspace.state
+    slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
+    ran = set(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist())
+    inputs = {node[SLOT]: node for node in sweep.inputs or () if isinstance(node, list)}
+    finished = {}
     with enable_grad(), np.errstate(all="ignore"):
-        for number, node, start in zip(numbers, sweep.order(), starts, strict=True):
-            if node is None or number not in cts:
-                continue
-            ct, plan = cts.pop(number), node[PLAN_OBJECT]
-            if isinstance(ct, dict):
-                ct = _all_parts(plan, ct)
-            else:
-                ct = finished[node[SLOT]] = run_hooks(node, ct)
-            touched = edges[start : start + plan.arity]
-            if plan.op is part_of_results:
-                parts = cts.setdefault(touched[0], {})
-                _add(parts, plan.attrs["number_of_result"], ct)
-                continue
-            wanted = [place for place, own in enumerate(touched) if own >= 0 and own not in unwanted]
-            for operand, value in cotangents(node, wanted, ct, differentiable=True):
-                _add(cts, touched[operand], value)
-        inputs = {node[SLOT]: node for node in sweep.inputs or () if isinstance(node, list)}
-        for number, ct in cts.items():  # of leaves, and of inputs that did not run
-            slot = slots[number]
-            finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs else ct
+        for number, (slot, ct) in enumerate(zip(slots, cts, strict=True)):
+            if ct is not None:
+                finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs and number not in ran else ct
     return finished
 
 
-def _add(cts: dict[int, Any], number: int, value: Tensor) -> None:
-    before = cts.get(number)
-    cts[number] = value if before is None else xp.add(before, value)
+def run_hooks(node: TapeNode, ct: Tensor) -> Tensor:
+    """Run the hooks of a result on its cotangent."""
+    hooks = node_hooks(node)
+    return ct if hooks is None else hooks.run(ct)
+
+
+def visit(sweep: Sweep, cts: list[Any], position: int) -> None:
+    """Bring the cotangent of an entry of several results, or of one of them, to the operands'."""
+    arrays, node = sweep.workspace.arrays, sweep.node(position)
+    plan = node[PLAN_OBJECT]
+    ct, first = cts[arrays[ws.ORDER_AT][position]], arrays[ws.STARTS_AT][position]
+    touched = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
+    if plan.op is part_of_results:
+        if cts[touched[0]] is None:
+            cts[touched[0]] = {}
+        _add(cts[touched[0]], plan.attrs["number_of_result"], ct)
+        return
+    wanted = [place for place, own in enumerate(touched) if own >= 0 and arrays[ws.CTS_AT][own] != UNWANTED]
+    if isinstance(ct, dict):
+        ct = _all_parts(plan, ct)
+    for operand, value in cotangents(node, wanted, ct, differentiable=True):
+        _add(cts, touched[operand], value)
+
+
+def _add(cts: Any, key: int, value: Tensor) -> None:
+    before = cts[key] if isinstance(cts, list) else cts.get(key)
+    cts[key] = value if before is None else xp.add(before, value)
 
 
 def _all_parts(plan: Plan, found: dict[int, Tensor]) -> tuple[Tensor, ...]:
@@ -80,7 +274,13 @@ def _all_parts(plan: Plan, found: dict[int, Tensor]) -> tuple[Tensor, ...]:
     )
 
 
-def run_hooks(node: TapeNode, ct: Tensor) -> Tensor:
-    """Run the hooks of a result on its cotangent."""
-    hooks = node_hooks(node)
-    return ct if hooks is None else hooks.run(ct)
+class _Late:
+    """`walk`, loaded when it is first needed."""
+
+    @functools.cached_property
+    def walk(self) -> Callable[..., None]:
+        functions = {"describe": rule_calls, "fit": fit, "run_hooks": run_hooks, "visit": visit}
+        return load(walk, constants(Functions, **functions))
+
+
+_late: Final = _Late()

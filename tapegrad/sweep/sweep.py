@@ -7,25 +7,20 @@ gradients.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.modes import no_grad
-from tapegrad.ops.table.results import parts_of, split_cotangent
-from tapegrad.ops.table.rules import cotangents
 from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
-from tapegrad.sweep import find, groups, loop
 from tapegrad.sweep import workspace as ws
-from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
+from tapegrad.sweep.stops import Compiled, Stops
+from tapegrad.sweep.workspace import BORROWED, WRITTEN
 from tapegrad.tape import versions
 from tapegrad.tape.entries import (
     FIRST_OPERAND,
@@ -42,37 +37,20 @@ from tapegrad.tape.entries import (
     slot_of,
     write_word,
 )
-from tapegrad.tape.hooks import empty, node_hooks
-from tapegrad.tape.layout import Layout
-from tapegrad.tape.native import load
+from tapegrad.tape.hooks import empty
 from tapegrad.tape.plan import TERMS, plan_at
-from tapegrad.tensor import Tensor, from_array
 
 _OK: Final = ws.OK
 
 
-class _Compiled(Workspace):
-    """A workspace with the compiled functions that work in it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.find: Callable[..., int] = load(find.find, self.words)
-        self.sweep: Callable[..., int] = load(loop.sweep, self.words)
-
-    @functools.cached_property
-    def run(self) -> Callable[..., int]:
-        """The third, which only large arrays need."""
-        return load(groups.run, self.words)
-
-
-def _take_workspace() -> _Compiled:
+def _take_workspace() -> Compiled:
     try:
         return _idle.pop()
     except IndexError:
-        return _Compiled()
+        return Compiled()
 
 
-_idle: list[_Compiled] = []
+_idle: list[Compiled] = []
 _to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read
 #: The sweeps that run. Whoever makes one enters it inside the ``try`` whose ``finally`` takes it out, before anything
 #: else is called there: a signal's handler that raises in between cannot leave one behind.
@@ -93,7 +71,7 @@ def _forget_other_threads() -> None:
 in_child(_forget_other_threads)
 
 
-class Sweep:
+class Sweep(Stops):
     """One walk back over the tape.
 
     Parameters
@@ -108,7 +86,7 @@ class Sweep:
         Keep residuals.
     """
 
-    __slots__ = ("captured", "inputs", "keep", "nodes", "retain", "seeds", "shared_nodes", "workspace")
+    __slots__ = ("inputs", "nodes", "retain", "seeds", "shared_nodes")
 
     def __init__(
         self,
@@ -118,15 +96,13 @@ class Sweep:
         retain: bool,
     ) -> None:
         self.nodes, self.seeds, self.inputs, self.retain = nodes, seeds, inputs, retain
-        self.workspace = _take_workspace()
-        self.keep: list[Any] = []
-        self.captured: dict[int, Tensor] = {}
+        super().__init__(_take_workspace())
         self.shared_nodes: Sequence[TapeNode] = ()
 
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
         workspace, nodes = self.workspace, self.nodes
-        inputs = [] if self.inputs is None else list({slot_of(node): None for node in self.inputs})
+        inputs = [] if self.inputs is None else list(dict.fromkeys(map(slot_of, self.inputs)))
         write = versions.last
         while (status := workspace.find(nodes, inputs, self.retain, *write)) != _OK:
             self._handle_status(status)
@@ -213,17 +189,18 @@ class Sweep:
         workspace.begin()
         status = workspace.sweep(self.seeds)
         while status != ws.DONE:
+            if status == ws.STOPPED:
+                status = self.go_on(workspace.state[ws.POSITION])
+                continue
             if status == ws.MEMORY:
                 workspace.add_chunk()
             elif status == ws.INCOMPLETE:
                 plan_at(workspace.state[ws.PROBLEM]).complete()
-            elif status == ws.LARGE:
-                self._run_large(workspace)
             else:
-                self._stop(workspace.state[ws.POSITION])
+                self._run_large(workspace)
             status = workspace.sweep()
 
-    def _run_large(self, workspace: _Compiled) -> None:
+    def _run_large(self, workspace: Compiled) -> None:
         """Go over the run of entries on large arrays that begins here, block by block, if there is one."""
         state = workspace.state
         status = workspace.run()
@@ -244,78 +221,6 @@ class Sweep:
         else:
             state[ws.NO_GROUP_AT] = state[ws.POSITION]
 
-    # --- stops -------------------------------------------------------------------------------------------------------
-
-    def _buffer(self, number: int, layout: Layout) -> np.ndarray | None:
-        """Return the cotangent with this id as an array over the sweep's memory, None if there is none."""
-        value = self.workspace.arrays[ws.CTS_AT][number]
-        if value == UNWANTED or not value & WRITTEN:
-            return None
-        memory: Any = (ctypes.c_char * max(layout.nbytes, 1)).from_address(value & ~FLAG_BITS)
-        return np.ndarray(layout.shape, layout.dtype, memory)
-
-    def _stop(self, position: int) -> None:
-        arrays, state = self.workspace.arrays, self.workspace.state
-        number = arrays[ws.ORDER_AT][position]
-        slot = arrays[ws.SLOTS_AT][number]
-        node = object_at(read_entry(slot)[NODE])
-        plan = node[PLAN_OBJECT]
-        ct = self._buffer(number, plan.result)
-        if ct is not None:
-            ct = self.hook(number, node, ct)
-            self.run_rules(position, node, ct)
-        state[ws.RESUMED] = position
-
-    def hook(self, number: int, node: TapeNode, ct: np.ndarray) -> np.ndarray:
-        """Run the hooks of a result on its cotangent, and keep the outcome where it is wanted."""
-        hooks = node_hooks(node)
-        captured = self.workspace.arrays[ws.CTS_AT][number] & CAPTURED
-        if hooks is None and not captured:
-            return ct
-        value = from_array(ct.copy())
-        if hooks is not None:
-            with no_grad():
-                value = hooks.run(value)
-            if hooks.table:
-                array = np.ascontiguousarray(value._array())
-                ct = self._replace(number, array if is_aligned(array) else array.copy())
-        if captured:
-            self.captured[node[SLOT]] = value
-        return ct
-
-    def _replace(self, number: int, array: np.ndarray) -> np.ndarray:
-        self.keep.append(array)
-        captured = self.workspace.arrays[ws.CTS_AT][number] & CAPTURED
-        self.workspace.arrays[ws.CTS_AT][number] = array.ctypes.data | WRITTEN | BORROWED | captured
-        return array
-
-    def run_rules(self, position: int, node: TapeNode, ct: np.ndarray) -> None:
-        """Call the rules of an entry that has no kernel for them."""
-        arrays = self.workspace.arrays
-        plan = node[PLAN_OBJECT]
-        first = arrays[ws.STARTS_AT][position]
-        touched = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
-        cts = arrays[ws.CTS_AT]
-        wanted = [o for o in plan.python_operands if touched[o] >= 0 and cts[touched[o]] != UNWANTED]
-        if not wanted:
-            return
-        given = split_cotangent(plan, ct) if parts_of(plan) else from_array(ct)
-        with no_grad(), np.errstate(all="ignore"):
-            values = cotangents(node, wanted, given, differentiable=False)
-        for operand, value in values:
-            number = touched[operand]
-            before = self._buffer(number, plan.layouts[operand])
-            if before is None and self.workspace.arrays[ws.CTS_AT][number] & ~FLAG_BITS == 0:
-                array = np.array(value._data, dtype=plan.layouts[operand].dtype, order="C")
-                self._replace(number, array)
-            elif before is None:  # a leaf's new gradient: memory is there, nothing is written yet
-                self.workspace.arrays[ws.CTS_AT][number] |= WRITTEN
-                target = self._buffer(number, plan.layouts[operand])
-                assert target is not None
-                target[...] = value._data
-            else:
-                before += value._data
-
     def capture_rest(self, inputs: Sequence[TapeNode]) -> None:
         """Take the cotangents of those inputs that did not run, because no other input lies behind them."""
         arrays, state = self.workspace.arrays, self.workspace.state
@@ -324,7 +229,7 @@ class Sweep:
         for node in inputs:
             slot = node[SLOT]
             if slot not in self.captured and slot in numbers:
-                ct = self._buffer(numbers[slot], node[PLAN_OBJECT].result)
+                ct = self.buffer(numbers[slot], node[PLAN_OBJECT].result)
                 if ct is not None:
                     self.hook(numbers[slot], node, ct)
 

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch, watch_forever
-from tapegrad.runtime.objects import List, NDArray, Object, Type
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type
 from tapegrad.runtime.structs import WORD, Struct, sizeof, slot
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
@@ -57,6 +57,7 @@ class PlanObject(Object, of=Plan):
     """A plan; its fields stand elsewhere (`tapegrad.tape.structs.PlanFields`)."""
 
     address: Object = slot("address")
+    rule_calls: Tuple = slot("rule_calls")  # empty until they are described
 
 
 class PageObject(Object, of=Page):

@@ -232,7 +232,7 @@ class Plan:
         self._calls: Sequence[_Call] = ()
         self._block: Any = None  # the words of the kernel calls
         self._keep: Any = None  # objects whose addresses stand there
-        self.rule_calls: tuple[Any, ...] = ()  # rules and how their arguments are found (tapegrad.ops.table.rules)
+        self.rule_calls: tuple[Any, ...] = ()  # what rules are called with (`tapegrad.ops.table.rules`), when one was
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
         if self.records:
             _alive.add(weakref.ref(self, _alive.discard))

@@ -1,34 +1,55 @@
-"""Calling a rule with tensors: what create_graph records, and what a sweep does where there is no kernel."""
+"""Calling a rule with tensors: what create_graph records, and what a sweep does where there is no kernel.
+
+What the rules of a plan ask for is worked out once, and written down as words, which compiled code reads
+(`tapegrad.tape.rule_calls`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import xp
-from tapegrad.ops.table.results import part_plan, parts_of
-from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode
+from tapegrad.ops.table.results import part_of_results, part_plan, parts_of
+from tapegrad.runtime.memory import watch
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.plan_cache import compiled
+from tapegrad.tape.rule_calls import COTANGENT, MADE, MOST_ARGUMENTS, RESIDUAL, TENSOR, THE_NODE, VALUE, WANTED, late
 from tapegrad.tensor import Tensor, from_array
 
 # From an entry's node, and whether residuals are attached to the graph, to one argument of a rule.
-Getter = Callable[[TapeNode, bool], Any]
+Maker = Callable[[TapeNode, bool], Any]
 
 
-def attach(data: Any, layout: Layout, node: TapeNode | Leaf | None) -> Any:
-    """Return a value that was saved as a tensor again, in its old place in the graph; a Python number as it is."""
-    if layout.weak:
-        return data
-    result = constant(data, layout.plain)
-    if node is not None:
-        result._layout, result._node = layout.tracked, node
-    return result
+class RuleCalls(NamedTuple):
+    """The rules of a plan, and what they are called with; compiled code reads the first two fields.
+
+    Attributes
+    ----------
+    is_simple : bool
+        The entry has one result, whose cotangent each rule turns into that of its operand.
+    calls : tuple of numpy.ndarray
+        The words of a `RuleCall` for each operand that wants a gradient, or of the one that serves all.
+    held : list
+        Objects whose addresses stand in the words.
+    """
+
+    is_simple: bool
+    calls: tuple[np.ndarray | None, ...]
+    held: list[Any]
+
+
+def rule_calls(plan: Plan) -> RuleCalls:
+    """Return the rules of a plan, and what they are called with."""
+    if not plan.rule_calls:
+        plan.rule_calls = _described(plan)
+    return plan.rule_calls  # type: ignore[return-value]
 
 
 def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable: bool) -> list[tuple[int, Tensor]]:
@@ -47,95 +68,30 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
         zero, and left out here.
     """
     plan = node[PLAN_OBJECT]
-    op, layouts = plan.op, plan.layouts
-    calls = plan.rule_calls
-    if not calls or calls[0] is not op.vjp:
-        calls = plan.rule_calls = op.vjp, _rule_calls(plan)
-    found = []
-    if callable(op.vjp):
-        wanted = tuple(operand in operands for operand in range(plan.arity))
-        rule, getters = calls[1][0]
-        arguments = [ct if own is None else wanted if own is _WANTED else own(node, differentiable) for own in getters]
-        values = rule(*arguments)
+    layouts = plan.layouts
+    described, call = plan.rule_calls or rule_calls(plan), late.call
+    calls, found = described[1], []
+    if not callable(plan.op.vjp):
         for operand in operands:
-            value, layout = values[operand], layouts[operand]
-            if value is not None:
-                found.append((operand, fit(value, layout)))
-            elif not differentiable:
-                found.append((operand, from_array(np.zeros(layout.shape, layout.dtype))))
+            value = call(calls[operand], node, ct, None, differentiable)
+            found.append((operand, fit(value, layouts[operand])))
         return found
+    wanted = tuple(operand in operands for operand in range(plan.arity))
+    values = call(calls[0], node, ct, wanted, differentiable)
     for operand in operands:
-        rule, getters = calls[1][operand]
-        value = rule(*[ct if own is None else own(node, differentiable) for own in getters])
-        found.append((operand, fit(value, layouts[operand])))
+        value, layout = values[operand], layouts[operand]
+        if value is not None:
+            found.append((operand, fit(value, layout)))
+        elif not differentiable:
+            found.append((operand, from_array(np.zeros(layout.shape, layout.dtype))))
     return found
 
 
-def _rule_calls(plan: Plan) -> list[Any]:
-    """Return, for each operand that wants a gradient, its rule and what finds the rule's arguments."""
-    if callable(plan.op.vjp):
-        return [_rule_call(plan, 0)]
-    return [_rule_call(plan, operand) if plan.wants(operand) else None for operand in range(plan.arity)]
-
-
-def _rule_call(plan: Plan, operand: int) -> tuple[Any, list[Getter | None]]:
-    rule = plan.op.rule(operand)
-    return rule, [_getter(plan, name, operand) for name in rule_parameters(rule)]
-
-
-def _WANTED(node: TapeNode, differentiable: bool) -> Any:  # noqa: N802  # stands for an argument
-    raise TypeError("what is wanted is said by the caller")
-
-
-def _getter(plan: Plan, name: str, operand: int) -> Getter | None:
-    """Return what finds an argument of a rule; None for the cotangent."""
-    op = plan.op
-    if name == "ct":
-        return None
-    if name == "wanted":
-        return _WANTED
-    if name == "index_arrays":
-        places = [plan.position(own) for own in plan.saved if own.startswith("index_array")]
-        return lambda node, differentiable: tuple([node[place] for place in places])
-    if name in plan.saved:
-        return _residual(plan, name)
-    if name in plan.attrs:
-        value = plan.attrs[name]
-    elif name == "number":
-        value = operand
-    elif name == "shapes":
-        value = tuple(layout.shape for layout in plan.layouts)
-    else:
-        value = plan.layouts[op.operand_number(name.removesuffix("_shape"))].shape
-    return lambda node, differentiable: value
-
-
-def _residual(plan: Plan, name: str) -> Getter:
-    place, op = plan.position(name), plan.op
-    if name == "out":
-        return lambda node, differentiable: attach(node[place], plan.result, node if differentiable else None)
-    if name in op.operands:
-        number = op.operand_number(name)
-        layout, parent = plan.layouts[number], FIRST_OPERAND + number
-        if op.family == "binary" and layout.dtype.kind == "b" and not layout.weak:  # rules subtract, as the forward
-            return lambda node, differentiable: xp.cast(attach(node[place], layout, None), plan.result.dtype)
-        return lambda node, differentiable: attach(node[place], layout, node[parent] if differentiable else None)
-    number = op.results.index(name)
-    part = parts_of(plan).get(number)
-
-    def result(node: TapeNode, differentiable: bool) -> Tensor:
-        data = node[place]
-        if part is None or not differentiable:
-            return constant(data, layout_of(data))
-        whole = attach(None, plan.result, node)
-        return compiled.finish(part_plan(plan.result, part[0], number, part[1]), data, whole)
-
-    return result
-
-
-def fit(value: Tensor, layout: Layout) -> Tensor:
+def fit(value: Any, layout: Layout) -> Tensor:
     """Undo broadcasting and promotion: sum to the operand's shape, and convert to its dtype."""
     own = value._layout
+    if own is layout._plain:
+        return value  # type: ignore[no-any-return]
     if own.shape != layout.shape:
         value = xp.sum_to_size(value, layout.shape)
         own = value._layout
@@ -144,4 +100,82 @@ def fit(value: Tensor, layout: Layout) -> Tensor:
             value = xp.real(value)
         if value._layout.dtype != layout.dtype:
             value = xp.cast(value, np.dtype(layout.dtype))
-    return value
+    result: Tensor = value
+    return result
+
+
+# What rules are called with ------------------------------------------------------------------------------------------
+
+
+def _described(plan: Plan) -> RuleCalls:
+    held: list[Any] = []
+    if callable(plan.op.vjp):
+        return RuleCalls(False, (_call(plan, 0, held),), held)
+    calls = tuple([_call(plan, operand, held) if plan.wants(operand) else None for operand in range(plan.arity)])
+    return RuleCalls(plan.op is not part_of_results and not parts_of(plan), calls, held)
+
+
+def _call(plan: Plan, operand: int, held: list[Any]) -> np.ndarray:
+    """Return the words of a `RuleCall`."""
+    rule: Any = plan.op.rule(operand)
+    names, layout = rule_parameters(rule), plan.layouts[operand].plain
+    assert len(names) <= MOST_ARGUMENTS
+    words = [id(rule), id(layout), len(names)]
+    held += rule, layout
+    for name in names:
+        kind, place, parent, value = _argument(plan, name, operand)
+        words += kind, place, parent, id(value)
+        held.append(value)
+    return watch(np.array(words, dtype=np.int64), f"a rule of {plan.name}")
+
+
+def _argument(plan: Plan, name: str, operand: int) -> tuple[int, int, int, Any]:
+    """Return the fields of a `RuleArgument`."""
+    op = plan.op
+    if name == "ct":
+        return COTANGENT, 0, 0, None
+    if name == "wanted":
+        return WANTED, 0, 0, None
+    if name == "index_arrays":
+        places = [plan.position(own) for own in plan.saved if own.startswith("index_array")]
+        return MADE, 0, 0, lambda node, attached: tuple([node[place] for place in places])
+    if name in plan.saved:
+        return _residual(plan, name)
+    if name in plan.attrs:
+        return VALUE, 0, 0, plan.attrs[name]
+    if name == "number":
+        return VALUE, 0, 0, operand
+    if name == "shapes":
+        return VALUE, 0, 0, tuple(layout.shape for layout in plan.layouts)
+    return VALUE, 0, 0, plan.layouts[op.operand_number(name.removesuffix("_shape"))].shape
+
+
+def _residual(plan: Plan, name: str) -> tuple[int, int, int, Any]:
+    op, place = plan.op, plan.position(name)
+    if name == "out":
+        return TENSOR, place, THE_NODE, plan.result
+    if name not in op.operands:
+        return MADE, 0, 0, _other_result(plan, place, op.results.index(name))
+    number = op.operand_number(name)
+    layout = plan.layouts[number]
+    if layout.weak:
+        return RESIDUAL, place, 0, None
+    if op.family == "binary" and layout.dtype.kind == "b":  # rules subtract, as the forward
+        dtype = plan.result.dtype
+        return MADE, 0, 0, lambda node, attached: xp.cast(constant(node[place], layout.plain), dtype)
+    return TENSOR, place, FIRST_OPERAND + number, layout
+
+
+def _other_result(plan: Plan, place: int, number: int) -> Maker:
+    """Return what makes a tensor of one of several results."""
+    part = parts_of(plan).get(number)
+
+    def result(node: TapeNode, attached: bool) -> Tensor:
+        data = node[place]
+        if part is None or not attached:
+            return constant(data, layout_of(data))
+        whole = constant(None, plan.result)
+        whole._node = node
+        return compiled.finish(part_plan(plan.result, part[0], number, part[1]), data, whole)
+
+    return result

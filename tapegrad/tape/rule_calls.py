@@ -1,0 +1,160 @@
+"""Compiled: one call of a rule, that is its arguments as tensors in their old place in the graph, and the call itself.
+
+What a rule asks for is described once for a plan, by `tapegrad.ops.table.rules`. `call` is a function as
+`tapegrad.tape.native` says.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.compiler.intrinsics import stack
+from tapegrad.runtime.memory import watch
+from tapegrad.runtime.objects import List, NDArray, Object
+from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
+from tapegrad.tape.native import decref, incref, keep_forever, load, new_object, vectorcall
+from tapegrad.tape.objects import LayoutObject, TensorObject
+from tapegrad.tensor import Tensor
+
+#: The most arguments of a rule.
+MOST_ARGUMENTS: Final = 32
+# Kinds of arguments: the cotangent; a residual as a tensor, or as it is; which operands' cotangents are wanted; a value
+# that never changes; what a Python function makes of the node, and of whether residuals are attached to the graph.
+COTANGENT, TENSOR, RESIDUAL, WANTED, VALUE, MADE = range(6)
+THE_NODE: Final = -1  # in place of an operand's node: that of the entry, for its result
+
+
+class RuleArgument(Struct):
+    """Where an argument of a rule is found."""
+
+    kind: int
+    place: int  # of a residual: in the node
+    parent: int  # of a residual that is a tensor: where the node has the tensor's node
+    value: Object  # a value, what makes one, or the layout of a tensor
+
+
+class RuleCall(Struct):
+    """A rule, what it is called with, and the plain layout that its operand's cotangent is to have."""
+
+    rule: Object
+    layout: LayoutObject
+    count: int
+    arguments: Table[RuleArgument] = embedded()
+
+
+class Constants(Struct):
+    """The objects that compiled code needs."""
+
+    none: Object
+    true: Object
+    tensor_type: Object
+
+
+def constants(kind: type[Constants], **others: object) -> np.ndarray:
+    """Return the memory of constants, which live forever."""
+    values = {"none": None, "true": True, "tensor_type": Tensor, **others}
+    words = watch(np.zeros(sizeof(kind) // WORD, dtype=np.int64), "constants")
+    for name, value in values.items():
+        words[kind.word(name)] = id(value)
+    keep_forever((words, values))
+    return words
+
+
+def plain_layout(known: Constants, layout: LayoutObject) -> LayoutObject:
+    """Return the plain form of a layout: see `Layout.plain`."""
+    return layout if layout.plain == known.none else layout.plain
+
+
+def residual(known: Constants, argument: RuleArgument, node: List, attached: int) -> Object:
+    """Return a residual as a tensor, in its old place in the graph if it is attached; 0 if Python raised."""
+    tensor = TensorObject(new_object(known.tensor_type, 0))
+    if tensor == 0:
+        return tensor
+    layout, parent = LayoutObject(argument.value), known.none
+    if attached == 0:
+        layout = plain_layout(known, layout)
+    elif argument.parent == THE_NODE:
+        parent = node
+    else:
+        parent = node.items[argument.parent]
+    tensor.data = NDArray(node.items[argument.place])
+    tensor.layout, tensor.node, tensor.grad = layout, parent, known.none
+    incref(tensor.data)
+    incref(layout)
+    incref(parent)
+    incref(known.none)
+    return tensor
+
+
+def argument_of(
+    known: Constants, argument: RuleArgument, node: List, ct: Object, wanted: Object, attached: Object
+) -> Object:
+    """Return an argument of a rule, with its reference; 0 if Python raised."""
+    kind = argument.kind
+    if kind == TENSOR:
+        return residual(known, argument, node, 1 if attached == known.true else 0)
+    if kind == MADE:
+        given = Array[Object](stack(16))
+        given[0] = node
+        given[1] = attached
+        return Object(vectorcall(argument.value, given, 2, 0))
+    value = ct
+    if kind == RESIDUAL:
+        value = node.items[argument.place]
+    elif kind == WANTED:
+        value = wanted
+    elif kind == VALUE:
+        value = argument.value
+    incref(value)
+    return value
+
+
+def call_rule(known: Constants, rule: RuleCall, node: List, ct: Object, wanted: Object, attached: Object) -> Object:
+    """Call a rule, and return what it returns; 0 if Python raised."""
+    values = Array[Object](stack(256))
+    count = 0
+    while count < rule.count:
+        value = argument_of(known, rule.arguments[count], node, ct, wanted, attached)
+        if value == 0:
+            break
+        values[count] = value
+        count += 1
+    result = Object(0)
+    if count == rule.count:
+        result = Object(vectorcall(rule.rule, values, count, 0))
+    for number in range(count):
+        decref(values[number])
+    return result
+
+
+def call(self: NDArray, args: Array[Object], nargs: int) -> int:
+    """Return what a rule returns: ``call(rule, node, ct, wanted, attached)``.
+
+    Parameters
+    ----------
+    rule : numpy.ndarray
+        The words of a `RuleCall`.
+    node : list
+        Of the entry.
+    ct : Tensor, or tuple of Tensor
+    wanted : tuple of bool, or None
+        For which operands a rule that serves all of them is to return cotangents.
+    attached : bool
+        Whether residuals stand in the graph.
+    """
+    return call_rule(Constants(self.data), RuleCall(NDArray(args[0]).data), List(args[1]), args[2], args[3], args[4])
+
+
+class _Late:
+    """`call`, loaded when it is first needed."""
+
+    @functools.cached_property
+    def call(self) -> Callable[..., Any]:
+        return load(call, constants(Constants))
+
+
+late: Final = _Late()
