@@ -41,14 +41,15 @@ REFUSED = (
 
 #: Errors that only PyTorch raises.
 ACCEPTED = (
-    Error(r"pow|\*\*|hypot|logaddexp", r"not implemented for '\w+'", "PyTorch has no loop for the dtype"),
+    Error(r"pow|\*\*|hypot|logaddexp|conv2d", r"not implemented for '\w+'", "PyTorch has no loop for the dtype"),
     Error(
-        r"pow|\*\*|hypot|atan2|div|/",
+        r"pow|\*\*|hypot|logaddexp|atan2|div|/",
         r"the `-` operator, (with|on) a bool tensor",
         "raised by derivatives of PyTorch's",
     ),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy raises if there are elements"),
     Error(r"clamp|clip", r"output with shape .* doesn't match the broadcast", "of PyTorch's derivative of clamp"),
+    Error(r"_\(", r"modified by an inplace operation", "more writes in place have a gradient"),
     Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
     Error(r"\bview", r"view size is not compatible", "NumPy finds a view where PyTorch finds none"),
 )

@@ -128,9 +128,6 @@ class Comparison:
                     self._end(mismatch)
                     return
         found = self.ours.gradients(), self.theirs.gradients()
-        if isinstance(found[0], dict) and "modified by an inplace operation" in str(found[1]):
-            # More writes in place have a gradient here: that of values which are copied before they are written over.
-            found = found[0], with_copies(self.torch, self.lines)
         errors = tuple(own if isinstance(own, Exception) else None for own in found)
         if any(errors):
             self._end(of_errors([*self.lines, "gradients"], *errors))
@@ -164,15 +161,6 @@ def check(torch: Any, lines: list[str]) -> Mismatch | None:
                 return both.mismatch
         both.finish()
         return both.mismatch
-
-
-def with_copies(torch: Any, lines: list[str]) -> Results | Exception:
-    """Return the gradients of PyTorch's where it copies what is saved before it is written to."""
-    with torch.autograd.graph.allow_mutation_on_saved_tensors():
-        machine = Machine(torch)
-        for line in lines:
-            machine.run(line)
-        return machine.gradients()
 
 
 def moved(torch: Any, lines: list[str], name: str) -> list[Any]:
