@@ -18,7 +18,7 @@ from tapegrad.kernels.elementwise import elementwise_step, loop_step, view_step
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import Op, op_table, xp
 from tapegrad.tape.layout import contiguous_strides, intern
-from tapegrad.tape.plan import CT, Plan, Step, plans_by_address
+from tapegrad.tape.plan import CT, Plan, Step, alive
 from tests import checks, reference, test_programs, torch_programs
 from tests.cases import Case, draw, has_rule
 from tests.checks import Problem
@@ -160,7 +160,7 @@ def _a_little_wrong(right: Any, number: int) -> Any:
 def replace_rules(op: Op, rules: Any) -> None:
     """Give an op other rules, and its plans too, which know how rules are called."""
     object.__setattr__(op, "vjp", rules)
-    for plan in list(plans_by_address.values()):
+    for plan in alive():
         plan.rule_calls = ()
 
 

@@ -14,7 +14,7 @@ from bench.tools import installed
 
 SIZES, QUICK_SIZES = (100, 10_000), (10,)
 DTYPES = ("float64", "float32")
-POSITIVE = ("log", "log1p", "sqrt")
+BETWEEN = {"log": (0.1, 3), "log1p": (0.1, 3), "sqrt": (0.1, 3), "rsqrt": (0.1, 3), "logit": (0.1, 0.9)}
 
 
 def functions() -> dict[str, Any]:
@@ -50,7 +50,7 @@ def tables(rounds: int, quick: bool) -> list[Table]:
         for dtype in DTYPES:
             ours, cells = function.ufunc(dtype), []
             for size in sizes:
-                x = rng.uniform(0.1 if name in POSITIVE else -3, 3, size).astype(dtype)
+                x = rng.uniform(*BETWEEN.get(name, (-3, 3)), size).astype(dtype)
                 out = np.empty_like(x)
                 runs: dict[str, Run] = {"other": _of_other(function.other, x, out), "ours": partial(ours, x, out=out)}
                 if installed("torch"):

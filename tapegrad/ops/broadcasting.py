@@ -267,9 +267,8 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
     >>> tg.unsqueeze(tg.zeros(2, 3), 1).shape
     (2, 1, 3)
     """
-    shape = input.shape
-    place = one_dim("unsqueeze", len(shape) + 1, dim)
-    return {"shape": (*shape[:place], 1, *shape[place:])}
+    place = one_dim("unsqueeze", input.ndim + 1, dim)
+    return {"shape": (*input.shape[:place], 1, *input.shape[place:])}
 
 
 @public(method=True)

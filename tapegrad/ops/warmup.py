@@ -17,6 +17,7 @@ import numpy as np
 from tapegrad.compiler import cache
 from tapegrad.kernels.elementwise import ARITHMETIC, SHORT, elementwise_step
 from tapegrad.modes import enable_grad
+from tapegrad.ops.creation import from_numpy, tensor
 from tapegrad.ops.table.op import NotYet, Op, Sample, op_table, xp
 from tapegrad.runtime import blocking
 from tapegrad.tape.plan import alive
@@ -192,6 +193,8 @@ def _run_machinery(dtype: np.dtype) -> None:
 
     x = from_array(np.ones(())).requires_grad_()
     grad(xp.mul(x, x), x)
+    tensor(x.numpy(force=True), requires_grad=True)
+    from_numpy(np.ones(()))
     for length in (2, blocking.ENOUGH_BLOCKS * blocking.division.block or 2):
         x, y = from_array(np.ones(length, dtype)).requires_grad_(), from_array(np.ones((), dtype)).requires_grad_()
         xp.sum(xp.mul(xp.mul(x, y), x)).backward(from_array(np.ones((), dtype)))

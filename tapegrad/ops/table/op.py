@@ -72,7 +72,8 @@ def on_arrays(formula: Rule) -> Rule:
 
 class _Forwards:
     def __getattr__(self, name: str) -> Rule:
-        return op_table[name].forward
+        forward = op_table[name].forward
+        return getattr(forward, "other", forward)  # of a ufunc of ours what NumPy has
 
 
 @dataclass(frozen=True)
