@@ -38,7 +38,7 @@ def row_of() -> Iterator[Callable[..., Problem]]:
     """Make an op of a function of one operand, and return the problem of checking it."""
 
     def make(rule: Callable[..., Any], step: Any = elementwise_step, forward: Any = np.sin) -> Problem:
-        function = unary("wrong", forward, rule, doc="")
+        function = unary("wrong", forward, rule, doc="", names=None)
         object.__setattr__(op_table["wrong"], "step", step)
         return Problem(function, (POINT,), (0,))
 
