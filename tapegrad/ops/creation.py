@@ -35,15 +35,15 @@ class _Compiled:
 _compiled: Final = _Compiled()
 
 
-def _owner(array: np.ndarray, line: int = -1) -> Tensor:
+def _owner(array: np.ndarray, bucket: int = -1) -> Tensor:
     check_dtype(array.dtype)
     result = from_array(array)
-    if line >= 0:
-        remember(line, array, result._layout)
+    if bucket >= 0:
+        remember(bucket, array, result._layout)
     return result
 
 
-def _borrower(ndarray: np.ndarray, line: int = -1) -> Tensor:
+def _borrower(ndarray: np.ndarray, bucket: int = -1) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__}); tapegrad.tensor(data) takes other data")
     if not (ndarray.dtype.isnative and ndarray.flags.aligned):
@@ -54,8 +54,8 @@ def _borrower(ndarray: np.ndarray, line: int = -1) -> Tensor:
         )
     check_dtype(ndarray.dtype)
     result = lend(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
-    if line >= 0:
-        remember(line, ndarray, result._layout)
+    if bucket >= 0:
+        remember(bucket, ndarray, result._layout)
     return result
 
 

@@ -20,16 +20,16 @@ from tapegrad.tape.results import take_slot
 from tapegrad.tape.structs import Entry
 
 MOST_DIMS: Final = 4
-LINES: Final = 256
+BUCKETS: Final = 256
 
 get_item: Final = external("PyObject_GetItem", 2)
 new_weak_reference: Final = external("PyWeakref_NewRef", 2)
 
 
-class Line(Struct):
-    """A line of the table: what a layout is found by."""
+class Bucket(Struct):
+    """A bucket of the table: what a layout is found by."""
 
-    layout: LayoutObject  # 0 if the line is empty
+    layout: LayoutObject  # 0 if the bucket is empty
     dtype: Object
     ndim: int
     steps: Array[int] = embedded(2 * MOST_DIMS)  # length and stride of each dimension
@@ -43,19 +43,18 @@ class Maker(Struct):
     lends: int  # the tensor gets a view of the array, not the array
     ellipsis: Object
     leaf_type: Type
-    otherwise: (
-        Object  # does the same in Python; of an array it is also given the number of the line, if there may be one
-    )
+    # Does the same in Python. It is given the number of a bucket besides if the layout may be remembered there.
+    otherwise: Object
 
 
-LINE_WORDS: Final = sizeof(Line) // WORD
-_table: Final = watch(np.zeros(LINES * LINE_WORDS, dtype=np.int64), "layouts of arrays")
+BUCKET_WORDS: Final = sizeof(Bucket) // WORD
+_table: Final = watch(np.zeros(BUCKETS * BUCKET_WORDS, dtype=np.int64), "layouts of arrays")
 _held: Final[dict[int, tuple[Layout, np.dtype]]] = {}
 
 
 def remember(number: int, array: np.ndarray, layout: Layout) -> None:
-    """Let compiled code find the layout of such arrays in a line of the table."""
-    first = number * LINE_WORDS
+    """Let compiled code find the layout of such arrays in a bucket of the table."""
+    first = number * BUCKET_WORDS
     _table[first] = 0
     _held[number] = layout, array.dtype
     steps = [word for pair in zip(array.shape, array.strides, strict=True) for word in pair]
@@ -72,7 +71,7 @@ state.register("tape.leaves: layouts of arrays", lambda: len(_held), _forget)
 
 
 def tensor_maker(lends: bool, otherwise: Callable[..., Any]) -> Callable[[np.ndarray], Any]:
-    """Return ``array -> constant tensor``; `otherwise` takes an array, and a line if the layout may be remembered."""
+    """Return ``array -> constant tensor``; `otherwise` takes an array, and a bucket if the layout may be remembered."""
     return load(tensor_over, _maker(lends, otherwise))
 
 
@@ -96,11 +95,11 @@ def tensor_over(self: NDArray, args: Array[NDArray], nargs: int) -> Any:
     for dim in range(ndim):
         length = array.shape[dim]
         number = 31 * number + length + (length >> 6) + array.strides[dim]
-    number &= LINES - 1
-    line = Line(maker.table.at(number * LINE_WORDS))
-    same = 1 if line.layout != 0 and line.dtype == array.dtype and line.ndim == ndim else 0
+    number &= BUCKETS - 1
+    bucket = Bucket(maker.table.at(number * BUCKET_WORDS))
+    same = 1 if bucket.layout != 0 and bucket.dtype == array.dtype and bucket.ndim == ndim else 0
     for dim in range(ndim * same):
-        if array.shape[dim] != line.steps[2 * dim] or array.strides[dim] != line.steps[2 * dim + 1]:
+        if array.shape[dim] != bucket.steps[2 * dim] or array.strides[dim] != bucket.steps[2 * dim + 1]:
             same = 0
             break
     if same == 0:
@@ -110,7 +109,7 @@ def tensor_over(self: NDArray, args: Array[NDArray], nargs: int) -> Any:
         result = vectorcall(maker.otherwise, given, 2, 0)
         decref(given[1])
         return result
-    layout, data = line.layout, array
+    layout, data = bucket.layout, array
     incref(layout)
     if maker.lends != 0:
         data = NDArray(get_item(array, maker.ellipsis))
