@@ -313,7 +313,12 @@ def test_memory_of_a_chain(storages: Callable[[Problem, Data], Any]) -> None:
     assert len(residuals.keys() & own.keys()) == 1
 
 
-@pytest.mark.parametrize("section", detail.SECTIONS)
+SLOW = ("functions",)  # it compiles every function in both precisions
+
+
+@pytest.mark.parametrize(
+    "section", [pytest.param(name, marks=pytest.mark.full if name in SLOW else ()) for name in detail.SECTIONS]
+)
 def test_detail(section: str) -> None:
     for found in detail.SECTIONS[section](1, True):
         assert found.rows or found.notes
@@ -367,6 +372,7 @@ def test_command() -> None:
         assert installed(name) or f"{name} is not installed" in done.stdout
 
 
+@pytest.mark.full
 def test_everything_of_a_problem(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     chosen = ("chain", "mlp", "--tools", "plain", "autograd", "--threads", "1", "2")

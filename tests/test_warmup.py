@@ -80,6 +80,7 @@ def test_programs_compile_nothing_after_a_warmup(tmp_path):
     assert programs.returncode == 0, programs.stderr
 
 
+@pytest.mark.full
 def test_on_the_command_line(tmp_path):
     done, again = (python("-m", "tapegrad", "--warmup", "neg", "relu", folder=tmp_path) for _ in range(2))
     counted = re.compile(
@@ -137,6 +138,7 @@ assert (second.compiled, second.found, second.nbytes) == (0, first.compiled, fir
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.full
 def test_complex(tmp_path):
     done = python("-c", "import tapegrad as tg; tg.warmup(['mul', 'maximum', 'cast'], ['complex64'])", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -204,6 +206,7 @@ tg.warmup(["neg"], ["float64"])
     assert re.search(r"OSError: (\d+) of \1 functions could not be written to ", done.stderr)
 
 
+@pytest.mark.full
 def test_without_rich(tmp_path):
     done = python("-c", "import sys; sys.modules['rich'] = sys.modules['rich.console'] = None\n"
                   "from tapegrad.__main__ import main\n"
