@@ -92,7 +92,8 @@ def _deviations_by_numpy(x: Any, dim: Dims, keepdim: bool) -> Any:
     return np.sum((x - np.mean(x, axis=dim, keepdims=True)) ** 2, axis=dim, keepdims=keepdim)
 
 
-def _same_shape(layout: Layout, attrs: dict[str, Any]) -> tuple[int, ...]:
+def same_shape(layout: Layout, attrs: dict[str, Any]) -> tuple[int, ...]:
+    """Return the shape of a result that is as long as its operand."""
     return layout.shape
 
 
@@ -133,7 +134,7 @@ _softmax = Op(
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("out",)),
     attrs=("dim",),
     bind=_bind_along("softmax"),
-    prepare_forward=along("softmax", _same_shape, _softmax_by_numpy),
+    prepare_forward=along("softmax", same_shape, _softmax_by_numpy),
     oracle=lambda x, dim: np.exp(
         _shifted(x, dim if np.ndim(x) else ())
         - np.log(np.exp(_shifted(x, dim if np.ndim(x) else ())).sum(dim if np.ndim(x) else None, keepdims=True))
@@ -183,7 +184,7 @@ _log_softmax = Op(
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("out",)),
     attrs=("dim",),
     bind=_bind_along("log_softmax"),
-    prepare_forward=along("log_softmax", _same_shape, _log_softmax_by_numpy),
+    prepare_forward=along("log_softmax", same_shape, _log_softmax_by_numpy),
     oracle=lambda x, dim: (
         _shifted(x, dim if np.ndim(x) else ())
         - np.log(np.exp(_shifted(x, dim if np.ndim(x) else ())).sum(dim if np.ndim(x) else None, keepdims=True))

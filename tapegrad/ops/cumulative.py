@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.kernels.along import step_along
 from tapegrad.kernels.lines import LONGEST_PRODUCT
-from tapegrad.ops.along import _same_shape, along
+from tapegrad.ops.along import along, same_shape
 from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import attributes, count_of, kept_shape
 from tapegrad.ops.table.gateway import as_operand, connect
@@ -165,7 +165,7 @@ _cumsum = Op(
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ()),
     attrs=("dim",),
     bind=_bind_cumsum,
-    prepare_forward=along("cumsum", _same_shape, _cumsum_by_numpy),
+    prepare_forward=along("cumsum", same_shape, _cumsum_by_numpy),
     oracle=lambda x, dim: np.asarray(x) if not np.ndim(x) else np.add.accumulate(x, axis=dim),
     samples=(
         Sample(((),), {"dim": 0}),
