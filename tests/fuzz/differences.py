@@ -51,6 +51,7 @@ ACCEPTED = (
     Error(r"clamp|clip", r"output with shape .* doesn't match the broadcast", "of PyTorch's derivative of clamp"),
     Error(r"_\(", r"modified by an inplace operation", "more writes in place have a gradient"),
     Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
+    Error(r"setitem", r"Index put requires the source and destination dtypes match", "what is written is converted"),
     Error(r"\bview", r"view size is not compatible", "NumPy finds a view where PyTorch finds none"),
 )
 
@@ -95,6 +96,7 @@ _nan = _any(np.isnan)
 GRADIENTS: dict[str, tuple[Callable[[Operands, str], bool], str]] = {
     r"pow|\*\*": (_zero, "second derivatives at base 0, where PyTorch's masks hide values but not slopes"),
     r"acosh": (_any(lambda x: x < 1), "below 1, where the function is nan, PyTorch has numbers"),
+    r"logit": (_any(lambda x: (x <= 0) | (x >= 1)), "clamped at 0 or 1, PyTorch's second derivatives are nan"),
     r"\babs": (_nan, "of nan; PyTorch has 0"),
     r"atan2": (_zero, "second derivatives at the origin"),
     r"\b(amax|amin|max|min)\(": (
