@@ -1,5 +1,6 @@
 """Each allocation of CPython's in turn fails: recording raises, holds nothing, and the next call is right."""
 
+import ctypes
 import gc
 import sys
 
@@ -45,7 +46,7 @@ def fail_in_turn(work):
         _testcapi.set_nomemory(number, number + 1)
         try:
             work()
-        except (MemoryError, SystemError) as raised:  # NumPy has the latter too
+        except (MemoryError, SystemError, ctypes.ArgumentError) as raised:  # NumPy and ctypes have the others too
             error = raised.__class__
         finally:
             _testcapi.remove_mem_hooks()
