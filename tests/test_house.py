@@ -33,7 +33,6 @@ ORDER = [
 AHEAD = {
     ("tape/structs.py", "kernels/geometry.py", "import"),
     ("tape/objects.py", "tensor.py", "import"),
-    ("tape/rule_calls.py", "tensor.py", "import"),
     ("tape/plan_cache.py", "tensor.py", "import"),
     ("tape/entries.py", "tensor.py", "types"),
     ("tape/hooks.py", "tensor.py", "types"),

@@ -17,58 +17,60 @@ from tapegrad.modes import enable_grad, is_grad_enabled
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_of_results, parts_of
 from tapegrad.ops.table.rules import cotangents, fit, rule_calls
+from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
-from tapegrad.runtime.structs import Array
+from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.sweep import Sweep
 from tapegrad.sweep.workspace import CAPTURED, UNWANTED, State
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode
 from tapegrad.tape.hooks import node_hooks
-from tapegrad.tape.native import add, decref, incref, load, new_integer, vectorcall
-from tapegrad.tape.objects import PlanObject, TensorObject
+from tapegrad.tape.native import add, decref, incref, keep_forever, load, new_integer, vectorcall
+from tapegrad.tape.objects import PlanObject, Runtime, TensorObject, plain_layout, runtime
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.rule_calls import (
-    Constants,
     RuleCall,
     call_rule,
-    constants,
-    plain_layout,
 )
 from tapegrad.tensor import Tensor, from_array
 
 IS_SIMPLE, CALLS = 0, 1  # fields of `RuleCalls`
 
 
-class Functions(Constants):
-    """What the walk calls in Python."""
+class Functions(Struct):
+    """What the walk calls in Python, and the objects that it needs."""
 
+    runtime: Runtime
     describe: Object
     fit: Object
     run_hooks: Object
     visit: Object
 
 
-def rule_calls_of(known: Functions, node: List) -> Tuple:
+def rule_calls_of(functions: Functions, node: List) -> Tuple:
     """Return the description of a node's rules; 0 if Python raised."""
     plan = PlanObject(node.items[PLAN_OBJECT])
     if plan.rule_calls.length == 0:
         given = Array[Object](stack(8))
         given[0] = plan
-        done = vectorcall(known.describe, given, 1, 0)
+        done = vectorcall(functions.describe, given, 1, 0)
         if done == 0:
             return Tuple(0)
         decref(done)
     return plan.rule_calls
 
 
-def fitted(known: Functions, value: Object, rule: RuleCall) -> Object:
+def fitted(functions: Functions, value: Object, rule: RuleCall) -> Object:
     """Return what a rule returned as a tensor of the operand's shape and dtype; it takes over the reference."""
-    if value.type == known.tensor_type and plain_layout(known, TensorObject(value).layout) == rule.layout:
+    if (
+        value.type == functions.runtime.tensor_type
+        and plain_layout(functions.runtime, TensorObject(value).layout) == rule.layout
+    ):
         return value
     given = Array[Object](stack(16))
     given[0] = value
     given[1] = rule.layout
-    result = Object(vectorcall(known.fit, given, 2, 0))
+    result = Object(vectorcall(functions.fit, given, 2, 0))
     decref(value)
     return result
 
@@ -80,12 +82,12 @@ def replace(items: Array[Object], index: int, value: Object) -> None:
     decref(before)
 
 
-def call_hooks(known: Functions, node: List, cts: Array[Object], number: int) -> int:
+def call_hooks(functions: Functions, node: List, cts: Array[Object], number: int) -> int:
     """Have hooks replace a cotangent; 0 if Python raised."""
     given = Array[Object](stack(16))
     given[0] = node
     given[1] = cts[number]
-    value = Object(vectorcall(known.run_hooks, given, 2, 0))
+    value = Object(vectorcall(functions.run_hooks, given, 2, 0))
     if value == 0:
         return 0
     replace(cts, number, value)
@@ -93,7 +95,7 @@ def call_hooks(known: Functions, node: List, cts: Array[Object], number: int) ->
 
 
 def call_rules(
-    known: Functions, state: State, calls: Tuple, node: List, cts: Array[Object], number: int, edge: Array[int]
+    functions: Functions, state: State, calls: Tuple, node: List, cts: Array[Object], number: int, edge: Array[int]
 ) -> int:
     """Bring a cotangent to the operands'; 0 if Python raised."""
     for operand in range(calls.length):
@@ -101,14 +103,14 @@ def call_rules(
         if touched < 0 or state.cts[touched] == UNWANTED:
             continue
         rule = RuleCall(NDArray(calls.items[operand]).data)
-        value = call_rule(known, rule, node, cts[number], known.none, known.true)
+        value = call_rule(functions.runtime, rule, node, cts[number], functions.runtime.none, functions.runtime.true)
         if value == 0:
             return 0
-        value = fitted(known, value, rule)
+        value = fitted(functions, value, rule)
         if value == 0:
             return 0
         before = cts[touched]
-        if before != known.none:
+        if before != functions.runtime.none:
             total = Object(add(before, value))
             decref(value)
             if total == 0:
@@ -118,25 +120,25 @@ def call_rules(
     return 1
 
 
-def go_over(known: Functions, state: State, cts: List, position: int, sweep: Object) -> int:
+def go_over(functions: Functions, state: State, cts: List, position: int, sweep: Object) -> int:
     """Go over one entry, which a cotangent has reached; 0 if Python raised."""
     number = state.order[position]
     slot, edge = state.slots[number], state.edges.at(state.starts[position])
     node = slot.node
-    if slot.stop != 0 and call_hooks(known, node, cts.items, number) == 0:
+    if slot.stop != 0 and call_hooks(functions, node, cts.items, number) == 0:
         return 0
-    calls = rule_calls_of(known, node)
+    calls = rule_calls_of(functions, node)
     if calls == 0:
         return 0
-    if calls.items[IS_SIMPLE] == known.true:
+    if calls.items[IS_SIMPLE] == functions.runtime.true:
         incref(calls)  # another thread may describe them too
-        done = call_rules(known, state, Tuple(calls.items[CALLS]), node, cts.items, number, edge)
+        done = call_rules(functions, state, Tuple(calls.items[CALLS]), node, cts.items, number, edge)
         decref(calls)
         return done
-    return call_visit(known, sweep, cts, position)
+    return call_visit(functions, sweep, cts, position)
 
 
-def call_visit(known: Functions, sweep: Object, cts: List, position: int) -> int:
+def call_visit(functions: Functions, sweep: Object, cts: List, position: int) -> int:
     """Have Python go over an entry; 0 if it raised."""
     place = Object(new_integer(position))
     if place == 0:
@@ -145,7 +147,7 @@ def call_visit(known: Functions, sweep: Object, cts: List, position: int) -> int
     given[0] = sweep
     given[1] = cts
     given[2] = place
-    done = vectorcall(known.visit, given, 3, 0)
+    done = vectorcall(functions.visit, given, 3, 0)
     decref(place)
     if done != 0:
         decref(done)
@@ -163,22 +165,22 @@ def walk(self: NDArray, args: Array[Object], nargs: int) -> int:
         Cotangents by id: of the roots at first, and at the end of leaves and captured results.
     sweep : Sweep
     """
-    known, state, cts = Functions(self.data), State(NDArray(args[0]).data), List(args[1])
+    functions, state, cts = Functions(self.data), State(NDArray(args[0]).data), List(args[1])
     for position in range(state.n_order):
         number = state.order[position]
-        if number < 0 or cts.items[number] == known.none:
+        if number < 0 or cts.items[number] == functions.runtime.none:
             continue
         node = state.slots[number].node
         incref(node)
-        done = go_over(known, state, cts, position, args[2])
+        done = go_over(functions, state, cts, position, args[2])
         decref(node)
         if done == 0:
             return 0
         if state.cts[number] & CAPTURED == 0:
-            incref(known.none)
-            replace(cts.items, number, known.none)
-    incref(known.none)
-    return known.none
+            incref(functions.runtime.none)
+            replace(cts.items, number, functions.runtime.none)
+    incref(functions.runtime.none)
+    return functions.runtime.none
 
 
 # In Python -----------------------------------------------------------------------------------------------------------
@@ -279,8 +281,10 @@ class _Late:
 
     @functools.cached_property
     def walk(self) -> Callable[..., None]:
-        functions = {"describe": rule_calls, "fit": fit, "run_hooks": run_hooks, "visit": visit}
-        return load(walk, constants(Functions, **functions))
+        functions = [rule_calls, fit, run_hooks, visit]  # as the fields of `Functions`
+        keep_forever(functions)
+        words = np.array([runtime().ctypes.data, *map(id, functions)], dtype=np.int64)
+        return load(walk, watch(words, "what the walk calls"))
 
 
 _late: Final = _Late()

@@ -10,15 +10,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object
-from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
-from tapegrad.tape.native import decref, incref, keep_forever, load, new_object, vectorcall
-from tapegrad.tape.objects import LayoutObject, TensorObject
-from tapegrad.tensor import Tensor
+from tapegrad.runtime.structs import Array, Struct, Table, embedded
+from tapegrad.tape.native import decref, incref, load, vectorcall
+from tapegrad.tape.objects import LayoutObject, Runtime, new_tensor, plain_layout, runtime
 
 #: The most arguments of a rule.
 MOST_ARGUMENTS: Final = 32
@@ -46,57 +42,29 @@ class RuleCall(Struct):
     arguments: Table[RuleArgument] = embedded()
 
 
-class Constants(Struct):
-    """The objects that compiled code needs."""
-
-    none: Object
-    true: Object
-    tensor_type: Object
-
-
-def constants(kind: type[Constants], **others: object) -> np.ndarray:
-    """Return the memory of constants, which live forever."""
-    values = {"none": None, "true": True, "tensor_type": Tensor, **others}
-    words = watch(np.zeros(sizeof(kind) // WORD, dtype=np.int64), "constants")
-    for name, value in values.items():
-        words[kind.word(name)] = id(value)
-    keep_forever((words, values))
-    return words
-
-
-def plain_layout(known: Constants, layout: LayoutObject) -> LayoutObject:
-    """Return the plain form of a layout: see `Layout.plain`."""
-    return layout if layout.plain == known.none else layout.plain
-
-
-def residual(known: Constants, argument: RuleArgument, node: List, attached: int) -> Object:
+def residual(runtime: Runtime, argument: RuleArgument, node: List, attached: int) -> Object:
     """Return a residual as a tensor, in its old place in the graph if it is attached; 0 if Python raised."""
-    tensor = TensorObject(new_object(known.tensor_type, 0))
-    if tensor == 0:
-        return tensor
-    layout, parent = LayoutObject(argument.value), known.none
+    layout, parent = LayoutObject(argument.value), runtime.none
     if attached == 0:
-        layout = plain_layout(known, layout)
+        layout = plain_layout(runtime, layout)
     elif argument.parent == THE_NODE:
         parent = node
     else:
         parent = node.items[argument.parent]
-    tensor.data = NDArray(node.items[argument.place])
-    tensor.layout, tensor.node, tensor.grad = layout, parent, known.none
-    incref(tensor.data)
+    data = NDArray(node.items[argument.place])
+    incref(data)
     incref(layout)
     incref(parent)
-    incref(known.none)
-    return tensor
+    return new_tensor(runtime, data, layout, parent)
 
 
 def argument_of(
-    known: Constants, argument: RuleArgument, node: List, ct: Object, wanted: Object, attached: Object
+    runtime: Runtime, argument: RuleArgument, node: List, ct: Object, wanted: Object, attached: Object
 ) -> Object:
     """Return an argument of a rule, with its reference; 0 if Python raised."""
     kind = argument.kind
     if kind == TENSOR:
-        return residual(known, argument, node, 1 if attached == known.true else 0)
+        return residual(runtime, argument, node, 1 if attached == runtime.true else 0)
     if kind == MADE:
         given = Array[Object](stack(16))
         given[0] = node
@@ -113,12 +81,12 @@ def argument_of(
     return value
 
 
-def call_rule(known: Constants, rule: RuleCall, node: List, ct: Object, wanted: Object, attached: Object) -> Object:
+def call_rule(runtime: Runtime, rule: RuleCall, node: List, ct: Object, wanted: Object, attached: Object) -> Object:
     """Call a rule, and return what it returns; 0 if Python raised."""
     values = Array[Object](stack(256))
     count = 0
     while count < rule.count:
-        value = argument_of(known, rule.arguments[count], node, ct, wanted, attached)
+        value = argument_of(runtime, rule.arguments[count], node, ct, wanted, attached)
         if value == 0:
             break
         values[count] = value
@@ -146,7 +114,7 @@ def call(self: NDArray, args: Array[Object], nargs: int) -> int:
     attached : bool
         Whether residuals stand in the graph.
     """
-    return call_rule(Constants(self.data), RuleCall(NDArray(args[0]).data), List(args[1]), args[2], args[3], args[4])
+    return call_rule(Runtime(self.data), RuleCall(NDArray(args[0]).data), List(args[1]), args[2], args[3], args[4])
 
 
 class _Late:
@@ -154,7 +122,7 @@ class _Late:
 
     @functools.cached_property
     def call(self) -> Callable[..., Any]:
-        return load(call, constants(Constants))
+        return load(call, runtime())
 
 
 late: Final = _Late()
