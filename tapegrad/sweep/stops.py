@@ -14,7 +14,7 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.results import parts_of, split_cotangent
 from tapegrad.ops.table.rules import cotangents
 from tapegrad.runtime.memory import object_at
-from tapegrad.sweep import find, groups, loop
+from tapegrad.sweep import find, groups, leaf_grads, loop
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
 from tapegrad.tape.entries import NODE, PLAN_OBJECT, SLOT, STOP, TapeNode, read_entry
@@ -35,10 +35,17 @@ class Compiled(Workspace):
         super().__init__()
         self.find: Callable[..., int] = load(find.find, self.words)
         self.sweep: Callable[..., int] = load(loop.sweep, self.words)
+        self.bind_grads: Callable[..., None] = load(leaf_grads.bind_grads, self.words)
+        self.commit_grads: Callable[..., int] = load(leaf_grads.commit_grads, self.words)
+
+    @functools.cached_property
+    def bind_inputs(self) -> Callable[..., int]:
+        """What only `tapegrad.autograd.grad` needs."""
+        return load(leaf_grads.bind_inputs, self.words)
 
     @functools.cached_property
     def run(self) -> Callable[..., int]:
-        """The third, which only large arrays need."""
+        """What only large arrays need."""
         return load(groups.run, self.words)
 
 
@@ -61,8 +68,8 @@ class Stops:
 
     __slots__ = ("captured", "keep", "workspace")
 
-    def __init__(self, workspace: Compiled) -> None:
-        self.workspace = workspace
+    def __init__(self) -> None:
+        self.workspace = Compiled()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
 
