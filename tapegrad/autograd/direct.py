@@ -50,11 +50,14 @@ def run_to_inputs(
     if node.__class__ is not list or seed is None:
         return None
     nodes: list[Any] = []
-    for tensor in inputs:
-        leaf = getattr(tensor, "_node", None)
-        if leaf.__class__ is not Leaf:
-            return None
-        nodes.append(leaf)
+    try:
+        for tensor in inputs:
+            leaf = tensor._node
+            if leaf.__class__ is not Leaf:
+                return None
+            nodes.append(leaf)
+    except AttributeError:  # no tensor
+        return None
     results: list[Any] = [None] * len(nodes)
     numbers: list[int] | None = None
     sweep = new_sweep([node], [seed._data], nodes, retain)

@@ -26,6 +26,7 @@ from tapegrad.sweep.workspace import (
 from tapegrad.tape.entries import CONSUMED, HEAD_ENTRIES, INLINE_OPERANDS, SLOT, WANTED
 from tapegrad.tape.native import integer, new_integer
 from tapegrad.tape.plan import PENDING
+from tapegrad.tape.results import slot_of
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
 DOES_NOT_RUN: Final = 1 << 40  # in place of the uses of an entry
@@ -234,8 +235,6 @@ def find_entries(state: State) -> int:
     state.n_ids = state.n_order = state.n_edges = state.n_leaves = state.n_pages = 0
     state.n_missing = state.n_shared = state.problem = state.consumed_input = state.has_hooks = 0
     status = OK
-    for index in range(state.n_inputs):
-        state.inputs[index].flags |= WANTED
     for index in range(state.n_roots):
         root = state.roots[index]
         if touch(state, root, page_of(root).sequence) < 0:
@@ -271,8 +270,8 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
         The workspace's words.
     nodes : list of list
         Of the roots.
-    inputs : list of int
-        Slots whose cotangents are wanted; if empty, those of all leaves are.
+    inputs : list of nodes
+        Whose cotangents are wanted; if empty, those of all leaves are.
     retain : bool
     write : tuple of int
         The place of the last write in the order of recording (`tapegrad.tape.versions.last`).
@@ -282,10 +281,14 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
         return new_integer(GROW)
     for index in range(nodes.length):
         state.roots[index] = Entry(integer(List(nodes.items[index]).items[SLOT]))
+    state.n_inputs = 0
     for index in range(inputs.length):
-        state.inputs[index] = Entry(integer(inputs.items[index]))
+        entry = slot_of(state.runtime, inputs.items[index])
+        if entry.flags & WANTED == 0:  # not yet
+            entry.flags |= WANTED
+            state.inputs[state.n_inputs] = entry
+            state.n_inputs += 1
     state.n_roots = nodes.length
-    state.n_inputs = inputs.length
     state.retain = integer(args[2])
     state.write_sequence = integer(write.items[0])
     state.write_place = integer(write.items[1])

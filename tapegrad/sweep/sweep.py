@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,12 +30,10 @@ from tapegrad.tape.entries import (
     PLAN_OBJECT,
     RESHAPED,
     SLOT,
-    Leaf,
     TapeNode,
     describe,
     order_of,
     read_entry,
-    slot_of,
     write_word,
 )
 from tapegrad.tape.hooks import empty
@@ -71,7 +69,7 @@ class Sweep(Stops):
         Nodes of the roots, each once; leaves are no roots.
     seeds : list of numpy.ndarray
         Their cotangents, of the roots' dtypes, as `tapegrad.autograd.roots.seed_arrays` makes them.
-    inputs : sequence of nodes, optional
+    inputs : list of nodes, optional
         Where cotangents are wanted; default: all leaves.
     retain : bool
         Keep residuals.
@@ -83,14 +81,14 @@ class Sweep(Stops):
 
     nodes: Sequence[TapeNode]
     seeds: Sequence[np.ndarray]
-    inputs: Sequence[TapeNode | Leaf] | None
+    inputs: list[Any] | None
     retain: bool
     shared_nodes: Sequence[TapeNode]
 
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
         workspace, nodes, retain = self.workspace, self.nodes, self.retain
-        inputs = [] if self.inputs is None else list(dict.fromkeys(map(slot_of, self.inputs)))
+        inputs = [] if self.inputs is None else self.inputs
         write = versions.last
         while status := workspace.find(nodes, inputs, retain, write):
             if status == ws.SHARED:
@@ -244,9 +242,7 @@ class Sweep(Stops):
             empty(node)
 
 
-def new_sweep(
-    nodes: list[TapeNode], seeds: list[np.ndarray], inputs: Sequence[TapeNode | Leaf] | None, retain: bool
-) -> Sweep:
+def new_sweep(nodes: list[TapeNode], seeds: list[np.ndarray], inputs: list[Any] | None, retain: bool) -> Sweep:
     """Return a sweep that is not in use, with these attributes."""
     try:
         sweep = _idle.pop()
