@@ -103,7 +103,7 @@ class Runtime(Struct):
     # The end of the tape, and functions.
     recorder: RecorderObject
     next_page: Object
-    is_grad_enabled: Object
+    is_enabled_here: Object
     renew_view: Object
     layout_of_array: Object
     copy_array: Object
@@ -129,7 +129,7 @@ _OBJECTS: Final[Mapping[str, object]] = {
     "float64_layout": layout_of(np.float64(0)),
     "recorder": recorder,
     "next_page": recorder.turn,
-    "is_grad_enabled": modes.is_grad_enabled,
+    "is_enabled_here": modes.is_enabled_here,
     "renew_view": renewed,
     "layout_of_array": layout_of,
     "copy_array": np.ndarray.copy,
