@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import stack
+from tapegrad.compiler.intrinsics import call, stack
 from tapegrad.runtime.objects import ALIGNED, WRITEABLE, List, NDArray, Object
 from tapegrad.runtime.pool import THRESHOLD
 from tapegrad.runtime.structs import Array
@@ -48,13 +48,19 @@ def usable_array(runtime: Runtime, gradient: TensorObject, layout: LayoutObject)
     return array
 
 
-def new_gradient(runtime: Runtime, layout: LayoutObject) -> TensorObject:
-    """Return a tensor over a new array of this layout; 0 if Python raised."""
+def new_gradient(runtime: Runtime, tensor: TensorObject) -> TensorObject:
+    """Return a gradient over a new array of a tensor's layout; 0 if Python raised."""
+    layout, data = tensor.layout, tensor.data
     args = Array[Object](stack(16))
     args[0] = layout.shape
     args[1] = layout.dtype
-    is_large = integer(layout.nbytes) >= THRESHOLD
-    array = NDArray(vectorcall(runtime.empty_large if is_large else runtime.empty, args, 2, 0))
+    if integer(layout.nbytes) >= THRESHOLD:
+        array = NDArray(vectorcall(runtime.empty_large, args, 2, 0))
+    elif data.type == runtime.array_type:
+        incref(layout.dtype)  # the function takes this reference over
+        array = NDArray(call(runtime.new_array, data.ndim, data.shape, layout.dtype, 0))
+    else:  # a number's data is no array
+        array = NDArray(vectorcall(runtime.empty, args, 2, 0))
     if array == 0:
         return TensorObject(0)
     plain = plain_layout(runtime, layout)
@@ -73,7 +79,7 @@ def target_of_tensor(runtime: Runtime, tensor: TensorObject, kept: List, new: Li
         return array | BORROWED | WRITTEN if appended(kept, array) else RAISED
     if layout.contiguous != runtime.true:
         return UNKNOWN
-    gradient = new_gradient(runtime, layout)
+    gradient = new_gradient(runtime, tensor)
     if gradient == 0:
         return RAISED
     target = RAISED
@@ -164,7 +170,7 @@ def gradient_of_input(runtime: Runtime, leaf: LeafObject) -> TensorObject:
         return tensor
     gradient = TensorObject(UNKNOWN)
     if tensor != runtime.none and tensor.node == leaf and tensor.layout.contiguous == runtime.true:
-        gradient = new_gradient(runtime, tensor.layout)
+        gradient = new_gradient(runtime, tensor)
     decref(tensor)
     return gradient
 

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch, watch_forever
-from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type, new_array_function
 from tapegrad.runtime.structs import WORD, Struct, sizeof, slot
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
@@ -109,6 +109,7 @@ class Runtime(Struct):
     copy_array: Object
     empty: Object
     empty_large: Object
+    new_array: int  # the address of PyArray_Empty
 
 
 _OBJECTS: Final[Mapping[str, object]] = {
@@ -143,6 +144,7 @@ def runtime() -> np.ndarray:
     """Return the memory of the `Runtime`."""
     words = watch(np.zeros(sizeof(Runtime) // WORD, dtype=np.int64), "the objects that all functions need")
     words[Runtime.word("mode")] = ctypes.addressof(modes.mode)
+    words[Runtime.word("new_array")] = new_array_function()
     for name, value in _OBJECTS.items():
         words[Runtime.word(name)] = id(value)
     watch_forever(ctypes.addressof(modes.mode), ctypes.sizeof(modes.mode), "the mode")
