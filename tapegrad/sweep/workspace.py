@@ -87,6 +87,7 @@ class State(Struct):
     position: int
     operand: int
     resumed: int
+    is_hooked: int  # where it stopped, not only rules are to be called
     # Fresh memory of the arena: what is left of it, and all.
     next_free: int
     end_free: int
@@ -143,16 +144,17 @@ class State(Struct):
 
 # The words that Python reads and writes too, in a view of the same memory.
 (
-    N_ROOTS, N_INPUTS, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE, N_IDS, N_ORDER, N_EDGES,
-    N_LEAVES, N_PAGES, N_MISSING, N_SHARED, PROBLEM, HAS_HOOKS, NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, N_CLASSES,
-    ROOTS_AT, INPUTS_AT, SLOTS_AT, ORDER_AT, STARTS_AT, EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT,
-    BLOCK, SHARED_FROM, NO_GROUP_AT, GROUP_ELEMENTS, MULTIPLE, N_INSTRUCTIONS, INSTRUCTIONS_AT, LOCALS_AT,
+    N_ROOTS, N_INPUTS, POSITION, OPERAND, RESUMED, IS_HOOKED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE, N_IDS,
+    N_ORDER, N_EDGES, N_LEAVES, N_PAGES, N_MISSING, N_SHARED, PROBLEM, HAS_HOOKS, NEED, CAPACITY, EDGE_CAPACITY,
+    CLASSES_AT, N_CLASSES, ROOTS_AT, INPUTS_AT, SLOTS_AT, ORDER_AT, STARTS_AT, EDGES_AT, CTS_AT, PAGES_AT,
+    LEAVES_AT, GRADS_AT, USES_AT, BLOCK, SHARED_FROM, NO_GROUP_AT, GROUP_ELEMENTS, MULTIPLE, N_INSTRUCTIONS,
+    INSTRUCTIONS_AT, LOCALS_AT,
 ) = map(State.word, (
-    "n_roots", "n_inputs", "position", "operand", "resumed", "next_free", "end_free", "first_free", "last_free",
-    "n_ids", "n_order", "n_edges", "n_leaves", "n_pages", "n_missing", "n_shared", "problem", "has_hooks", "need",
-    "capacity", "edge_capacity", "classes", "n_classes", "roots", "inputs", "slots", "order", "starts", "edges", "cts",
-    "pages", "leaves", "grads", "uses", "block", "shared_from", "no_group_at", "group_elements", "multiple",
-    "n_instructions", "instructions", "locals",
+    "n_roots", "n_inputs", "position", "operand", "resumed", "is_hooked", "next_free", "end_free", "first_free",
+    "last_free", "n_ids", "n_order", "n_edges", "n_leaves", "n_pages", "n_missing", "n_shared", "problem",
+    "has_hooks", "need", "capacity", "edge_capacity", "classes", "n_classes", "roots", "inputs", "slots", "order",
+    "starts", "edges", "cts", "pages", "leaves", "grads", "uses", "block", "shared_from", "no_group_at",
+    "group_elements", "multiple", "n_instructions", "instructions", "locals",
 ))  # fmt: skip
 
 # Statuses.

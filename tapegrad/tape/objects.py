@@ -41,6 +41,7 @@ class LayoutObject(Object, of=Layout):
     dtype: Object = slot("dtype")
     contiguous: Object = slot("contiguous")
     nbytes: Object = slot("nbytes")
+    inline: Object = slot("inline")
 
 
 class LeafObject(Object, of=Leaf):
