@@ -31,7 +31,8 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
         sweep.find()
         _ALL_LEAVES.sweep(sweep)
     finally:
-        running.pop(sweep, None)
+        if sweep in running:  # a call might fail for want of memory
+            del running[sweep]
         sweep.close()
     return True
 
@@ -82,6 +83,7 @@ def run_to_inputs(
             cts = run_recorded(sweep, [seed])
             results = [cts[number] for number in numbers]
     finally:
-        running.pop(sweep, None)
+        if sweep in running:  # a call might fail for want of memory
+            del running[sweep]
         sweep.close()
     return results

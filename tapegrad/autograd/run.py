@@ -220,7 +220,8 @@ def run(
         elif nodes:
             destination.sweep(sweep)
     finally:
-        running.pop(sweep, None)
+        if sweep in running:  # a call might fail for want of memory
+            del running[sweep]
         sweep.close()
     for tensor, seed in leaf_roots:
         destination.finish_leaf(tensor, seed if create_graph else seed.detach().clone())
