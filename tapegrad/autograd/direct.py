@@ -68,13 +68,13 @@ def run_to_inputs(
         try:
             if create_graph:
                 numbers = None if sweep.has_hooks() else numbers_of(sweep, nodes)
-                known = numbers is not None
+                is_served = numbers is not None
             else:
-                known = sweep.workspace.bind_inputs(nodes, results) == len(nodes)
+                is_served = sweep.workspace.bind_inputs(nodes, results) == len(nodes)
         except BaseException:
             sweep.undo()
             raise
-        if not known:
+        if not is_served:
             sweep.undo()
             return None
         if numbers is None:

@@ -140,7 +140,7 @@ class Destination:
         self.results = finished | self.results
 
     def _wants(self, tensor: Tensor) -> bool:
-        return self.inputs is None or any(tensor is own for own in self.inputs)
+        return self.inputs is None or any(tensor is wanted for wanted in self.inputs)
 
     def finish_leaf(self, tensor: Tensor, value: Tensor) -> None:
         """Run a leaf's hooks on its gradient, then accumulate it or keep it as a result."""
@@ -184,7 +184,7 @@ def run(
     create_graph, inputs = destination.create_graph, destination.inputs
     seeds: list[Tensor] = []
     nodes: list[TapeNode] = []
-    places: dict[int, int] = {}
+    indices: dict[int, int] = {}
     leaf_roots: list[tuple[Tensor, Tensor]] = []
     for tensor, seed in roots:
         node = tensor._node
@@ -192,9 +192,9 @@ def run(
             destination.check_grad(tensor)
             leaf_roots.append((tensor, seed))
             continue
-        place = places.setdefault(node[SLOT], len(nodes))
-        if place < len(nodes):
-            seeds[place] = xp.add(seeds[place], seed)
+        index = indices.setdefault(node[SLOT], len(nodes))
+        if index < len(nodes):
+            seeds[index] = xp.add(seeds[index], seed)
         else:
             nodes.append(node)
             seeds.append(seed)
@@ -240,12 +240,13 @@ def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) ->
 
 def check_grad(tensor: Tensor | None) -> None:
     """Check that a tensor's gradient, if it has one, can be added to: `Destination.check` says what is raised."""
-    own = None if tensor is None else tensor._grad
-    if tensor is None or own is None:
+    gradient = None if tensor is None else tensor._grad
+    if tensor is None or gradient is None:
         return
-    if own.shape != tensor.shape:
-        raise errors.reshaped("a tensor", own.shape, tensor.shape)
-    if not own.requires_grad and isinstance(own._data, np.ndarray) and not own._data.flags.writeable:
+    if gradient.shape != tensor.shape:
+        raise errors.reshaped("a tensor", gradient.shape, tensor.shape)
+    data = gradient._data
+    if not gradient.requires_grad and isinstance(data, np.ndarray) and not data.flags.writeable:
         raise ValueError(
             "output array is read-only: the gradient of a tensor is to be added to; set its `grad` to None"
         )
@@ -258,14 +259,14 @@ def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
 
 
 def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
-    own = tensor._grad
-    shape = tensor.shape if own is None else own.shape
+    gradient = tensor._grad
+    shape = tensor.shape if gradient is None else gradient.shape
     if value.shape != shape:  # a hook, or another thread, has replaced something since `check`
         raise errors.reshaped("a tensor", shape, value.shape)
-    if create_graph or (own is not None and own.requires_grad):
-        tensor._grad = value if own is None else xp.add(own, value)
-    elif own is not None:
-        array = own._array()
+    if create_graph or (gradient is not None and gradient.requires_grad):
+        tensor._grad = value if gradient is None else xp.add(gradient, value)
+    elif gradient is not None:
+        array = gradient._array()
         versions.note(array)  # a graph may have saved it
         array += value._data
     elif tensor._layout.contiguous:

@@ -70,33 +70,33 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
     plan = node[PLAN_OBJECT]
     layouts = plan.layouts
     described, call = plan.rule_calls or rule_calls(plan), late.call
-    calls, found = described[1], []
+    calls, results = described[1], []
     if not callable(plan.op.vjp):
         for operand in operands:
             value = call(calls[operand], node, ct, None, differentiable)
-            found.append((operand, fit(value, layouts[operand])))
-        return found
+            results.append((operand, fit(value, layouts[operand])))
+        return results
     wanted = tuple(operand in operands for operand in range(plan.arity))
     values = call(calls[0], node, ct, wanted, differentiable)
     for operand in operands:
         value, layout = values[operand], layouts[operand]
         if value is not None:
-            found.append((operand, fit(value, layout)))
+            results.append((operand, fit(value, layout)))
         elif not differentiable:
-            found.append((operand, from_array(np.zeros(layout.shape, layout.dtype))))
-    return found
+            results.append((operand, from_array(np.zeros(layout.shape, layout.dtype))))
+    return results
 
 
 def fit(value: Any, layout: Layout) -> Tensor:
     """Undo broadcasting and promotion: sum to the operand's shape, and convert to its dtype."""
-    own = value._layout
-    if own is layout._plain:
+    returned = value._layout
+    if returned is layout._plain:
         return value  # type: ignore[no-any-return]
-    if own.shape != layout.shape:
+    if returned.shape != layout.shape:
         value = xp.sum_to_size(value, layout.shape)
-        own = value._layout
-    if own.dtype is not layout.dtype and own.dtype != layout.dtype:
-        if own.dtype.kind == "c" and layout.dtype.kind != "c":
+        returned = value._layout
+    if returned.dtype is not layout.dtype and returned.dtype != layout.dtype:
+        if returned.dtype.kind == "c" and layout.dtype.kind != "c":
             value = xp.real(value)
         if value._layout.dtype != layout.dtype:
             value = xp.cast(value, np.dtype(layout.dtype))
@@ -137,7 +137,7 @@ def _argument(plan: Plan, name: str, operand: int) -> tuple[int, int, int, Any]:
     if name == "wanted":
         return WANTED, 0, 0, None
     if name == "index_arrays":
-        places = [plan.position(own) for own in plan.saved if own.startswith("index_array")]
+        places = [plan.position(saved) for saved in plan.saved if saved.startswith("index_array")]
         return MADE, 0, 0, lambda node, attached: tuple([node[place] for place in places])
     if name in plan.saved:
         return _residual(plan, name)
