@@ -48,12 +48,12 @@ running: Final[dict[Sweep, None]] = {}
 
 def _forget_other_threads() -> None:
     """In a child process, let only the sweeps of the thread that forked run: hooks of theirs may have forked."""
-    own = []
+    of_this_thread = []
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
-        own += [value for value in frame.f_locals.values() if isinstance(value, Sweep)]
+        of_this_thread += [value for value in frame.f_locals.values() if isinstance(value, Sweep)]
         frame = frame.f_back
-    for sweep in set(running) - set(own):
+    for sweep in set(running) - set(of_this_thread):
         del running[sweep]
 
 
@@ -126,11 +126,11 @@ class Sweep(Stops):
             if node is None:
                 continue
             plan = node[PLAN_OBJECT]
-            place = order_of(node[SLOT])
+            order = order_of(node[SLOT])
             for name in plan.saved:
                 residual = node[plan.position(name)]
                 if isinstance(residual, np.ndarray):
-                    newer = versions.since(residual, place)
+                    newer = versions.since(residual, order)
                     if newer:
                         version = versions.version(residual)
                         node = plan.op.node_name.removesuffix("0").removesuffix("Backward") if name == "out" else None
