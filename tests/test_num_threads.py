@@ -78,6 +78,18 @@ def test_every_range_is_worked_on_once():
         assert numbers <= set(range(count))
 
 
+def test_each_thread_gets_a_few_ranges():
+    for elements, unit, count in ((1 << 20, 1, 2), (1 << 20, 128, 5), (1000, 1, 3), (90, 64, 4)):
+        ranges: list[tuple[int, int]] = []
+        threads.share(lambda first, end, number, ranges=ranges: ranges.append((first, end)), elements, unit, count)
+        assert len(ranges) <= threads._RANGES * count
+        if elements > unit * threads._RANGES * count:
+            assert len(ranges) > (threads._RANGES - 1) * count
+        sizes = [end - first for first, end in sorted(ranges)]
+        assert len(set(sizes[:-1])) <= 1
+        assert sizes[-1] <= sizes[0]
+
+
 def test_threads_have_numbers_from_0():
     for count in (2, 3, 5):
         all_at_work, numbers = threading.Barrier(count), []
