@@ -116,6 +116,19 @@ def test_errors_come_from_whichever_thread():
     assert sum(end - first for first, end, _ in done) == 100
 
 
+def test_an_error_of_a_helper_is_raised_where_it_was_called():
+    failed = threading.Event()
+
+    def work(first, end, number):
+        if number:
+            failed.set()
+            raise KeyError("a helper's")
+        assert failed.wait(10)
+
+    with pytest.raises(KeyError, match="a helper's"):
+        threads.share(work, 1000, 1, 2)
+
+
 def test_nobody_works_after_an_error():
     started, finished, go = [], [], threading.Event()
 
@@ -239,6 +252,14 @@ def test_the_environment_says_how_many_at_first():
         assert done.returncode == 0, done.stderr
         assert done.stderr == "", "the process ends without a word while threads wait"
         assert expected is None or int(done.stdout) == expected
+
+
+@pytest.mark.parametrize(("processors", "expected"), [(5, 5), (None, 1)])
+def test_where_the_system_does_not_say_which_processors_are_ours(monkeypatch, processors, expected):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    assert blocking._threads_at_start() == expected
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")

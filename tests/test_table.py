@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -377,3 +378,20 @@ def test_no_rule(op: Op) -> None:
             assert not out.requires_grad
             with pytest.raises(RuntimeError, match="does not require grad"):
                 autograd.backward(out)
+
+
+def test_errors_name_the_operand_and_its_position() -> None:
+    for case in [Case(op, 0) for op in ALL if op.samples and not op.variadic]:
+        data = case.operands("float64")
+        for number in range(case.op.name == "where", len(data)):  # a condition may be anything true or false
+            given: list[Any] = [tg.tensor(value) if isinstance(value, np.ndarray) else value for value in data]
+            given[number] = object()
+            with pytest.raises(TypeError, match=rf"\(position {number + 1}\) must be Tensor, not object"):
+                case.op.called(given, case.attrs())
+
+
+def test_ops_are_described_and_do_not_change() -> None:
+    for op in ALL:
+        assert (getattr(tg, op.name, None) or getattr(xp, op.name)).__doc__, op.name
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            op.name = "another"  # type: ignore[misc]
