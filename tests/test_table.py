@@ -393,5 +393,10 @@ def test_errors_name_the_operand_and_its_position() -> None:
 def test_ops_are_described_and_do_not_change() -> None:
     for op in ALL:
         assert (getattr(tg, op.name, None) or getattr(xp, op.name)).__doc__, op.name
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            op.name = "another"  # type: ignore[misc]
+        for own, field in (
+            (op, "name"),
+            *[(own, "attrs") for own in op.samples],
+            *[(own, "words") for own in op.errors],
+        ):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(own, field, None)

@@ -196,7 +196,7 @@ def try_one(tree: Path, cache: Path, mutant: Mutant, tests: list[str], seconds: 
     for stale in changed.parent.glob(f"__pycache__/{changed.stem}.*.pyc"):
         stale.unlink()
     # Of its own, as a change may spoil it; by hard links, as files of the cache are replaced and never written to.
-    subprocess.run(["cp", "-rl", str(cache), str(kernels)], check=True)
+    subprocess.run(["cp", "-rl", str(cache), str(kernels)], check=False)  # another process may rename a file meanwhile
     try:
         changed.write_bytes(mutant.apply(source))
         outcome = run(tree, tests, seconds)
