@@ -132,7 +132,7 @@ class Comparison:
         if any(errors):
             self._end(of_errors([*self.lines, "gradients"], *errors))
             return
-        for name in found[1].keys() | found[0].keys():
+        for name in {**found[1], **found[0]}:
             own, other = (one.get(name) for one in found)
             mismatch = self._compare(name, name, own, other)
             if mismatch is None:
@@ -194,7 +194,14 @@ def of_errors(lines: list[str], ours: Exception | None, theirs: Exception | None
 # Drawing -------------------------------------------------------------------------------------------------------------
 
 SHAPES = [(), (1,), (2,), (3,), (2, 3), (3, 2), (3, 3), (1, 3), (2, 1), (2, 3, 2), (0,), (0, 3), (2, 0), (2, 1, 3, 1)]
-LARGE = [(40_000,), (200, 200), (2, 20_000), (20_000, 2)]  # of more than 2**17 bytes
+#: How large values are: the share of programs, the shapes of their inputs, and the most elements of a value. Large
+#: arrays, of more than 2**17 bytes, come from the pool and are gone through in blocks; huge ones are written past the
+#: caches. They take long, and small ones show nearly all that is wrong.
+SIZES = [
+    (0.955, SHAPES, 10_000),
+    (0.04, [(40_000,), (200, 200), (2, 20_000), (20_000, 2)], 100_000),
+    (0.005, [(600_000,), (1000, 600), (2, 300_000), (300_000, 2)], 1_000_000),
+]
 # The floating and complex ones first.
 INPUT_DTYPES = ["float64"] * 5 + ["float32"] * 3 + ["complex128", "complex64", "int64", "int32", "uint8", "bool"]
 
@@ -204,10 +211,10 @@ def draw(torch: Any, seed: int, counts: Counter[str]) -> tuple[Program, Mismatch
     rng = random.Random(seed)
     values: dict[str, calls.Value] = {}
     table = calls.calls()
-    large = rng.random() < 0.05
+    ((_, shapes, most),) = rng.choices(SIZES, [share for share, *_ in SIZES])
     # Half of the programs have one dtype: each mixture needs kernels of its own, and compiling them takes long.
     dtypes = [rng.choice(INPUT_DTYPES[:10])] if rng.random() < 0.5 else INPUT_DTYPES
-    lines = [_input(rng, number, dtypes, large) for number in range(rng.randrange(1, 4))]
+    lines = [_input(rng, number, dtypes, shapes) for number in range(rng.randrange(1, 4))]
     inputs = len(lines)
     with _quiet():
         both = Comparison(torch)
@@ -216,31 +223,31 @@ def draw(torch: Any, seed: int, counts: Counter[str]) -> tuple[Program, Mismatch
                 line = lines.pop(0)
             else:
                 kind, name = rng.choice(table)
-                expression = kind(calls.Draw(rng, values), name)
+                expression = kind(calls.Draw(rng, values, most), name)
                 if expression is None:
                     continue
                 counts[f"{kind.__name__}:{name}"] += 1
                 number = sum(" = " in own for own in both.lines)
                 line = expression if kind in (calls.written, calls.augmented) else f"v{number} = {expression}"
             if both.line(line):
-                _note(torch, line, both.theirs, values)
+                _note(torch, line, both.theirs, values, most)
         if not both.ended:
             both.finish()
     return Program(both.lines), both.mismatch
 
 
-def _input(rng: random.Random, number: int, dtypes: list[str], large: bool) -> str:
-    shape = rng.choice(LARGE if large else SHAPES)
+def _input(rng: random.Random, number: int, dtypes: list[str], shapes: list[tuple[int, ...]]) -> str:
+    shape = rng.choice(shapes)
     dtype = rng.choice(dtypes)
     kind = rng.choice(["grid", "normal", "uniform"])
     flag = ", requires_grad=True" if dtype[0] in "fc" and rng.random() < 0.8 else ""
     return f"v{number} = m.tensor(data({rng.randrange(1000)}, {shape}, '{dtype}', '{kind}'){flag})"
 
 
-def _note(torch: Any, line: str, machine: Machine, values: dict[str, calls.Value]) -> None:
+def _note(torch: Any, line: str, machine: Machine, values: dict[str, calls.Value], most: int) -> None:
     name = line.split(" = ")[0]
     value = machine.space.get(name)
-    if isinstance(value, torch.Tensor) and value.numel() < 200_000:
+    if isinstance(value, torch.Tensor) and value.numel() <= most:
         values[name] = calls.Value(name, tuple(value.shape), str(value.dtype).removeprefix("torch."))
 
 
