@@ -186,11 +186,24 @@ def test_dtype_stays() -> None:
     assert y.tolist() == [2.0, 3.0]
 
 
+def test_integers_are_written_to_unsigned_ones() -> None:
+    y = tg.tensor([250, 3], dtype="uint8")
+    y += tg.tensor([10, -1])
+    assert (y.dtype, y.tolist()) == (np.uint8, [4, 2])  # modulo 256, as in C
+    assert y.pow_(tg.tensor([2, 3])).tolist() == [16, 8]
+    assert y.clamp_(tg.tensor([17, 0])).tolist() == [17, 8]
+
+
 @pytest.mark.parametrize(
     ("write", "error", "words"),
     [
         (lambda: tg.zeros(3).add_(tg.zeros(2, 3)), RuntimeError,
          r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"),
+        (lambda: tg.zeros(3).copy_(tg.zeros(1, 3)), RuntimeError,
+         r"output with shape \[3\] doesn't match the broadcast shape \[1, 3\]"),
+        (lambda: tg.ones(1).sum().copy_(tg.zeros(1)), RuntimeError,
+         r"output with shape \[\] doesn't match the broadcast shape \[1\]"),
+        (lambda: tg.zeros(3, dtype="uint8").add_(tg.tensor([1, 2])), RuntimeError, r"\(3\) must match"),
         (lambda: tg.zeros(3).exp_().add_(tg.zeros(2)), RuntimeError, r"The size of tensor a \(3\) must match"),
         (lambda: tg.tensor([1]).add_(1.5), RuntimeError,
          "result type Double can't be cast to the desired output type Long"),
