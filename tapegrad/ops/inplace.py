@@ -92,6 +92,11 @@ def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> 
     return call
 
 
+def _wrapped(number: float, dtype: np.dtype) -> np.ndarray:
+    """Return a Python number as an integer of a dtype, which wraps around; NumPy would raise."""
+    return np.array(number).astype(dtype)
+
+
 def _write(
     target: Tensor, other: Any, ufunc: np.ufunc, casting: Literal["same_kind", "unsafe"] = "same_kind"
 ) -> Tensor:
@@ -111,6 +116,11 @@ def _write(
         if not can_hold(array.dtype, result):
             raise cast_error(result, array.dtype) from None
         return _write(target, other, ufunc, "unsafe")
+    except OverflowError:
+        versions.take_back(array)
+        if ufunc is np.power and value < 0:
+            raise ValueError("Integers to negative integer powers are not allowed.") from None
+        return _write(target, _wrapped(value, array.dtype), ufunc)
     except ValueError:
         versions.take_back(array)
         check_distinct(array)
@@ -189,6 +199,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 def _set(self: Tensor, key: Any, value: Any, call: str) -> None:
     keys, index_arrays = encode(self, key)
     array = self._array()
+    if array.dtype.kind in "iu" and isinstance(value, (int, float)):
+        check_range(value, array.dtype)
+        value = _wrapped(value, array.dtype)
     check_distinct(array)
     try:
         part = None if index_arrays else basic_part(array, keys)
@@ -223,9 +236,6 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     """Set all elements to a number, in place; recorded where a gradient is wanted."""
     if np.ndim(getattr(value, "_data", value)):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got shape {list(np.shape(value))}")
-    if self._layout.dtype.kind in "iu" and isinstance(value, int):
-        check_range(value, self._layout.dtype)
-        value = np.array(value).astype(self._layout.dtype)  # wraps around; NumPy would raise
     return copy_(self, value)
 
 

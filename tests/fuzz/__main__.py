@@ -9,6 +9,7 @@ import argparse
 import faulthandler
 import mmap
 import os
+import resource
 import signal
 import sys
 import time
@@ -20,6 +21,7 @@ import tapegrad as tg
 from tests.fuzz.programs import draw, minimised
 
 PATIENCE = 600  # seconds that a program may take, with the time in which a mismatch is minimised
+MEMORY = 8 << 30  # bytes of address space that a program may take
 EVERY = 1000  # programs after which a line says how many there were
 
 
@@ -58,6 +60,7 @@ def _write(seed: mmap.mmap, number: int) -> None:
 
 
 def _run(options: argparse.Namespace, current: mmap.mmap, end: float) -> int:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     faulthandler.enable()
     faulthandler.register(signal.SIGALRM, chain=True)  # says where, and dies
     torch.set_num_threads(1)
@@ -80,7 +83,11 @@ def _run(options: argparse.Namespace, current: mmap.mmap, end: float) -> int:
         programs += 1
         if programs % EVERY == 0:
             rate = programs / (time.monotonic() - start)
-            print(f"{programs} programs, {clean} without a mismatch, {rate:.1f} a second", flush=True)
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            print(
+                f"to seed {seed}: {programs} programs, {clean} without a mismatch, {rate:.1f} a second, {memory} MB",
+                flush=True,
+            )
     signal.alarm(0)
     print(f"{programs} programs, {clean} without a mismatch; mismatches: {dict(seen)}")
     print("calls:", ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))

@@ -35,7 +35,7 @@ def array(value: Any) -> np.ndarray:
     return found
 
 
-def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[Any]]) -> Mismatch | None:
+def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[tuple[Any, Any]]]) -> Mismatch | None:
     """Return how a value of tapegrad's differs from PyTorch's.
 
     Parameters
@@ -43,16 +43,17 @@ def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[Any]]) 
     what : str
     ours, theirs : object
     nearby : callable
-        PyTorch's values for inputs that are moved a little: what a difference is held against.
+        The values of both for inputs that are moved a little: what a difference is held against.
     """
     if not isinstance(ours, tg.Tensor):
         if isinstance(theirs, (bool, int, float, type(None))) and ours == theirs:
             return None
-        if ours is None and not array(theirs).any():
+        if ours is None and close(np.zeros_like(array(theirs)), array(theirs)):
             return None  # a slope that is zero for all operands is recorded by one side only
         return Mismatch("type", f"{what}: {ours!r} instead of {theirs!r}")
     if theirs is None:
-        return None if not array(ours).any() else Mismatch("type", f"{what}: {ours!r} instead of None")
+        is_zero = close(array(ours), np.zeros_like(array(ours)))
+        return None if is_zero else Mismatch("type", f"{what}: {ours!r} instead of None")
     own, other = array(ours), array(theirs)
     if own.shape != other.shape:
         return Mismatch("shape", f"{what}: shape {own.shape} instead of {other.shape}")
@@ -64,16 +65,17 @@ def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[Any]]) 
         return None
     with np.errstate(all="ignore"):
         distance = _farthest(own, other)
-        if own.dtype.kind == "b":  # a comparison that rounding decides: true of an element, where it is moved, or false
-            tried = [array(moved) for moved in nearby() if moved is not None and moved.shape == theirs.shape]
-            if len({values.tobytes() for values in (other, *tried)}) > 1:
-                return None
         scale = max(1.0, float(np.abs(other[np.isfinite(other)]).max(initial=0.0)))
-        if own.dtype.kind in "fc" and distance < ROUNDED * scale and (np.isfinite(own) == np.isfinite(other)).all():
-            for moved in nearby():
-                fits = moved is not None and moved.shape == theirs.shape
-                if fits and distance <= 100 * _farthest(array(moved), other):
-                    return None
+        is_small = distance < ROUNDED * scale and (np.isfinite(own) == np.isfinite(other)).all()
+        if own.dtype.kind == "b" or (own.dtype.kind in "fc" and is_small):
+            for pair in nearby():
+                for moved, original in zip(pair, (own, other), strict=True):
+                    if moved is None or tuple(moved.shape) != original.shape:
+                        continue
+                    # A comparison that rounding decides is true of an element, where it is moved, or false.
+                    own_distance = _farthest(array(moved), original)
+                    if distance <= (own_distance if own.dtype.kind == "b" else 100 * own_distance):
+                        return None
     return Mismatch("value" if "gradient" not in what else "gradient", f"{what}: {ours} instead of {theirs}")
 
 

@@ -7,11 +7,12 @@ If it still refuses, there is another reason.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 #: What a message of a refusal says, on both sides.
 WORDS = "modified by an inplace operation"
 
-_SAVES_INPUT = r"\b(reciprocal|cross_entropy)\("  # and PyTorch saves the result
+_SAVES_INPUT = r"\b(reciprocal|cross_entropy)\(|= [-\d.e]+ / v"  # and PyTorch saves the result
 _NAME = r"\bv\d+\b"
 
 
@@ -22,13 +23,32 @@ def apart(x, target):  # type: ignore[no-untyped-def]  # tensors of PyTorch
 
 
 def theirs(line: str) -> str:
-    """Return a line without what PyTorch refuses and tapegrad does not: it copies what a write needs of old values."""
+    """Return a line without what PyTorch refuses and tapegrad does not: a write computes elsewhere, with copies."""
     if " = " in line:
-        return f"{line}.clone()" if re.search(_SAVES_INPUT, line) else line
+        return line
     target, call = line.split(".", 1)
-    if call.startswith("reciprocal_"):
-        return f"{target}.copy_({target}.reciprocal())"
-    return f"{target}." + re.sub(_NAME, lambda name: f"apart({name[0]}, {target})", call)
+    call = re.sub(_NAME, lambda name: f"apart({name[0]}, {target})", call)
+    if re.match(r"__setitem__|fill_|zero_|copy_", call):
+        return f"{target}.{call}" if f"{target}.copy_({target})" != line else ""
+    return f"{target}.copy_({target}.clone().{call})"
+
+
+def copied(line: str, space: dict[str, Any]) -> str:
+    """Return a line of PyTorch's, that just ran, without values that tapegrad does not save, or not as tensors.
+
+    Those without dimensions are numbers, and of real numbers `sgn` saves nothing.
+    """
+    name, _, expression = line.partition(" = ")
+    operands = [space[operand] for operand in re.findall(_NAME, expression)]
+    result = space.get(name)
+    if not hasattr(result, "_is_view") or result._is_view() or any(result is operand for operand in operands):
+        return ""
+
+    def copy(operand: re.Match[str]) -> str:
+        return f"{operand[0]}.clone()" if not getattr(space[operand[0]], "ndim", 1) else operand[0]
+
+    saved = re.search(_SAVES_INPUT + r"|\bsgn\(", line) or not result.ndim
+    return f"{name} = ({re.sub(_NAME, copy, expression)}){'.clone()' if saved else ''}"
 
 
 def ours(line: str) -> str:
