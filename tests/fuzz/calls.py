@@ -205,8 +205,8 @@ def matrix(draw: Draw, name: str) -> str | None:
     number = f"m.where({x.name} == {x.name}, {x.name}, 0.5).clamp(-2, 2)"
     matrix = f"({number} @ {number}.mT + (m.eye({n}) * m.arange(1, {n + 1}) ** 2).type_as({x.name}))"
     if name == "solve":
-        return f"m.linalg.solve({matrix}, {x.name}).contiguous()"
-    return f"m.linalg.{name}({matrix}){'[0]' if name == 'eigh' else '.contiguous()'}"
+        return f"m.linalg.solve({matrix}, {x.name}).clone()"
+    return f"m.linalg.{name}({matrix}){'[0]' if name == 'eigh' else '.clone()'}"
 
 
 def convolution(draw: Draw, name: str) -> str | None:

@@ -33,6 +33,7 @@ REFUSED = (
         r"softmax|clamp|clip|amax|amin", r"not implemented for", "PyTorch looks at the dtype only if there are elements"
     ),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy shows through; PyTorch gives 0"),
+    Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
         r"fill_|zero_|setitem", r"more than one element of the written-to", "PyTorch writes one number several times"
@@ -55,7 +56,7 @@ ACCEPTED = (
     Error(r"allclose", r"did not match", "tensors of two dtypes are compared"),
     Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
     Error(r"setitem", r"Index put requires the source and destination dtypes match", "what is written is converted"),
-    Error(r"\bview", r"view size is not compatible", "NumPy finds a view where PyTorch finds none"),
+    Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
 )
 
 #: Calls whose values differ, by the text of the line, with what is seen and the reason. They are left out.
@@ -73,6 +74,10 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], bool]] = {
     # The imaginary part of a logarithm is within pi; PyTorch's, where one operand is much larger, is that operand's.
     r"\blogaddexp\(": lambda ours, theirs: ours.dtype.kind == "c",
 }
+
+
+#: Calls that copy where strides ask for it. Here `clone` and linear algebra give C-contiguous results.
+DEPENDS_ON_STRIDES = r"\b(contiguous|reshape|reshape_as|flatten|ravel)\("
 
 
 def known_value(line: str, ours: np.ndarray, theirs: np.ndarray) -> bool:
@@ -141,6 +146,7 @@ GRADIENTS = (
     Slope(r"atan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),
     Slope(r"softplus", _at_threshold, "at the threshold PyTorch's second derivative is 0", infinite=True),
+    Slope(r"var\(", _any(lambda x: np.array(x.size < 2)), "of one element PyTorch's derivative is a constant"),
     Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),
     Slope(r"addmm.*beta=0", _never, "what has the factor 0 gets 0, in PyTorch 0 times inf", infinite=True),
     Slope(

@@ -1,7 +1,7 @@
 """Gradients that one side refuses, because what it saved was written over: which refusals docs/semantics.md explains.
 
-The program is changed so that the one side no longer saves what was written over for the reasons that the page names.
-If it still refuses, there is another reason.
+The program is changed so that the side that refused saves nothing that is written over for the reasons that the page
+names. If it still refuses, there is another reason.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 #: What a message of a refusal says, on both sides.
 WORDS = "modified by an inplace operation"
 
-_SAVES_INPUT = r"\b(reciprocal|cross_entropy)\(|= [-\d.e]+ / v"  # and PyTorch saves the result
 _NAME = r"\bv\d+\b"
+#: Functions of whose operands and results the two sides save others.
+_SAVES_OTHERS = r"\b(reciprocal|div|divide|true_divide|pow|prod|sgn|mse_loss|nll_loss|cross_entropy)\(| / |\*\*"
 
 
 def apart(x, target):  # type: ignore[no-untyped-def]  # tensors of PyTorch
@@ -22,8 +23,8 @@ def apart(x, target):  # type: ignore[no-untyped-def]  # tensors of PyTorch
     return x.clone() if same else x
 
 
-def theirs(line: str) -> str:
-    """Return a line without what PyTorch refuses and tapegrad does not: a write computes elsewhere, with copies."""
+def written_elsewhere(line: str) -> str:
+    """Return a line of PyTorch's in which a write reads copies only, and saves a result that is not written to."""
     if " = " in line:
         return line
     target, call = line.split(".", 1)
@@ -33,27 +34,24 @@ def theirs(line: str) -> str:
     return f"{target}.copy_({target}.clone().{call})"
 
 
-def copied(line: str, space: dict[str, Any]) -> str:
-    """Return a line of PyTorch's, that just ran, without values that tapegrad does not save, or not as tensors.
+def copied(line: str, space: dict[str, Any], numbers: bool) -> str:
+    """Return a line that just ran, with copies in place of what only one side saves; "" if there is nothing.
 
-    Those without dimensions are numbers, and of real numbers `sgn` saves nothing.
+    `numbers` says that this side saves tensors without dimensions, or without elements, as it does others. Here the one
+    are numbers, which nothing is written to, and of the others nothing can be written over.
     """
     name, _, expression = line.partition(" = ")
-    operands = [space[operand] for operand in re.findall(_NAME, expression)]
     result = space.get(name)
-    if not hasattr(result, "_is_view") or result._is_view() or any(result is operand for operand in operands):
+    operands = {operand: space[operand] for operand in re.findall(_NAME, expression)}
+    if not hasattr(result, "requires_grad") or any(result is operand for operand in operands.values()):
         return ""
+    if numbers and result._is_view():
+        return ""
+    every = bool(re.search(_SAVES_OTHERS, line))
 
-    def copy(operand: re.Match[str]) -> str:
-        return f"{operand[0]}.clone()" if not getattr(space[operand[0]], "ndim", 1) else operand[0]
+    def is_copied(value: Any) -> bool:
+        return hasattr(value, "requires_grad") and (every or (numbers and (not value.ndim or not value.numel())))
 
-    saved = re.search(_SAVES_INPUT + r"|\bsgn\(", line) or not result.ndim
-    return f"{name} = ({re.sub(_NAME, copy, expression)}){'.clone()' if saved else ''}"
-
-
-def ours(line: str) -> str:
-    """Return a line without what tapegrad refuses and PyTorch does not."""
-    if " = " not in line or not re.search(_SAVES_INPUT, line):
-        return line
-    name, expression = line.split(" = ", 1)
-    return f"{name} = " + re.sub(_NAME, lambda operand: f"{operand[0]}.clone()", expression)
+    copies = [operand for operand, value in operands.items() if is_copied(value)]
+    expression = re.sub(_NAME, lambda name: f"{name[0]}.clone()" if name[0] in copies else name[0], expression)
+    return f"{name} = ({expression}){'.clone()' if is_copied(result) else ''}"
