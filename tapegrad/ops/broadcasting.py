@@ -31,9 +31,7 @@ def _expand_step(plan: Plan, operand: int) -> Step:
 def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     if math.prod(size) == x.size:  # nothing is repeated: NumPy's view would be read-only nevertheless
         return x.reshape(size)
-    view = np.broadcast_to(x, size)
-    # Without elements nothing is written several times.
-    return view if view.size else np.lib.stride_tricks.as_strided(x, size, view.strides)
+    return np.broadcast_to(x, size) if math.prod(size) else np.lib.stride_tricks.as_strided(x, size, (0,) * len(size))
 
 
 @public(method=True)
@@ -305,7 +303,6 @@ def contiguous(input: Any) -> Tensor:
     (2, 1)
     """
     x = as_operand(input, "contiguous", "input", 1)
-    # A layout says where all dimensions lie; NumPy does not ask for those of length 1.
     return x if x._layout.contiguous or x._data.flags.c_contiguous else clone(x)
 
 
