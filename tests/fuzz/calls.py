@@ -183,9 +183,10 @@ def product(draw: Draw, name: str) -> str | None:
     x = draw.one(floating if draw.rng.random() < 0.8 else lambda value: True)
     if x is None:
         return None
-    if name == "prod" and max(x.shape, default=0) > 500:  # PyTorch's derivatives take the square of that
+    most = math.isqrt(draw.most)  # PyTorch's derivatives take the square
+    if name == "prod" and max(x.shape, default=0) > most:
         return None
-    if name == "prod" and draw.rng.random() < 0.4:
+    if name == "prod" and math.prod(x.shape) <= most and draw.rng.random() < 0.4:
         return draw.call(name, x)
     keep = ["keepdim=True"] if name == "prod" and draw.rng.random() < 0.3 else []
     return draw.call(name, x, f"dim={draw.dim(x)}", *keep)
