@@ -22,6 +22,7 @@ class Mismatch:
     kind: str
     text: str
     is_small: bool = False  # so small that it may come from rounding
+    is_infinite: bool = False  # of elements that one side at least has as inf or nan
 
 
 def describe(error: Exception) -> str:
@@ -86,7 +87,8 @@ def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[tuple[A
         if (unclear | near(own, other)).all():
             return None
     kind = "value" if "gradient" not in what else "gradient"
-    return Mismatch(kind, f"{what}: {ours} instead of {theirs}", is_small)
+    is_infinite = bool((near(own, other) | ~np.isfinite(own) | ~np.isfinite(other)).all())
+    return Mismatch(kind, f"{what}: {ours} instead of {theirs}", is_small, is_infinite)
 
 
 def close(own: np.ndarray, other: np.ndarray) -> bool:

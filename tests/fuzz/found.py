@@ -43,6 +43,8 @@ FOUND: dict[str, list[str]] = {
         "v2 = m.cat([v0, v1], 0)",
         "v3 = m.cat([v0, v1], 0)",
         "v4 = m.cat([v0, v1], 0)",
+        "v5 = m.cat([v1.detach(), v0, v1.detach()], 1)",
+        "v6 = m.cat([v0, v0], 0)",
     ],
     "copy_ took a source with more dimensions": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",

@@ -14,7 +14,9 @@ WORDS = "modified by an inplace operation"
 
 _NAME = r"\bv\d+\b"
 #: Functions of whose operands and results the two sides save others.
-_SAVES_OTHERS = r"\b(reciprocal|div|divide|true_divide|pow|prod|sgn|mse_loss|nll_loss|cross_entropy)\(| / |\*\*"
+_SAVES_OTHERS = (
+    r"\b(reciprocal|div|divide|true_divide|pow|prod|logsumexp|sgn|mse_loss|nll_loss|cross_entropy)\(| / |\*\*"
+)
 
 
 def apart(x, target):  # type: ignore[no-untyped-def]  # tensors of PyTorch
