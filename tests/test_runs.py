@@ -179,9 +179,9 @@ def memory_of_a_sweep(size, monkeypatch, make=chain, shape=(200_000,)):
     sweep._idle.clear()
     y.backward()
     monkeypatch.undo()
-    (own,) = sweep._idle
-    assert not own.buffers, "they have gone back"
-    return sum(asked), own.state[workspace.N_INSTRUCTIONS]
+    (idle,) = sweep._idle
+    assert not idle.workspace.buffers, "they have gone back"
+    return sum(asked), idle.workspace.state[workspace.N_INSTRUCTIONS]
 
 
 def test_cotangents_within_a_run_need_no_memory(monkeypatch):
@@ -215,7 +215,7 @@ def test_small_arrays_are_no_runs():
     (x,) = leaves_of(np.random.default_rng(0), (16_000,))
     sweep._idle.clear()
     chain(x).backward()
-    assert sweep._idle[0].state[workspace.N_INSTRUCTIONS] == 0
+    assert sweep._idle[0].workspace.state[workspace.N_INSTRUCTIONS] == 0
 
 
 def _with_sums(x, y, see):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call
 from tapegrad.runtime import pool
-from tapegrad.runtime.objects import NDArray, Object, numpy_function
+from tapegrad.runtime.objects import NDArray, Object, new_array_function
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded
 from tapegrad.tape.native import incref, vectorcall
 from tapegrad.tape.plan import address_of_array
@@ -22,15 +21,12 @@ class Result(Struct):
 
     arguments: Array[Object] = embedded(2)  # shape and dtype, as the pool's function takes them
     pool_empty: Object  # that function, for large arrays; else 0
-    new: int  # the address of PyArray_Empty, which takes the number of dimensions, lengths and the dtype
+    new: int  # the function that makes other arrays
     ndim: int
     lengths: int
 
 
-@cache
-def _new_array() -> int:
-    """Return the address of PyArray_Empty. Places in NumPy's C API never change."""
-    return numpy_function("_ARRAY_API", 184)
+_new_array: Final = new_array_function()
 
 
 Like = Callable[["Words", tuple[int, ...]], Callable[..., Any]]
@@ -59,7 +55,7 @@ _SHAPE, _NDIM, _LENGTHS = map(Result.word, ("arguments", "ndim", "lengths"))
 def words_for(shape: tuple[int, ...], dtype: np.dtype, *rest: int, keep: tuple[Any, ...] = ()) -> Words:
     """Return the words of a forward: those about its result, and the rest; `keep` are objects that these point to."""
     large = pool.empty if math.prod(shape) * dtype.itemsize >= pool.THRESHOLD else None
-    return _with_lengths([0, id(dtype), id(large) if large else 0, _new_array(), 0, 0, *rest], shape, (dtype, *keep))
+    return _with_lengths([0, id(dtype), id(large) if large else 0, _new_array, 0, 0, *rest], shape, (dtype, *keep))
 
 
 def _with_lengths(fields: list[int], shape: tuple[int, ...], kept: tuple[object, ...]) -> Words:
