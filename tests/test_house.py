@@ -48,7 +48,6 @@ LONGER = {
     "autograd/run.py",
     "ops/along.py",
     "ops/movement.py",
-    "tape/plan.py",
     "tensor.py",
 }
 

@@ -38,7 +38,8 @@ from tapegrad.tape.entries import (
     write_word,
 )
 from tapegrad.tape.hooks import empty
-from tapegrad.tape.plan import TERMS, plan_at
+from tapegrad.tape.plan import plan_at
+from tapegrad.tape.steps import TERMS
 
 _OK: Final = ws.OK
 

@@ -20,7 +20,8 @@ from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan, Step
+    from tapegrad.tape.plan import Plan
+    from tapegrad.tape.steps import Step
 
 Rule = Callable[..., Any]
 
