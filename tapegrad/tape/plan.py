@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -57,6 +57,7 @@ READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are ma
 
 _preparing = module_lock()
 _templates = Templates("tape.plan: kernel calls of all lengths")
+_NOT_RECORDED: Final[tuple[bool, tuple[str, ...], int, int]] = (False, (), 0, 0)
 _MOST_OPERANDS: Final = 8  # of an op whose kernel calls are worked out for all lengths
 
 
@@ -99,44 +100,39 @@ class Plan:
         result: Layout,
         extra: tuple[str, ...] = (),
         pack: Callable[..., Any] | None = None,
+        view_offset: int | None = None,
     ) -> None:
         layouts = op.differentiable_in(layouts)
         self.op, self.layouts, self.attrs = op, layouts, attrs
         self.forward, self.pack = forward, pack
         self.name, self.arity = op.name, len(layouts)
-        wanted = tuple([layout.requires_grad for layout in layouts]) if result.floating else ()
-        self.records = True in wanted
-        if self.records:
-            self.result = result.tracked
-            saved, self.save = op.residuals(wanted)
-            self.saved = saved + extra
-            bits = sum([1 << number for number, own in enumerate(wanted[:62]) if own]) or 1
-        else:
-            self.result, self.saved, self.save, bits = result.plain, (), 0, 0
-        self._words = np.array(
-            [
-                self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(forward), id(self.result),
-                0 if op.variadic else self.save, bits, 0, 0, 0, id(pack) if pack else 0, 0, id(self),
-                *[0] * self.arity,
-            ],
-            dtype=np.int64,
-        )  # fmt: skip
+        self.view_offset = view_offset
+        self.records, self.saved, self.save, wanted = _NOT_RECORDED
+        if result.floating:
+            self.records, self.saved, self.save, wanted = op.residuals(tuple([own.requires_grad for own in layouts]))
+            self.saved += extra
+        self.result = result.tracked if self.records else result.plain
+        words = [
+            self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(forward), id(self.result),
+            0 if op.variadic else self.save, wanted, 0, 0, 0, id(pack) if pack else 0, int(view_offset is not None),
+            id(self), *[0] * self.arity,
+        ]  # fmt: skip
+        self._words = np.array(words, dtype=np.int64)
         self.address = address_of_array(self._words)
         self._calls: Sequence[KernelCall] = ()
         self._block: Any = None  # the words of the kernel calls
         self.rule_calls: tuple[Any, ...] = ()  # what rules are called with (`tapegrad.ops.table.rules`), when one was
-        self.view_offset: int | None = None
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
         if self.records:
             _alive.add(weakref.ref(self, _alive.discard))
+            if self._is_general():
+                found = _templates.find(*self._kind(), attrs)
+                if found is not None:
+                    self._take(found)
 
     def wants(self, operand: int) -> bool:
         """Whether a gradient is wanted for the operand with this number."""
         return self.layouts[operand].requires_grad
-
-    def note_view(self, offset: int) -> None:
-        """Note that the result shares its operand's memory, and begins so many bytes behind it."""
-        self._words[IS_VIEW], self.view_offset = 1, offset
 
     def position(self, name: str) -> int:
         """Return where a node keeps the residual of this name."""
@@ -161,20 +157,24 @@ class Plan:
                 self._prepare()
 
     def _prepare(self) -> None:
-        if self.arity > _MOST_OPERANDS or not self.result.size:
-            self._take(kernel_calls(self, STEPS, JOINT))
-            return
-        op, layouts = self.op, (*self.layouts, self.result)
-        kinds = [layout.kind for layout in layouts]
-        kind = (op.plans, op.step, op.vjp, self.saved, self.view_offset is None, *kinds)
-        lengths = [self.view_offset or 0]
-        for layout in layouts:
+        calls = kernel_calls(self, STEPS, JOINT)
+        if self._is_general():
+            _templates.learn(self._kind()[0], self._for_all_lengths)
+        self._take(calls)
+
+    def _is_general(self) -> bool:
+        """Whether the plan may have kernel calls that were worked out for all lengths."""
+        return self.arity <= _MOST_OPERANDS and bool(self.result.size)
+
+    def _kind(self) -> tuple[Hashable, list[int]]:
+        """Return all that the kernel calls depend on besides attributes: the kind of plan, and lengths."""
+        op, offset, result = self.op, self.view_offset, self.result
+        kind = [op.plans, op.step, op.vjp, self.saved, offset is None, result.kind]
+        lengths = [offset or 0, *result.lengths]
+        for layout in self.layouts:
+            kind.append(layout.kind)
             lengths += layout.lengths
-        found = _templates.find(kind, lengths, self.attrs)
-        if found is None:
-            found = kernel_calls(self, STEPS, JOINT)
-            _templates.learn(kind, self._for_all_lengths)
-        self._take(found)
+        return tuple(kind), lengths
 
     def _for_all_lengths(self, trace: Trace) -> KernelCalls:
         """Return the kernel calls of a plan like this one on layouts of the same kind."""
@@ -182,7 +182,7 @@ class Plan:
         plan.op, plan.name, plan.arity, plan.saved = self.op, self.name, self.arity, self.saved
         offset = trace.length(self.view_offset or 0)
         plan.view_offset = None if self.view_offset is None else offset  # type: ignore[assignment]  # stands for any
-        *layouts, plan.result = [general(layout, trace) for layout in (*self.layouts, self.result)]
+        plan.result, *layouts = [general(layout, trace) for layout in (self.result, *self.layouts)]
         plan.layouts, plan.attrs = tuple(layouts), trace.attributes(self.attrs)
         return kernel_calls(plan, STEPS, JOINT)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -142,10 +143,10 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
     else:
         out = ready(*data, *index_arrays)
         result = layout_of(out)
-    plan = Plan(op, layouts, attrs, ready, result, names_of_arrays(len(index_arrays)))
-    if len(data) == 1 and out.__class__ is np.ndarray and _is_view(out, data[0]):
-        plan.note_view(address_of_array(out) - address_of_array(data[0]))
-    return plan, out
+    offset = None
+    if ready.__class__ is not BuiltinFunctionType and len(data) == 1 and out.__class__ is np.ndarray:
+        offset = _view_offset(out, data[0])
+    return Plan(op, layouts, attrs, ready, result, names_of_arrays(len(index_arrays)), view_offset=offset), out
 
 
 @functools.cache
@@ -169,8 +170,10 @@ def _check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
         op.check_dtypes(layouts)
 
 
-def _is_view(out: np.ndarray, data: Any) -> bool:
-    if out.size:
-        return np.may_share_memory(out, data)
+def _view_offset(out: np.ndarray, data: Any) -> int | None:
+    """Return where in an operand's memory a result begins, in bytes; None if it has memory of its own."""
+    if out.base is None or not isinstance(data, np.ndarray):
+        return None
     # What has no elements shares no memory, and may be a view all the same.
-    return isinstance(data, np.ndarray) and versions.owner_of(out) is versions.owner_of(data)
+    shares = np.may_share_memory(out, data) if out.size else versions.owner_of(out) is versions.owner_of(data)
+    return address_of_array(out) - address_of_array(data) if shares else None
