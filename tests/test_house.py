@@ -47,7 +47,6 @@ LONGEST = 350
 LONGER = {
     "ops/along.py",
     "ops/movement.py",
-    "tape/plan.py",
     "tensor.py",
 }
 

@@ -9,21 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import view_step
+from tapegrad.kernels.structural import view_step
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.runtime import state
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 _STRIDED = np.arange(12.0).reshape(3, 4)[:, ::2].T  # (2, 3)
 
 
 def _same_view(plan: Plan, operand: int) -> Step:
-    return view_step(plan, functools.partial(plan.op.forward, **plan.attrs))
+    return view_step(plan, lambda x: plan.op.forward(x, **plan.attrs))
 
 
 def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,7 +25,8 @@ from tapegrad.sweep.workspace import (
     State,
 )
 from tapegrad.tape.native import new_integer, release_gil, take_gil
-from tapegrad.tape.plan import ALIAS, PYTHON
+from tapegrad.tape.plan import PYTHON
+from tapegrad.tape.steps import ALIAS
 
 
 def start(state: State, seeds: List) -> None:

@@ -22,7 +22,7 @@ from tapegrad.tape.entries import NODE, PLAN_OBJECT, SLOT, TapeNode, read_entry
 from tapegrad.tape.hooks import node_hooks
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.native import load
-from tapegrad.tape.plan import address_of_array
+from tapegrad.tape.steps import address_of_array
 from tapegrad.tensor import Tensor, from_array
 
 # All memory, from byte 1 on: NumPy takes a buffer at 0 for none.

@@ -37,7 +37,8 @@ from tapegrad.tape.entries import (
     write_word,
 )
 from tapegrad.tape.hooks import empty
-from tapegrad.tape.plan import TERMS, plan_at, size_classes
+from tapegrad.tape.plan import plan_at
+from tapegrad.tape.steps import TERMS, size_classes
 
 _idle: list[Sweep] = []
 _to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read

@@ -17,7 +17,7 @@ from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeo
 from tapegrad.runtime.threads import SHARED_WORK
 from tapegrad.tape.entries import write_word
 from tapegrad.tape.objects import Runtime, runtime
-from tapegrad.tape.plan import size_classes
+from tapegrad.tape.steps import size_classes
 from tapegrad.tape.structs import Entry, PageHead, PlanFields
 
 
