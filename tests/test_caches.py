@@ -19,7 +19,7 @@ from tapegrad.ops.table.op import op_table
 from tapegrad.runtime import state
 from tapegrad.tape import plan, plan_cache, steps
 from tapegrad.tape.entries import PLAN_OBJECT
-from tapegrad.tape.layout import intern, layout_of
+from tapegrad.tape.layout import _recent, intern, layout_of
 
 LENGTHS = """
 import numpy as np, tapegrad as tg
@@ -250,3 +250,17 @@ def test_a_call_gets_its_line_at_the_second_time(monkeypatch: pytest.MonkeyPatch
     for _ in range(5):
         tg.sinh(x)
     assert len(asked) == 2
+
+
+def test_the_latest_layouts_outlive_their_tensors() -> None:
+    kept = intern((3, 1, 7), (56, 56, 8), np.dtype("f8"))
+    found = weakref.ref(kept), weakref.ref(kept.tracked)
+    del kept
+    gc.collect()
+    kept = intern((3, 1, 7), (56, 56, 8), np.dtype("f8"))
+    assert (kept, kept.tracked) == (found[0](), found[1]())
+    del kept
+    for length in range(_recent.maxlen or 0):
+        intern((length, 1, 1, 1), (8, 8, 8, 8), np.dtype("f8"))
+    gc.collect()
+    assert [reference() for reference in found] == [None, None]

@@ -45,7 +45,6 @@ AHEAD = {
 }
 LONGEST = 350
 LONGER = {
-    "autograd/run.py",
     "ops/along.py",
     "ops/movement.py",
     "tensor.py",

@@ -371,3 +371,15 @@ def test_a_gradient_that_a_graph_saved_is_not_added_to_unnoticed():
     (x * x).sum().backward()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+@pytest.mark.parametrize("join", [tg.cat, tg.stack])
+def test_what_was_joined_is_not_kept(join):
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(4):  # compiled code knows the call from the third on
+        parts = [x * 2.0, x * 3.0]
+        data = [weakref.ref(part._data) for part in parts]
+        joined = join(parts)
+        del parts
+        assert [reference() for reference in data] == [None, None]
+        joined.sum().backward()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call
 from tapegrad.runtime import pool
-from tapegrad.runtime.objects import NDArray, Object, numpy_function
+from tapegrad.runtime.objects import NDArray, Object, new_array_function
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded
 from tapegrad.tape.lengths import Length
 from tapegrad.tape.native import incref, load, vectorcall
@@ -23,15 +22,12 @@ class Result(Struct):
 
     arguments: Array[Object] = embedded(2)  # shape and dtype, as the pool's function takes them
     pool_empty: Object  # that function, for large arrays; else 0
-    new: int  # the address of PyArray_Empty, which takes the number of dimensions, lengths and the dtype
+    new: int  # the function that makes other arrays
     ndim: int
     lengths: int
 
 
-@cache
-def _new_array() -> int:
-    """Return the address of PyArray_Empty. Places in NumPy's C API never change."""
-    return numpy_function("_ARRAY_API", 184)
+_new_array: Final = new_array_function()
 
 
 class Words(np.ndarray):
@@ -90,7 +86,7 @@ def compiled_forward(
         Objects whose addresses stand in the rest.
     """
     large = pool.empty if math.prod(shape) * dtype.itemsize >= pool.THRESHOLD else None
-    words = [0, id(dtype), id(large) if large else 0, _new_array(), len(shape), 0, *rest, *shape]
+    words = [0, id(dtype), id(large) if large else 0, _new_array, len(shape), 0, *rest, *shape]
     draft = Draft(function, words, shape, dtype, keep)
     is_general = any(isinstance(word, Length) for word in words)
     return draft if is_general else draft.made()  # type: ignore[return-value]  # for all lengths, and nobody calls it

@@ -31,7 +31,7 @@ def _expand_step(plan: Plan, operand: int) -> Step:
 def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     if math.prod(size) == x.size:  # nothing is repeated: NumPy's view would be read-only nevertheless
         return x.reshape(size)
-    return np.broadcast_to(x, size)
+    return np.broadcast_to(x, size) if math.prod(size) else np.lib.stride_tricks.as_strided(x, size, (0,) * len(size))
 
 
 @public(method=True)
@@ -303,7 +303,7 @@ def contiguous(input: Any) -> Tensor:
     (2, 1)
     """
     x = as_operand(input, "contiguous", "input", 1)
-    return x if x._layout.contiguous else clone(x)
+    return x if x._layout.contiguous or x._data.flags.c_contiguous else clone(x)
 
 
 @public()

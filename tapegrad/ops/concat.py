@@ -59,12 +59,13 @@ def _bind_cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) 
         raise RuntimeError(
             f"zero-dimensional tensor (at position {number}) cannot be concatenated; use stack(), or unsqueeze(0)"
         )
-    # Tensors of shape (0,) are left out, but among vectors, where they are operands as others are.
-    kept = given
-    if any(tensor._layout.shape == (0,) for tensor in given):
-        kept = [tensor for tensor in given if tensor.shape != (0,)] or given[:1]
-        kept = given if kept[0].ndim == 1 else kept
-    return Bound(kept, {"dim": one_dim("cat", kept[0]._layout.ndim, dim if axis is None else axis)})
+    # Tensors of shape (0,) are joined with those of any shape.
+    first = next((tensor for tensor in given if tensor._layout.shape != (0,)), given[0])
+    place = one_dim("cat", first._layout.ndim, dim if axis is None else axis)
+    if first._layout.ndim > 1 and any(tensor._layout.shape == (0,) for tensor in given):
+        empty = (*first.shape[:place], 0, *first.shape[place + 1 :])
+        given = [xp.reshape(tensor, empty) if tensor.shape == (0,) else tensor for tensor in given]
+    return Bound(given, {"dim": place})
 
 
 def _check_cat(bound: Bound) -> None:
