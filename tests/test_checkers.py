@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies
 import tapegrad as tg
 from tapegrad.compiler import cache
 from tapegrad.compiler.elements import as_pointer, load, load_at, store_at
-from tapegrad.kernels.elementwise import elementwise_step, loop_step, view_step
+from tapegrad.kernels.elementwise import elementwise_step, loop_step
+from tapegrad.kernels.structural import view_step
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import Op, op_table, xp
 from tapegrad.tape.layout import contiguous_strides, intern

@@ -24,7 +24,14 @@ def worked_out(function: Callable[..., Any], *first: int, attrs: Mapping[str, An
     trace = Trace()
     values = [trace.length(value) for value in first]
     found = trace.function(function(*values, **({} if attrs is None else {"attrs": trace.attributes(attrs)})))
-    return lambda *others, attrs=attrs: found(others, attrs or {})
+    return lambda *others, attrs=attrs: as_lists(found(others, attrs or {}))
+
+
+def as_lists(found: Any) -> Any:
+    """Return what was found with lists in place of arrays."""
+    if isinstance(found, tuple):
+        return tuple(map(as_lists, found))
+    return found.tolist() if isinstance(found, np.ndarray) else found
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ def worked_out(function: Callable[..., Any], *first: int, attrs: Mapping[str, An
         (lambda n, m: (n or 5) + (2 if m else 3), True),
         (lambda n, m: list(range(n)), True),
         (lambda n, m: applied(lambda a, b: a**b, n, m), False),
-        (lambda n, m: [n // m if m else 0, (n, (m, 1)), "words"], True),
+        (lambda n, m: (n // m if m else 0, (n, (m, 1)), "words"), True),
     ],
 )
 def test_functions_of_lengths(function: Callable[..., Any], conditional: bool) -> None:
@@ -161,14 +168,15 @@ def test_plans_of_all_lengths_are_those_of_each(name: str, monkeypatch: pytest.M
     general = [0, 0]
     take, find = plan.Plan._take, templates.find
 
-    def checked_take(self: plan.Plan, calls: Any) -> None:
-        parts = kernel_calls(self, plan.STEPS, plan.JOINT)
-        general[0] += 1
-        for field in ("words", "addresses", "sources", "elements", "multiple", "python_operands"):
+    def checked_take(self: plan.Plan, calls: Any, block: np.ndarray, address: int) -> None:
+        parts = kernel_calls(self, plan.STEPS, plan.JOINT, self._first_words() if block is self._words else ())
+        general[0] += block is self._words
+        assert list(calls.words) == parts.words, (self.name, self.layouts)
+        for field in ("addresses", "sources", "elements", "multiple", "python_operands"):
             assert getattr(calls, field) == getattr(parts, field), (self.name, self.layouts, field)
         assert [call[:2] for call in calls.calls] == [call[:2] for call in parts.calls]
         assert [call.kernel() for call in calls.calls] == [call.kernel() for call in parts.calls]
-        take(self, calls)
+        take(self, calls, block, address)
 
     def checked_find(kind: Any, layouts: Any, attrs: Any) -> Any:
         found = find(kind, layouts, attrs)
@@ -194,6 +202,8 @@ def test_plans_of_all_lengths_are_those_of_each(name: str, monkeypatch: pytest.M
 
 def described(forward: Any) -> Any:
     """Return what a forward does: its words, but for addresses of what is its own."""
+    if getattr(forward, "__closure__", None):
+        return [forward.__code__, *(described(cell.cell_contents) for cell in forward.__closure__)]
     words = getattr(forward, "__self__", None)
     if not isinstance(words, np.ndarray):
         return forward

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.compiler.intrinsics import get
 from tapegrad.forward.results import Draft, Words
-from tapegrad.tape.layout import FLOAT, Layout, contiguous_strides, intern
+from tapegrad.tape.layout import FLOAT, Layout, contiguous_layout
 from tapegrad.tape.native import DATA, load, vectorcall
 
 # What computes a power of which the exponent is this number.
@@ -83,7 +83,7 @@ class Raising(NamedTuple):
     def made(self) -> Callable[..., Any]:
         """Return the forward."""
         shape, dtype = self.square.shape, self.square.dtype
-        layout = intern(shape, contiguous_strides(shape, dtype.itemsize), dtype)
+        layout = contiguous_layout(shape, dtype)
         return _loaded(self.square.made(), _ToNumber(layout, layout, self.prepare))
 
 

@@ -36,7 +36,7 @@ class Words(np.ndarray):
     kept: tuple[object, ...]
 
 
-_SHAPE, _NDIM, _LENGTHS = map(Result.word, ("arguments", "ndim", "lengths"))
+_SHAPE, _LENGTHS = map(Result.word, ("arguments", "lengths"))
 
 
 class Draft(NamedTuple):
@@ -46,8 +46,8 @@ class Draft(NamedTuple):
     ----------
     function : callable
         To be compiled.
-    fields : list of int
-        Words but for the lengths of the result.
+    words : list or array of int
+        Behind all others stand the lengths of the result.
     shape, dtype
         Of the result.
     kept : tuple
@@ -55,17 +55,16 @@ class Draft(NamedTuple):
     """
 
     function: Callable[..., int]
-    fields: list[int]
+    words: list[int] | np.ndarray
     shape: tuple[int, ...]
     dtype: np.dtype
     kept: tuple[object, ...]
 
     def made(self) -> Callable[..., Any]:
         """Return the forward."""
-        fields, shape = self.fields, self.shape
-        fields[_SHAPE], fields[_NDIM] = id(shape), len(shape)
-        words: Words = np.array([*fields, *shape], dtype=np.int64).view(Words)
-        words[_LENGTHS] = address_of_array(words) + WORD * len(fields)
+        shape, words = self.shape, np.asarray(self.words, dtype=np.int64).view(Words)
+        words[_SHAPE] = id(shape)
+        words[_LENGTHS] = address_of_array(words) + WORD * (len(words) - len(shape))
         words.kept = self.kept, self.dtype, shape
         return load(self.function, words)
 
@@ -87,9 +86,9 @@ def compiled_forward(
         Objects whose addresses stand in the rest.
     """
     large = pool.empty if math.prod(shape) * dtype.itemsize >= pool.THRESHOLD else None
-    fields = [0, id(dtype), id(large) if large else 0, _new_array, 0, 0, *rest]
-    draft = Draft(function, fields, shape, dtype, keep)
-    is_general = any(isinstance(word, Length) for word in (*shape, *rest))
+    words = [0, id(dtype), id(large) if large else 0, _new_array, len(shape), 0, *rest, *shape]
+    draft = Draft(function, words, shape, dtype, keep)
+    is_general = any(isinstance(word, Length) for word in words)
     return draft if is_general else draft.made()  # type: ignore[return-value]  # for all lengths, and nobody calls it
 
 

@@ -7,17 +7,15 @@ step. What its forward is told of lengths is worked out for all of them (`tapegr
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from types import BuiltinFunctionType
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.dtypes import on_change
-from tapegrad.forward.powers import Power, Raising
+from tapegrad.forward.powers import Power
 from tapegrad.forward.prepared import prepared
-from tapegrad.forward.results import Draft
 from tapegrad.runtime import blocking
-from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, general
+from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_layout, general
 from tapegrad.tape.lengths import Templates, Trace
 
 _templates = Templates("forward.templates: forwards of all lengths")
@@ -40,33 +38,26 @@ def find(kind: Hashable, layouts: tuple[Layout, ...], attrs: Mapping[str, Any]) 
     return found if found is None or isinstance(found, np.ufunc) else found.made()
 
 
-def learn(
-    kind: Hashable, op: Any, layouts: tuple[Layout, ...], attrs: Mapping[str, Any], forward: Any, result: Layout
-) -> None:
+def learn(kind: Hashable, op: Any, layouts: tuple[Layout, ...], attrs: Mapping[str, Any], result: Layout) -> None:
     """Work out the forward for all operands of this kind, where it depends on lengths in a simple way.
 
     Parameters
     ----------
     kind, op, layouts, attrs
         Of a call.
-    forward : callable
-        That was made for it.
     result : Layout
     """
-    if not isinstance(forward, (np.ufunc, BuiltinFunctionType)):
-        return
 
     def for_all(trace: Trace) -> Any:
         operands = tuple(general(layout, trace) for layout in layouts)
         made = op.forward_for(operands, trace.attributes(attrs))
-        if not isinstance(made, Draft):
+        if not hasattr(made, "made"):
             in_order = all(layout.contiguous for layout in (*layouts, result))  # NumPy may choose another order
             if not in_order or not (isinstance(made, Power) or getattr(made, "signature", "") is None):
                 return None
             shape = broadcast_shape(*[layout.shape for layout in operands])
-            strides = contiguous_strides(shape, result.dtype.itemsize)
-            made = prepared(made, operands, Layout(shape, strides, result.dtype, result.inline, result.weak))
-        return made if isinstance(made, (Draft, Raising, np.ufunc)) else None
+            made = prepared(made, operands, contiguous_layout(shape, result.dtype))
+        return made if hasattr(made, "made") or isinstance(made, np.ufunc) else None
 
     _templates.learn(kind, for_all)
 

@@ -14,6 +14,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
+from tapegrad.tape.layout import broadcast_shape
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -178,7 +179,7 @@ def _check(x: Tensor, y: Tensor) -> None:
             )
         raise RuntimeError(message)
     try:
-        np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        broadcast_shape(x.shape[:-2], y.shape[:-2])
     except ValueError:
         raise errors.broadcast_mismatch("matmul", x.shape[:-2], y.shape[:-2]) from None
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.forward import rowwise
 from tapegrad.forward.prepared import prepared
+from tapegrad.forward.results import Draft
 from tapegrad.kernels.structural import spread_step
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import REDUCTION_SAMPLES, all_dims, reduction
-from tapegrad.tape.layout import FLOAT, Layout, contiguous_strides, intern
+from tapegrad.tape.layout import FLOAT, Layout, contiguous_layout
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
@@ -141,15 +143,30 @@ def sum(
 
 
 def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-    total, count = _sum_for(layouts, attrs), count_of(layouts[0].shape, attrs["dim"])
+    total: Any = _sum_for(layouts, attrs)
+    count = count_of(layouts[0].shape, attrs["dim"])
     if not count:
         return lambda x: total(x) + np.nan  # NumPy would warn of 0 / 0
     shape = total_shape(layouts[0].shape, *list(attrs.values())[:2])
-    if not shape or isinstance(total, functools.partial):  # scalars divide faster, and NumPy chooses an order
-        return lambda x: total(x) / count
-    sums = intern(shape, contiguous_strides(shape, layouts[0].dtype.itemsize), layouts[0].dtype)
-    divide, number = prepared(np.true_divide, (sums, FLOAT), sums), float(count)
-    return lambda x: divide(total(x), number)
+    divide: Any = operator.truediv  # scalars divide faster, and NumPy chooses an order
+    if shape and not isinstance(total, functools.partial):
+        sums = contiguous_layout(shape, layouts[0].dtype)
+        divide = prepared(np.true_divide, (sums, FLOAT), sums)
+    mean: Any = _Mean(total, divide, count)
+    return mean if isinstance(total, Draft) else mean.made()  # type: ignore[no-any-return]
+
+
+class _Mean(NamedTuple):
+    """The forward of a mean; a draft of it if its parts are."""
+
+    total: Any
+    divide: Any
+    terms: int
+
+    def made(self) -> Callable[..., Any]:
+        total, divide = (part.made() if isinstance(part, Draft) else part for part in self[:2])
+        count = float(self.terms)
+        return lambda x: divide(total(x), count)
 
 
 def _mean_step(plan: Plan, operand: int) -> Step:

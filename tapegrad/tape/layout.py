@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
-from tapegrad.tape.lengths import Trace
+from tapegrad.tape.lengths import Length, Trace
 
 # The first field behind CPython's object header (reference count and type).  A NumPy array keeps its data
 # pointer there; a Python float, a Python complex and a NumPy scalar keep the value itself.
@@ -188,6 +188,13 @@ def intern(
     return layout if layout is not None else _make(key)
 
 
+def contiguous_layout(shape: tuple[int, ...], dtype: np.dtype) -> Layout:
+    """Return the plain layout of a C-contiguous array; of lengths that stand for others one that is not interned."""
+    strides = contiguous_strides(shape, dtype.itemsize)
+    is_general = any(isinstance(length, Length) for length in shape)
+    return Layout(shape, strides, dtype, False, False) if is_general else intern(shape, strides, dtype)
+
+
 def _make(key: Key) -> Layout:
     with _lock:
         while _dead:
@@ -209,8 +216,11 @@ def _make_tracked(plain: Layout) -> Layout:
     with _lock:
         found = plain._tracked() if plain._tracked is not None else None
         if found is None:
-            found = Layout(plain.shape, plain.strides, plain.dtype, plain.inline, plain.weak)
-            found.requires_grad, found._plain, found.kind = True, plain, plain.kind | 4
+            found = object.__new__(Layout)
+            found.shape, found.strides, found.dtype = plain.shape, plain.strides, plain.dtype
+            found.inline, found.weak, found.floating, found.contiguous = plain.inline, False, True, plain.contiguous
+            found.ndim, found.size, found.nbytes = plain.ndim, plain.size, plain.nbytes
+            found.requires_grad, found._plain, found._tracked, found.kind = True, plain, None, plain.kind | 4
             plain._tracked = weakref.ref(found)
             _recent.append(found)
         return found

@@ -17,6 +17,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final
 
+import numpy as np
+
 from tapegrad.runtime import state
 
 Terms = dict[tuple[str, ...], int]  # a polynomial: the factor of each product of names
@@ -175,6 +177,7 @@ class Trace:
         self._names: list[str] = []
         self._statements: dict[str, bool] = {}  # in their order; whether it is a condition
         self._constants: dict[str, Any] = {}
+        self._filled: list[str] = []  # statements that make arrays
         self._ended = False
 
     def length(self, value: int) -> Length:
@@ -213,15 +216,16 @@ class Trace:
     def function(self, result: Any) -> Found:
         """Return a function of lengths, in the order in which they were made, and attributes, that gives `result`.
 
-        It returns None where the conditions do not hold. The result is an integer, a length, another object, or lists,
-        tuples and named tuples of such.
+        It returns None where the conditions do not hold. The result is an integer, a length, another object, or tuples
+        and named tuples of such. Lists of integers become arrays: only a few words of one depend on lengths.
         """
-        text = self._text(result)
+        text, filled = self._text(result), self._filled
         lines = [f"({', '.join(self._names)},) = lengths"] if self._names else []
         for is_condition, group in itertools.groupby(self._statements.items(), lambda item: item[1]):
             statements = [statement for statement, _ in group]
             lines += [f"if not ({' and '.join(statements)}): return None"] if is_condition else statements
-        source = "def found(lengths, attrs):\n" + "".join(f"    {line}\n" for line in [*lines, f"return {text}"])
+        lines += [*filled, f"return {text}"]
+        source = "def found(lengths, attrs):\n" + "".join(f"    {line}\n" for line in lines)
         names = dict(self._constants)
         exec(compile(source, "<lengths>", "exec"), names)
         self._ended = True
@@ -240,7 +244,12 @@ class Trace:
         if type(value) is int:
             return str(value)
         if type(value) is list:
-            return f"[{', '.join(map(self._text, value))}]"
+            constant = np.array([0 if isinstance(word, Length) else word for word in value], dtype=np.int64)
+            name = f"w{len(self._filled)}"
+            self._filled.append(f"{name} = {self._constant(constant)}.copy()")
+            self._filled += [f"{name}[{place}] = {self._text(word)}"
+                             for place, word in enumerate(value) if isinstance(word, Length)]  # fmt: skip
+            return name
         if isinstance(value, tuple) and _is_general(value):
             kind = "" if type(value) is tuple else self._constant(type(value))
             return f"{kind}({''.join(self._text(item) + ', ' for item in value)})"

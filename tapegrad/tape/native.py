@@ -100,13 +100,14 @@ def keep_forever(thing: object) -> None:
 
 
 @functools.cache
-def _method(function: Callable[..., int], name: str, doc: str) -> _MethodDef:
+def _method(function: Callable[..., int], name: str, doc: str) -> int:
+    """Return the address of the definition of a function."""
     count = function.__code__.co_argcount
     address = address_of(function.__name__, function, ("int64",) * count)
     flags = _METH_FASTCALL | (_METH_KEYWORDS if count == 4 else 0)
-    method = _MethodDef(name.encode(), address, flags, doc.encode())
+    method = _MethodDef((name or function.__name__).encode(), address, flags, doc.encode())
     keep_forever(method)
-    return method
+    return ctypes.addressof(method)
 
 
 _new_function: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
@@ -118,8 +119,7 @@ def load(function: Callable[..., int], owner: Any, name: str = "", doc: str = ""
     """Return a compiled function as a built-in function, whose first argument is always ``owner``."""
     if INTERPRETS:
         return Interpreted(function, owner, name or function.__name__, doc)
-    method = _method(function, name or function.__name__, doc)
-    builtin: Callable[..., Any] = _new_function(ctypes.addressof(method), owner, None)
+    builtin: Callable[..., Any] = _new_function(_method(function, name, doc), owner, None)
     return builtin
 
 

@@ -31,7 +31,7 @@ from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.structs import WORD
 from tapegrad.tape.entries import FIRST_OPERAND
 from tapegrad.tape.layout import Layout, general
-from tapegrad.tape.lengths import Templates, Trace
+from tapegrad.tape.lengths import Templates, Trace, applied
 from tapegrad.tape.steps import (
     ARRAY,
     CT,
@@ -57,7 +57,6 @@ READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are ma
 
 _preparing = module_lock()
 _templates = Templates("tape.plan: kernel calls of all lengths")
-_NOT_RECORDED: Final[tuple[bool, tuple[str, ...], int, int]] = (False, (), 0, 0)
 _MOST_OPERANDS: Final = 8  # of an op whose kernel calls are worked out for all lengths
 
 
@@ -107,28 +106,38 @@ class Plan:
         self.forward, self.pack = forward, pack
         self.name, self.arity = op.name, len(layouts)
         self.view_offset = view_offset
-        self.records, self.saved, self.save, wanted = _NOT_RECORDED
+        self.records, self.save = False, 0
+        self.saved: tuple[str, ...] = ()
         if result.floating:
-            self.records, self.saved, self.save, wanted = op.residuals(tuple([own.requires_grad for own in layouts]))
+            self.records, self.saved, self.save, _ = op.residuals(tuple([own.requires_grad for own in layouts]))
             self.saved += extra
         self.result = result.tracked if self.records else result.plain
-        words = [
-            self.arity, buffer_class(result.nbytes), result.nbytes, 0, id(forward), id(self.result),
-            0 if op.variadic else self.save, wanted, 0, 0, 0, id(pack) if pack else 0, int(view_offset is not None),
-            id(self), *[0] * self.arity,
-        ]  # fmt: skip
-        self._words = np.array(words, dtype=np.int64)
-        self.address = address_of_array(self._words)
         self._calls: Sequence[KernelCall] = ()
         self._block: Any = None  # the words of the kernel calls
         self.rule_calls: tuple[Any, ...] = ()  # what rules are called with (`tapegrad.ops.table.rules`), when one was
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
+        calls = _templates.find(*self._kind(), attrs) if self.records and self._is_general() else None
+        if calls is None:
+            self._words = np.array(self._first_words(), dtype=np.int64)
+            self.address = address_of_array(self._words)
+        else:
+            self._words = calls.words
+            self.address = address_of_array(self._words)
+            self._take(calls, self._words, self.address)
+        self._words[FORWARD], self._words[RESULT] = id(forward), id(self.result)
+        self._words[ITSELF], self._words[PACK] = id(self), id(pack) if pack else 0
         if self.records:
             _alive.add(weakref.ref(self, _alive.discard))
-            if self._is_general():
-                found = _templates.find(*self._kind(), attrs)
-                if found is not None:
-                    self._take(found)
+
+    def _first_words(self) -> list[int]:
+        """Return the words of the plan, but for what has an address and for kernel calls."""
+        result = self.result
+        wanted = self.op.residuals(tuple([own.requires_grad for own in self.layouts]))[-1] if self.records else 0
+        return [
+            self.arity, applied(buffer_class, result.nbytes), result.nbytes, 0, 0, 0,
+            0 if self.op.variadic else self.save, wanted, 0, 0, 0, 0, int(self.view_offset is not None), 0,
+            *[0] * self.arity,
+        ]  # fmt: skip
 
     def wants(self, operand: int) -> bool:
         """Whether a gradient is wanted for the operand with this number."""
@@ -160,7 +169,8 @@ class Plan:
         calls = kernel_calls(self, STEPS, JOINT)
         if self._is_general():
             _templates.learn(self._kind()[0], self._for_all_lengths)
-        self._take(calls)
+        block = np.array(calls.words, dtype=np.int64)
+        self._take(calls, block, address_of_array(block))
 
     def _is_general(self) -> bool:
         """Whether the plan may have kernel calls that were worked out for all lengths."""
@@ -179,18 +189,19 @@ class Plan:
     def _for_all_lengths(self, trace: Trace) -> KernelCalls:
         """Return the kernel calls of a plan like this one on layouts of the same kind."""
         plan: Plan = object.__new__(Plan)
-        plan.op, plan.name, plan.arity, plan.saved = self.op, self.name, self.arity, self.saved
+        for name in ("op", "name", "arity", "saved", "save", "records"):
+            setattr(plan, name, getattr(self, name))
         offset = trace.length(self.view_offset or 0)
         plan.view_offset = None if self.view_offset is None else offset  # type: ignore[assignment]  # stands for any
         plan.result, *layouts = [general(layout, trace) for layout in (self.result, *self.layouts)]
         plan.layouts, plan.attrs = tuple(layouts), trace.attributes(self.attrs)
-        return kernel_calls(plan, STEPS, JOINT)
+        return kernel_calls(plan, STEPS, JOINT, plan._first_words())
 
-    def _take(self, calls: KernelCalls) -> None:
-        """Let the sweep find kernel calls."""
+    def _take(self, calls: KernelCalls, block: np.ndarray, address: int) -> None:
+        """Let the sweep find kernel calls, whose words stand in an array with this address."""
         words = self._words
-        self._block, address = calls.placed()
-        self._calls, self.python_operands = calls.calls, calls.python_operands
+        calls.place(block, address)
+        self._block, self._calls, self.python_operands = block, calls.calls, calls.python_operands
         words[ELEMENTS], words[GRAIN] = calls.elements, calls.multiple
         for call in calls.calls:
             words[call.plan_word] = address + WORD * call.start

@@ -129,7 +129,7 @@ class KernelCalls(NamedTuple):
 
     Attributes
     ----------
-    words : list of int
+    words : list or array of int
     addresses : tuple of (int, int)
         Words in which the address of another word is to stand, and that one.
     sources : tuple of (int, int)
@@ -141,7 +141,7 @@ class KernelCalls(NamedTuple):
         Operands whose rules have no kernel.
     """
 
-    words: list[int]
+    words: list[int] | np.ndarray
     addresses: tuple[tuple[int, int], ...]
     sources: tuple[tuple[int, int], ...]
     calls: tuple[KernelCall, ...]
@@ -149,18 +149,15 @@ class KernelCalls(NamedTuple):
     multiple: int
     python_operands: tuple[int, ...]
 
-    def placed(self) -> tuple[np.ndarray, int]:
-        """Return the words as an array, and its address."""
-        block = np.array(self.words, dtype=np.int64)
-        address = address_of_array(block)
+    def place(self, block: np.ndarray, address: int) -> None:
+        """Write addresses into the array of the words, which has this address."""
         for word, target in self.addresses:
             block[word] = address + WORD * target
         for word, target in self.sources:
             block[word] = address + WORD * target << 2 | STATIC
-        return block, address
 
 
-def kernel_calls(plan: Plan, first_word: int, fused_word: int) -> KernelCalls:
+def kernel_calls(plan: Plan, first_word: int, fused_word: int, before: Sequence[int] = ()) -> KernelCalls:
     """Return the kernel calls of a plan, compiled but for those that are not needed where a fused one serves both.
 
     Parameters
@@ -168,6 +165,8 @@ def kernel_calls(plan: Plan, first_word: int, fused_word: int) -> KernelCalls:
     plan : Plan
     first_word, fused_word : int
         Words of the plan for the address of the first operand's call, and of the fused one.
+    before : sequence of int
+        Words that stand before them in the same array.
     """
     op = plan.op
     steps = [op.step(plan, operand) if plan.wants(operand) else None for operand in range(plan.arity)]
@@ -176,7 +175,7 @@ def kernel_calls(plan: Plan, first_word: int, fused_word: int) -> KernelCalls:
     elements, multiple = _in_blocks([step for _, _, step in own])
     if fused is not None:
         own.append((fused_word, 0, fused))
-    words: list[int] = []
+    words = list(before)
     calls, addresses, sources = [], [], []
     for plan_word, operand, step in own:
         start = len(words)
@@ -193,7 +192,7 @@ def kernel_calls(plan: Plan, first_word: int, fused_word: int) -> KernelCalls:
             words[start + KERNEL] = step.kernel()
         if elements and step.parts is not None:
             parts, finish, nbytes = step.parts
-            words[start + PARTS_KERNEL : start + SOURCES] = parts(), finish(), buffer_class(nbytes)
+            words[start + PARTS_KERNEL : start + SOURCES] = parts(), finish(), applied(buffer_class, nbytes)
         calls.append(KernelCall(plan_word, start, step.kernel))
     python = tuple([operand for operand, step in enumerate(steps) if step is None and plan.wants(operand)])
     return KernelCalls(words, tuple(addresses), tuple(sources), tuple(calls), elements, multiple, python)
@@ -204,7 +203,7 @@ def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
     sum_kernel = scratch = 0
     if step.total is not None:
         sum_kernel = step.total[0]()
-        scratch = NOTHING if step.between == NOTHING else buffer_class(step.between)
+        scratch = NOTHING if step.between == NOTHING else applied(buffer_class, step.between)
     kind = 0
     if step.partial or step.offset or sum_kernel or step.dims[0]:
         kind = IN_PARTS
@@ -213,8 +212,8 @@ def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
     elif step.sums_rows:
         kind = SUMS_ROWS
     return [
-        0, 0, buffer_class(target.nbytes), kind, target.nbytes, int(step.partial), step.offset, sum_kernel, 0, scratch,
-        len(step.sources), 0, 0, 0, *[value * 4 + place for place, value in step.sources],
+        0, 0, applied(buffer_class, target.nbytes), kind, target.nbytes, int(step.partial), step.offset, sum_kernel, 0,
+        scratch, len(step.sources), 0, 0, 0, *[value * 4 + place for place, value in step.sources],
     ]  # fmt: skip
 
 
@@ -244,12 +243,7 @@ def buffer_class(nbytes: int) -> int:
     >>> buffer_class(8) == buffer_class(64) != buffer_class(100)
     True
     """
-    found: int = applied(_size_class, nbytes)
-    return found
-
-
-def _size_class(nbytes: int) -> int:
-    size = max(-(-nbytes // 64), 1) * 64
+    size = nbytes + 63 & ~63 or 64
     number = size_classes.get(size)
     if number is None:
         if len(size_classes) >= _EXACT_CLASSES:

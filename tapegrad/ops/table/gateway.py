@@ -139,7 +139,7 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
             return several_results(op, layouts, attrs, forward, out), out
         result = layout_of(out)
         ready = prepared(forward, layouts, result)
-        templates.learn(kind, op, layouts, attrs, ready, result)
+        templates.learn(kind, op, layouts, attrs, result)
     else:
         out = ready(*data, *index_arrays)
         result = layout_of(out)
