@@ -14,7 +14,7 @@ from tapegrad.compiler import interpreter
 from tapegrad.runtime import memory
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.sweep import sweep
-from tapegrad.tape import entries, plan, versions
+from tapegrad.tape import entries, plan, steps, versions
 from tests.checks import SLOWER
 
 
@@ -247,7 +247,7 @@ def holdings():
     pages = kinds.count(entries.Page)
     return {
         "pages": pages, "leaves": kinds.count(entries.Leaf), "plans": len(plan.alive()),
-        "sizes": len(plan.size_classes), "writes": len(versions._storages), "to empty": len(sweep._to_empty),
+        "sizes": len(steps.size_classes), "writes": len(versions._storages), "to empty": len(sweep._to_empty),
         "workspaces": len(sweep._idle), "pool": len(entries._pool) + pages,
     }  # fmt: skip
 

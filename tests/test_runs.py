@@ -7,7 +7,7 @@ import tapegrad as tg
 from tapegrad import autograd
 from tapegrad.runtime import blocking
 from tapegrad.sweep import sweep, workspace
-from tapegrad.tape import plan
+from tapegrad.tape import steps
 from tests.checks import by_kernel
 from tests.strategies import Program
 from tests.test_programs import each_program
@@ -179,16 +179,16 @@ def memory_of_a_sweep(size, monkeypatch, make=chain, shape=(200_000,)):
     sweep._idle.clear()
     y.backward()
     monkeypatch.undo()
-    (own,) = sweep._idle
-    assert not own.buffers, "they have gone back"
-    return sum(asked), own.state[workspace.N_INSTRUCTIONS]
+    (idle,) = sweep._idle
+    assert not idle.workspace.buffers, "they have gone back"
+    return sum(asked), idle.workspace.state[workspace.N_INSTRUCTIONS]
 
 
 def test_cotangents_within_a_run_need_no_memory(monkeypatch):
     tg.set_num_threads(1)
     # The class rounds a size up in a process that has met hundreds of sizes.
-    number = plan.buffer_class(200_000 * 8)
-    nbytes = list(plan.size_classes)[number]
+    number = steps.buffer_class(200_000 * 8)
+    nbytes = list(steps.size_classes)[number]
     assert memory_of_a_sweep(0, monkeypatch) == (2 * nbytes, 0)
     # Six times a product for both factors at once and tanh, and the sum.
     assert memory_of_a_sweep(4096, monkeypatch) == (0, 13)
@@ -215,7 +215,7 @@ def test_small_arrays_are_no_runs():
     (x,) = leaves_of(np.random.default_rng(0), (16_000,))
     sweep._idle.clear()
     chain(x).backward()
-    assert sweep._idle[0].state[workspace.N_INSTRUCTIONS] == 0
+    assert sweep._idle[0].workspace.state[workspace.N_INSTRUCTIONS] == 0
 
 
 def _with_sums(x, y, see):

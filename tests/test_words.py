@@ -272,8 +272,8 @@ def test_a_result_is_recorded_and_found_without_numba():
         "import sys, tapegrad as tg\n"
         "x = tg.tensor([1.0, 2.0], requires_grad=True)\n"
         "y = x * x + x\n"
-        "from tapegrad.sweep.sweep import _take_workspace\n"
-        "_take_workspace()\n"
+        "from tapegrad.sweep.sweep import Sweep\n"
+        "Sweep()\n"
         "assert 'numba' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
