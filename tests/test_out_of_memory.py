@@ -78,6 +78,14 @@ def test_recording(name):
     assert out._node[SLOT] != (X * W)._node[SLOT]
 
 
+def test_leaves():
+    data = X._data.copy()
+    assert fail_in_turn(lambda: tg.from_numpy(data).requires_grad_()) > 2
+    leaf = tg.from_numpy(data).requires_grad_()
+    (leaf * W).sum().backward()
+    assert leaf.grad.tolist() == [3, 4]
+
+
 @pytest.mark.parametrize("name", ["backward", "grad"])
 def test_a_pass_back(name):
     def work():

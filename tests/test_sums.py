@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.kernels import sums
 from tests import checks
 from tests.checks import Problem
 
@@ -75,3 +76,10 @@ def test_spreading(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
             checks.check_rule(problem)
             if function is not tg.amax:  # finite differences would step over its kinks
                 checks.check_transpose(problem)
+
+
+def test_sums_over_the_first_of_two_dimensions_are_made_block_by_block() -> None:
+    kind = np.dtype(np.float64)
+    assert sums.blockwise([0, 1, 300, 100], kind) is not None
+    assert sums.blockwise([0, 2, 300, 100], kind) is None  # of three dimensions
+    assert sums.blockwise([1, 1, 300, 100, 7, 0, 0], kind) is None
