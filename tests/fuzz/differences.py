@@ -34,6 +34,7 @@ REFUSED = (
     ),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy shows through; PyTorch gives 0"),
     Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
+    Error(r"where", r"boolean tensor, but got a tensor with dtype uint8", "PyTorch takes it for bools, with a warning"),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
         r"fill_|zero_|setitem", r"more than one element of the written-to", "PyTorch writes one number several times"
