@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.joined import joined
-from tapegrad.kernels.structural import gather_step
+from tapegrad.kernels.structural import slice_step
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 Shapes = Sequence[tuple[int, ...]]
@@ -32,9 +33,8 @@ def _part(dim: int, number: int, shapes: Shapes) -> tuple[Any, ...]:
 
 
 def _cat_step(plan: Plan, operand: int) -> Step:
-    key = _part(plan.attrs["dim"], operand, [layout.shape for layout in plan.layouts])
-    index = tuple(slice(*item) for item in key)
-    return gather_step(plan, lambda whole: whole[index], operand)
+    dim = plan.attrs["dim"]
+    return slice_step(plan, operand, dim, sum(layout.shape[dim] for layout in plan.layouts[:operand]))
 
 
 def _forward(by_numpy: Any, layouts: Sequence[Layout], dim: int, shape_of: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,8 +153,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Ten
 
 
 def _stack_step(plan: Plan, operand: int) -> Step:
-    index = (*(slice(None),) * plan.attrs["dim"], operand, Ellipsis)
-    return gather_step(plan, lambda whole: whole[index], operand)
+    return slice_step(plan, operand, plan.attrs["dim"], operand)
 
 
 def _bind_stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:

@@ -20,7 +20,8 @@ from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan, Step
+    from tapegrad.tape.plan import Plan
+    from tapegrad.tape.steps import Step
 
 Rule = Callable[..., Any]
 
@@ -44,6 +45,7 @@ Vjp = Rule | NotYet | _NotDifferentiable
 SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted")
 
 op_table: Final[dict[str, Op]] = {}
+_FEW: Final = 8  # operands
 
 
 def _forget_plans() -> None:
@@ -201,7 +203,7 @@ class Op:
     plans: PlanCache = field(init=False, default_factory=PlanCache, repr=False, compare=False)
     variadic: bool = field(init=False)
     has_constants: bool = field(init=False)  # operands that have no gradient
-    _residuals: dict[Any, tuple[tuple[str, ...], int]] = field(
+    _residuals: dict[Any, tuple[bool, tuple[str, ...], int, int]] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
 
@@ -279,15 +281,30 @@ class Op:
         """Return the names that the rules of those operands ask for of which a gradient is wanted."""
         return {name for operand, own in enumerate(wanted) if own for name in rule_parameters(self.rule(operand))}
 
-    def residuals(self, wanted: tuple[bool, ...]) -> tuple[tuple[str, ...], int]:
-        """Return which operands are saved, and whether the result is, where gradients of these operands are wanted.
+    def residuals(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[str, ...], int, int]:
+        """Return what an entry keeps where gradients of these operands are wanted.
 
-        As names; and as a number, with a bit for each operand and one for the result.
+        Returns
+        -------
+        records : bool
+            Whether there is an entry at all.
+        saved : tuple of str
+            Which operands are saved, and whether the result is.
+        save : int
+            The same with a bit for each operand and one for the result.
+        wanted : int
+            A bit for each of the first operands that a gradient is wanted for.
         """
-        key = self.vjp, (True in wanted,) if self.variadic else wanted
+        key = self.vjp, wanted
         found = self._residuals.get(key)
         if found is None:
             asked, names = self.asked(wanted), (*self.operands, "out")
             saved = tuple(name for name in names if name in asked)
-            found = self._residuals[key] = saved, sum(1 << bit for bit, name in enumerate(names) if name in saved)
+            bits = sum(1 << number for number, own in enumerate(wanted[:62]) if own)
+            found = (
+                True in wanted, saved, sum(1 << bit for bit, name in enumerate(names) if name in saved),
+                bits or int(True in wanted),
+            )  # fmt: skip
+            if len(wanted) <= _FEW:  # there is no end to others
+                self._residuals[key] = found
         return found
