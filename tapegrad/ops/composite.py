@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import add, div, mul, where
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
@@ -214,6 +215,11 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
             [1., 2.]])
     """
     product = matmul(mat1, mat2)
+    if isinstance(input, (Tensor, np.ndarray)) and input.dtype != product.dtype:
+        names = (TORCH_NAMES.get(dtype.name, dtype.name) for dtype in (input.dtype, product.dtype))
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {' and '.join(names)}; convert one with to()"
+        )
     expanded = expand(input, product._layout.shape)  # a result is not larger than the product
     if alpha != 1:
         product = mul(product, alpha)

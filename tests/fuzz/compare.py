@@ -51,9 +51,15 @@ def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[tuple[A
     if not isinstance(ours, tg.Tensor):
         if isinstance(theirs, (bool, int, float, type(None))) and ours == theirs:
             return None
-        if ours is None and close(np.zeros_like(array(theirs)), array(theirs)):
+        if ours is not None:
+            return Mismatch("type", f"{what}: {ours!r} instead of {theirs!r}")
+        slopes = array(theirs)
+        zero = near(np.zeros_like(slopes), slopes)
+        if zero.all():
             return None  # a slope that is zero for all operands is recorded by one side only
-        return Mismatch("type", f"{what}: {ours!r} instead of {theirs!r}")
+        return Mismatch(
+            "gradient", f"{what}: None instead of {theirs!r}", is_infinite=bool((zero | ~np.isfinite(slopes)).all())
+        )
     if theirs is None:
         is_zero = close(array(ours), np.zeros_like(array(ours)))
         return None if is_zero else Mismatch("gradient", f"{what}: {ours!r} instead of None")

@@ -46,6 +46,10 @@ FOUND: dict[str, list[str]] = {
         "v5 = m.cat([v1.detach(), v0, v1.detach()], 1)",
         "v6 = m.cat([v0, v0], 0)",
     ],
+    "addmm took an input of another dtype": [
+        "v0 = m.tensor(data(1, (3, 3), 'float64'), requires_grad=True)",
+        "v1 = m.addmm(v0.float(), v0, v0)",
+    ],
     "copy_ took a source with more dimensions": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",
         "v1 = m.tensor(data(1, (1, 3), 'float64'))",
