@@ -8,7 +8,6 @@ A folder of machine code is a folder of programs: one that other users can write
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import re
@@ -20,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from tapegrad.compiler import jit
-from tapegrad.compiler.fingerprint import fingerprint
+from tapegrad.compiler.fingerprint import fingerprint, sha256
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
@@ -198,7 +197,7 @@ def _path(name: str, key: str) -> str | None:
 
 
 def _seal(key: str, code: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + code).digest()
+    return sha256(key.encode() + code).digest()
 
 
 def _open_at_once(path: str, flags: int) -> int:
