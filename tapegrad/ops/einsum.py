@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -102,8 +101,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     return recipe(tensors)
 
 
-@dataclass(frozen=True)
-class _Recipe:
+class _Recipe(NamedTuple):
     """How operands of certain shapes become the result: each is prepared, pairs are contracted, the rest is moved."""
 
     prepare: tuple[Sequence[Move], ...]
@@ -118,8 +116,7 @@ class _Recipe:
         return _moved(values[0], self.finish)
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Two operands' places, the first one's less, how each is moved, and how the result is moved."""
 
     first: int

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Shape = tuple[int, ...]
 Label = str | int  # a letter, or a dimension that an ellipsis stands for, counted from the last one, which is 0
@@ -15,8 +14,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # labels of an
 _ELLIPSIS = "..."
 
 
-@dataclass(frozen=True)
-class Subscripts:
+class Subscripts(NamedTuple):
     """Labels of the operands' dimensions and of the result's, and the length that each label stands for."""
 
     operands: tuple[Labels, ...]

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 Rule = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class NotYet:
+class NotYet(NamedTuple):
     """A derivative that exists and is not built: reaching it raises with the reason."""
 
     reason: str
@@ -76,8 +75,7 @@ class _Forwards:
         return getattr(forward, "other", forward)  # of a ufunc of ours what NumPy has
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """Operands' shapes and attributes that an op is tested with.
 
     `values` says what the operands are, where they are not any numbers of the op's domain: an array, None for such
@@ -85,7 +83,7 @@ class Sample:
     """
 
     shapes: tuple[tuple[int, ...], ...]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = {}  # nobody writes to it
     values: tuple[Any, ...] | None = None
 
 
@@ -101,8 +99,7 @@ class Bound(NamedTuple):
     index_arrays: tuple[np.ndarray, ...] = ()
 
 
-@dataclass(frozen=True)
-class ErrorSample:
+class ErrorSample(NamedTuple):
     """A call that must raise `error` with a message that contains `words`."""
 
     call: Callable[[], Any]
@@ -110,7 +107,7 @@ class ErrorSample:
     words: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Op:
     """One operation.
 
