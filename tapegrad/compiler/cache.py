@@ -14,8 +14,8 @@ import re
 import stat
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from tapegrad.compiler import jit
@@ -29,12 +29,14 @@ _MAGIC = b"tapegrad kernel 1\n"
 _KEY_BYTES = 32
 
 
-@dataclass
-class Stats:
+class Stats(SimpleNamespace):
     """How many kernels this process compiled, and how many it loaded from disk."""
 
-    compiled: int = 0
-    loaded: int = 0
+    compiled: int
+    loaded: int
+
+    def __init__(self, compiled: int = 0, loaded: int = 0) -> None:
+        super().__init__(compiled=compiled, loaded=loaded)
 
 
 stats = Stats()
