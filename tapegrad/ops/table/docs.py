@@ -47,15 +47,18 @@ RuntimeError
 TypeError
     If an operand is no tensor, array or number.
 """
-_EXAMPLE_OPERANDS = ([0.5, 2.0], [2.0, 2.0])
+_OPERANDS = [[0.5, 2.0], [2.0, 2.0]]
+_ARGUMENTS = ["tg.tensor([0.5, 2.0])", "tg.tensor([0.5, 2.0]), tg.tensor([2.0, 2.0])"]  # of one and of two operands
 
 
 def elementwise_doc(op: Op, summary: str, formula: str) -> str:
     """Return the docstring of an op of one or two operands."""
-    arguments = ", ".join([f"tg.tensor({values})" for values in _example_operands(op)])
+    count = len(op.operands)
+    operands = _operands_within(op)
+    arguments = ", ".join([f"tg.tensor({values})" for values in operands]) if operands else _ARGUMENTS[count - 1]
     notes = f"\nNotes\n-----\nDerivative: {formula}\n" if formula else ""
     return (
-        f"{summary}{_BINARY if len(op.operands) == 2 else _UNARY}{notes}\nExamples\n--------\n"
+        f"{summary}{_BINARY if count == 2 else _UNARY}{notes}\nExamples\n--------\n"
         f">>> import tapegrad as tg\n>>> tg.{op.name}({arguments})\n{OUTPUTS.get(op.name) or example_output(op)}"
     )
 
@@ -63,12 +66,13 @@ def elementwise_doc(op: Op, summary: str, formula: str) -> str:
 def example_output(op: Op) -> str:
     """Return what the example of an op prints."""
     known = op.forward.other if isinstance(op.forward, Function) else op.forward  # ours would be compiled now
-    return format_tensor((op.oracle or known)(*map(np.array, _example_operands(op))))
+    operands = _operands_within(op) or _OPERANDS[: len(op.operands)]
+    return format_tensor((op.oracle or known)(*map(np.array, operands)))
 
 
-def _example_operands(op: Op) -> list[list[float]]:
-    operands = list(_EXAMPLE_OPERANDS[: len(op.operands)])
+def _operands_within(op: Op) -> list[list[float]]:
+    """Return operands that lie in the domain of an op; none if the usual ones do."""
     low, high = op.domain
     if low <= 0.5 <= 2.0 <= high:
-        return operands
-    return [[round(low + part * (high - low), 2) for part in (0.25, 0.75)] for _ in operands]
+        return []
+    return [[round(low + part * (high - low), 2) for part in (0.25, 0.75)] for _ in op.operands]
