@@ -466,15 +466,6 @@ class TensorMethods:
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-    def var(
-        self,
-        dim: builtins.int | tuple[builtins.int, ...] | None = None,
-        *,
-        correction: builtins.float = 1,
-        keepdim: builtins.bool = False,
-    ) -> Tensor:
-        """Variance, over all dimensions or over some."""
-
     def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
 
@@ -576,6 +567,15 @@ class TensorMethods:
 
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
+
+    def var(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        *,
+        correction: builtins.float = 1,
+        keepdim: builtins.bool = False,
+    ) -> Tensor:
+        """Variance, over all dimensions or over some."""
 
     def float(self) -> Tensor:
         """Return the tensor converted to float32; itself if it has that dtype."""

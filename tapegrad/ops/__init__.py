@@ -31,6 +31,7 @@ from tapegrad.ops import (
     ranges,
     reductions,
     transcendental,
+    variance,
 )
 from tapegrad.ops.table import public
 
