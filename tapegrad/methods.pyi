@@ -348,31 +348,6 @@ class TensorMethods:
     def ravel(self) -> Tensor:
         """Make one dimension of all; a view if that is possible."""
 
-    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Put the dimensions into another order, as a view."""
-
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def t(self) -> Tensor:
-        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-    def movedim(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other places, as a view; the others keep their order."""
-
-    def moveaxis(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other places, as a view; the others keep their order."""
-
     def exp(self) -> Tensor:
         """Exponential."""
 
@@ -494,6 +469,31 @@ class TensorMethods:
 
     def contiguous(self) -> Tensor:
         """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Put the dimensions into another order, as a view."""
+
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def t(self) -> Tensor:
+        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+    def movedim(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other places, as a view; the others keep their order."""
+
+    def moveaxis(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other places, as a view; the others keep their order."""
 
     def matmul(self, other: Any) -> Tensor:
         """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""

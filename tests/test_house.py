@@ -46,7 +46,6 @@ AHEAD = {
 LONGEST = 350
 LONGER = {
     "autograd/run.py",
-    "ops/movement.py",
     "tape/plan.py",
     "tensor.py",
 }

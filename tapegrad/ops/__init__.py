@@ -27,6 +27,7 @@ from tapegrad.ops import (
     matrices,
     movement,
     ordering,
+    permutations,
     random,
     ranges,
     reductions,

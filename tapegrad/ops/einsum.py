@@ -12,7 +12,8 @@ from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.diagonals import diagonal
 from tapegrad.ops.linalg import matmul
-from tapegrad.ops.movement import permute, reshape
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.permutations import permute
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.subscripts import LETTERS, Label, Labels, Shape, from_lists, read
 from tapegrad.ops.table.composites import composite
