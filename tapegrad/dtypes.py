@@ -61,11 +61,12 @@ def set_default_dtype(dtype: DTypeLike) -> None:
 
 
 def check_range(number: Any, dtype: np.dtype) -> None:
-    """Raise RuntimeError if an integer dtype does not hold a number; unsigned ones wrap negative numbers around."""
-    if dtype.kind not in "iu" or not isinstance(number, builtins.int):
+    """Raise RuntimeError if an integer dtype does not hold a number; unsigned ones wrap negative integers around."""
+    if dtype.kind not in "iu" or not isinstance(number, (builtins.int, builtins.float)):
         return
     limits = np.iinfo(dtype)
-    if not (-limits.max if dtype.kind == "u" else limits.min) <= number <= limits.max:
+    wraps = dtype.kind == "u" and isinstance(number, builtins.int)
+    if not (-limits.max if wraps else limits.min) <= number <= limits.max:  # nan is in no range
         raise RuntimeError(f"value cannot be converted to type {dtype} without overflow; it is {number}")
 
 

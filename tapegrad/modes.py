@@ -29,6 +29,8 @@ Interceptor = Callable[..., Any]
 
 _local = threading.local()
 _lock = module_lock()
+#: Whether operations of this thread are recorded, where `mode` says that some thread's are not: no Python in between.
+is_enabled_here: Final[Callable[[], bool]] = functools.partial(getattr, _local, "enabled", True)
 
 
 def is_grad_enabled() -> bool:
@@ -41,12 +43,12 @@ def is_grad_enabled() -> bool:
     ...     tg.is_grad_enabled()
     False
     """
-    return not mode.value & DISABLED or getattr(_local, "enabled", True)
+    return not mode.value & DISABLED or is_enabled_here()
 
 
 def _switch(enabled: bool) -> None:
     with _lock:
-        difference = int(getattr(_local, "enabled", True)) - int(enabled)
+        difference = int(is_enabled_here()) - int(enabled)
         # No call between the two, after which a signal's handler that raises would leave one without the other.
         _local.enabled = enabled
         mode.value += difference
@@ -106,7 +108,7 @@ class uninterrupted:
 
 def _forget_other_threads() -> None:
     intercepted = getattr(_local, "interceptor", None) is not None
-    mode.value = int(not getattr(_local, "enabled", True)) + INTERCEPTED * int(intercepted)
+    mode.value = int(not is_enabled_here()) + INTERCEPTED * int(intercepted)
 
 
 in_child(_forget_other_threads)

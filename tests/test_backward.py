@@ -290,3 +290,55 @@ def test_no_memory_for_a_gradient(monkeypatch):
     assert (x.grad, z.grad) == (None, None)
     y.backward()
     assert z.grad.tolist() == [1, 1, 1]
+
+
+# Rules without kernel -----------------------------------------------------------------------------------------------
+
+KEPT = tg.tensor([[5.0, 6.0], [7.0, 8.0]])
+
+
+@pytest.mark.parametrize(
+    ("rule", "returned"),
+    [
+        (lambda ct, out: ct * 2.0, [[2, 2], [2, 2]]),
+        (lambda ct, out: ct, [[1, 1], [1, 1]]),
+        (lambda ct, out: out, [[0.5, 0], [0, 0.25]]),
+        (lambda ct, out: tg.transpose(out, 0, 1), [[0.5, 0], [0, 0.25]]),
+        (lambda ct, out: KEPT, [[5, 6], [7, 8]]),
+        (lambda ct, out: tg.ones(3, 2, 2), [[3, 3], [3, 3]]),  # more dimensions than the operand
+        (lambda ct, out: tg.ones(2, 2, dtype=tg.float32), [[1, 1], [1, 1]]),
+    ],
+)
+def test_what_a_rule_returns_is_not_written_to(monkeypatch, rule, returned):
+    x = tg.tensor([[2.0, 0.0], [0.0, 4.0]], requires_grad=True)
+    product = x * 1.0
+    other = (product * 3.0).sum()  # whose cotangent is added to what the rule returned
+    y = tg.linalg.inv(product)
+    plan = y._node[2]
+    with monkeypatch.context() as patch:
+        patch.setitem(plan.op.__dict__, "vjp", (rule,))
+        patch.setattr(plan, "rule_calls", ())
+        (y.sum() + other).backward()
+    assert x.grad.tolist() == (np.array(returned) + 3).tolist()
+    assert y.tolist() == [[0.5, 0], [0, 0.25]]
+    assert KEPT.tolist() == [[5, 6], [7, 8]]
+    x.grad = None
+    (tg.linalg.inv(x * 1.0).sum() + (x * 3.0).sum()).backward()
+    assert x.grad.tolist() == [[2.75, 2.875], [2.875, 2.9375]]
+
+
+def test_a_rule_that_raises_leaves_a_sweep_that_works(monkeypatch):
+    def fail(ct, out):
+        raise ZeroDivisionError("a rule")
+
+    x = tg.tensor([[2.0, 0.0], [0.0, 4.0]], requires_grad=True)
+    y = tg.linalg.inv(x)
+    plan = y._node[2]
+    with monkeypatch.context() as patch:
+        patch.setitem(plan.op.__dict__, "vjp", (fail,))
+        patch.setattr(plan, "rule_calls", ())
+        with pytest.raises(ZeroDivisionError, match="a rule"):
+            y.sum().backward()
+    assert x.grad is None
+    tg.linalg.inv(x).sum().backward()
+    assert x.grad.tolist() == [[-0.25, -0.125], [-0.125, -0.0625]]

@@ -407,6 +407,20 @@ def test_sources_of_the_compiler_count(folder, monkeypatch, tmp_path):
     assert fingerprint(kernel, SIGNATURE, {}) == before
 
 
+def test_a_source_that_is_not_there_hides_no_other(folder, monkeypatch):
+    def kernel(x):
+        return x + 2
+
+    found = set()
+    for names in (("absent.py",), ("absent.py", "jit.py"), ("absent.py", "words.py")):
+        monkeypatch.setattr(digests, "_COMPILER", names)
+        digests._environment.cache_clear()
+        found.add(fingerprint(kernel, SIGNATURE, {}))
+    monkeypatch.undo()
+    digests._environment.cache_clear()
+    assert len(found) == 3
+
+
 @pytest.mark.parametrize("what", ["get_host_cpu_name", "get_host_cpu_features", "get_process_triple"])
 def test_the_processor_counts(what, monkeypatch):
     import llvmlite.binding as llvm

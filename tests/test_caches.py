@@ -17,9 +17,9 @@ from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import op_table
 from tapegrad.runtime import state
-from tapegrad.tape import plan, plan_cache
+from tapegrad.tape import plan, plan_cache, steps
 from tapegrad.tape.entries import PLAN_OBJECT
-from tapegrad.tape.layout import intern, layout_of
+from tapegrad.tape.layout import _recent, intern, layout_of
 
 LENGTHS = """
 import numpy as np, tapegrad as tg
@@ -159,11 +159,11 @@ def test_reset_leaves_graphs_valid() -> None:
 
 
 def test_there_are_some_hundred_size_classes() -> None:
-    classes = {plan.buffer_class(nbytes) for nbytes in range(1, 1 << 20, 64)}
-    assert len(plan.size_classes) < 1000
-    sizes = list(plan.size_classes)
+    classes = {steps.buffer_class(nbytes) for nbytes in range(1, 1 << 20, 64)}
+    assert len(steps.size_classes) < 1000
+    sizes = list(steps.size_classes)
     for nbytes in (1, 64, 65, 1000, 12345, 999_999):
-        size = sizes[plan.buffer_class(nbytes)]
+        size = sizes[steps.buffer_class(nbytes)]
         assert nbytes <= size <= max(64, 1.13 * nbytes + 64)
     assert classes <= set(range(len(sizes)))
 
@@ -185,8 +185,8 @@ def test_a_rule_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["sin", "mul", "pow", "where", "add"])
-def test_siblings_are_what_plans_are(name: str) -> None:
-    """A plan that was copied from one of another length computes the same bits as one that was made from its parts."""
+def test_plans_of_templates_are_what_plans_are(name: str) -> None:
+    """A plan that comes from a template computes the same bits as one that was made from its parts."""
     rng = np.random.default_rng(0)
     functions = {
         "sin": lambda x, y: tg.sin(x), "mul": lambda x, y: x * y, "pow": lambda x, y: x**3 + x**2 + y**0.5 + x**y,
@@ -220,8 +220,8 @@ def test_a_thousand_lengths_make_no_plan_from_its_parts_and_no_function(monkeypa
     def forbidden(*args: object) -> None:
         raise AssertionError("a plan was made from its parts")
 
-    monkeypatch.setattr(plan.Plan, "__init__", forbidden)
-    monkeypatch.setattr(plan.Plan, "prepare", forbidden)
+    monkeypatch.setattr(plan, "kernel_calls", forbidden)
+    monkeypatch.setattr(gateway, "prepared", forbidden)
     for n in range(8, 1008):
         program(n)
     assert cache.known() == known
@@ -250,3 +250,17 @@ def test_a_call_gets_its_line_at_the_second_time(monkeypatch: pytest.MonkeyPatch
     for _ in range(5):
         tg.sinh(x)
     assert len(asked) == 2
+
+
+def test_the_latest_layouts_outlive_their_tensors() -> None:
+    kept = intern((3, 1, 7), (56, 56, 8), np.dtype("f8"))
+    found = weakref.ref(kept), weakref.ref(kept.tracked)
+    del kept
+    gc.collect()
+    kept = intern((3, 1, 7), (56, 56, 8), np.dtype("f8"))
+    assert (kept, kept.tracked) == (found[0](), found[1]())
+    del kept
+    for length in range(_recent.maxlen or 0):
+        intern((length, 1, 1, 1), (8, 8, 8, 8), np.dtype("f8"))
+    gc.collect()
+    assert [reference() for reference in found] == [None, None]

@@ -63,6 +63,15 @@ def test_others() -> None:
     _hold(tg.reciprocal, torch.reciprocal, _data((3,)))
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+@pytest.mark.parametrize("other", [np.inf, -np.inf, 1.0])
+def test_nan_wherever_it_stands_in_a_line(name: str, other: float) -> None:
+    lines = np.full((5, 5), other)
+    lines[np.arange(5), np.arange(5)] = np.nan
+    for values in (lines, lines.astype(np.float32), np.asfortranarray(lines)):
+        assert np.isnan(getattr(tg, name)(tg.tensor(values), 1).numpy()).all()
+
+
 def test_logsumexp_of_nothing_finite() -> None:
     x = tg.tensor([[-np.inf, -np.inf], [0.0, -np.inf], [np.inf, 0.0]], requires_grad=True)
     y = tg.logsumexp(x, 1)

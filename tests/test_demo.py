@@ -116,6 +116,22 @@ def test_plot(tmp_path):
     assert struct.unpack(">II", head[16:24]) == (840, 720)
 
 
+def test_axes_say_what_they_show(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    shown = []
+    monkeypatch.setattr(figure, "savefig", lambda own, path, **options: shown.append(own))
+    from tapegrad.demo.curve import draw_curve
+
+    draw_curve(str(tmp_path / "curve.png"), [0.5, 0.25, 0.2], [0.7, 0.8, 0.9])
+    (above, below) = shown[0].axes
+    assert "90.0%" in above.get_title()
+    assert ("loss" in above.get_ylabel(), "accuracy" in below.get_ylabel(), below.get_xlabel()) == (True, True, "epoch")
+    assert [list(axes.lines[0].get_ydata()) for axes in (above, below)] == [[0.5, 0.25, 0.2], [0.7, 0.8, 0.9]]
+    assert list(below.lines[0].get_xdata()) == [1, 2, 3]
+    assert below.get_xlim() == (0.5, 3.5)
+    assert above.get_yscale() == "log"
+
+
 def test_help():
     done = run("--help")
     assert done.returncode == 0

@@ -26,6 +26,7 @@ BATCHED = (
     "sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
     "detected: "
 )
+MEAN = "mean(): could not infer output dtype. ..."
 FLOATING = "nly Tensors of floating point and complex dtype can require gradients"
 FLAGS = (
     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
@@ -191,6 +192,13 @@ SHAPED = {
             "Dimension out of range (expected to be in range of [-1, 0], but got 1)"),
     "max of nothing": (lambda w: w.x[:0].max(), RuntimeError, ("max(): Expected reduction dim to be specified for "
                        "input.numel() == 0. Specify the reduction dim with the 'dim' argument.")),
+    "mean of integers": (lambda w: w.T.tensor([1, 2]).mean(), RuntimeError, MEAN),
+    "mean of truth values by rows": (lambda w: (w.x > 1).mean(0), RuntimeError, MEAN),
+    "mean as integers": (lambda w: w.x.mean(dtype=w.T.int64), RuntimeError, MEAN),
+    "add a list in place": (lambda w: w.x.detach().add_([1.0]), TypeError,
+                            "add_(): argument 'other' (position 1) must be Tensor, not list"),
+    "subtract twice a list in place": (lambda w: w.x.detach().sub_([1.0], alpha=2), TypeError,
+                                       "sub_(): argument 'other' (position 1) must be Tensor, not list"),
     "ragged": (lambda w: w.T.tensor([[1.0], [2.0, 3.0]]), ValueError, "expected sequence of length 1 at dim 1 (got 2)"),
     "text": (lambda w: w.T.tensor("a"), TypeError, "...invalid data type 'str'"),
     "text operand": (lambda w: w.x + "a", TypeError, "..."),

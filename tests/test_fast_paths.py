@@ -203,3 +203,28 @@ def test_a_known_call_is_not_looked_at_by_python(name: str, mode: Callable[[], A
         finally:
             sys.setprofile(before)
     assert seen == []
+
+
+@pytest.mark.skipif(INTERPRETS, reason="the makers of tensors are interpreted")
+@pytest.mark.parametrize("shape", [(), (3,), (4, 3), (2, 3, 4), (2, 1, 3, 2)], ids=str)
+@pytest.mark.parametrize("stepped", [False, True])
+def test_tensors_over_arrays_of_a_known_layout_are_not_made_by_python(shape: tuple[int, ...], stepped: bool) -> None:
+    def array() -> np.ndarray:
+        return np.ones(shape)[..., ::2] if stepped and shape else np.ones(shape)
+
+    tg.from_numpy(array()).requires_grad_()
+    known, seen = array(), []
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith("creation.py"):
+            seen.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        made = tg.from_numpy(known).requires_grad_()
+    finally:
+        sys.setprofile(before)
+    assert not {"_owner", "_borrower", "_leaf"} & set(seen)
+    assert made.shape == known.shape
+    assert made.requires_grad

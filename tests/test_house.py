@@ -45,8 +45,6 @@ AHEAD = {
 }
 LONGEST = 350
 LONGER = {
-    "autograd/run.py",
-    "tape/plan.py",
     "tensor.py",
 }
 

@@ -186,11 +186,60 @@ def test_dtype_stays() -> None:
     assert y.tolist() == [2.0, 3.0]
 
 
+def test_imaginary_parts_are_views() -> None:
+    for _ in range(3):  # the third call of a kind is compiled
+        x = tg.tensor([1 + 1j, 2 - 1j], requires_grad=True)
+        with pytest.raises(RuntimeError, match=f"^a view of {LEAF}"):
+            tg.imag(x).add_(1)
+        y = x.sum()  # a number
+        y.imag.add_(2)
+        assert y.item() == 3 + 2j
+
+
+def test_nothing_is_stretched() -> None:
+    for size in ((0,), (0, 3)):
+        y = (tg.ones(()) * 2).expand(size)
+        assert y.sin_().add_(1).shape == size
+
+
+def test_numbers_that_integers_do_not_hold() -> None:
+    y = tg.zeros(2, dtype="uint8")
+    y[0] = -1
+    y += -2
+    assert y.tolist() == [253, 254]
+    for number in (-1.5, 300, 300.0, float("nan")):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8 without overflow"):
+            y[0] = number
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8 without overflow"):
+            tg.full_like(y, number)
+    with pytest.raises(ValueError, match="negative integer powers"):
+        y **= -1
+    assert tg.full((2,), 1.9, dtype="int32").tolist() == [1, 1]
+
+
+def test_a_column_is_contiguous() -> None:
+    y = tg.ones(1, 3).t()
+    assert y.contiguous() is y
+
+
+def test_integers_are_written_to_unsigned_ones() -> None:
+    y = tg.tensor([250, 3], dtype="uint8")
+    y += tg.tensor([10, -1])
+    assert (y.dtype, y.tolist()) == (np.uint8, [4, 2])  # modulo 256, as in C
+    assert y.pow_(tg.tensor([2, 3])).tolist() == [16, 8]
+    assert y.clamp_(tg.tensor([17, 0])).tolist() == [17, 8]
+
+
 @pytest.mark.parametrize(
     ("write", "error", "words"),
     [
         (lambda: tg.zeros(3).add_(tg.zeros(2, 3)), RuntimeError,
          r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"),
+        (lambda: tg.zeros(3).copy_(tg.zeros(1, 3)), RuntimeError,
+         r"output with shape \[3\] doesn't match the broadcast shape \[1, 3\]"),
+        (lambda: tg.ones(1).sum().copy_(tg.zeros(1)), RuntimeError,
+         r"output with shape \[\] doesn't match the broadcast shape \[1\]"),
+        (lambda: tg.zeros(3, dtype="uint8").add_(tg.tensor([1, 2])), RuntimeError, r"\(3\) must match"),
         (lambda: tg.zeros(3).exp_().add_(tg.zeros(2)), RuntimeError, r"The size of tensor a \(3\) must match"),
         (lambda: tg.tensor([1]).add_(1.5), RuntimeError,
          "result type Double can't be cast to the desired output type Long"),

@@ -90,7 +90,7 @@ for word, value in ((plan.STEPS, 64), (plan.RESULT_CLASS, 10**6)):
     words[word] = before
 words[plan.JOINT] = fused
 attempt(product())
-(workspace,) = sweep._idle[-1:]
+workspace = sweep._idle[-1].workspace
 memory = np.empty(1024, dtype=np.int64)  # nobody else gets it, who might be watched
 freed = watch(memory[:], "an array that is freed")
 workspace.state[sweep.ws.EDGES_AT] = freed.ctypes.data

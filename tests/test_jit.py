@@ -327,3 +327,15 @@ def test_numba_may_be_disabled(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("] 1\n")
     assert eval(done.stdout.rpartition(" ")[0]) == pytest.approx(grads)
+
+
+def test_what_a_kernel_calls_gets_no_machine_code_of_its_own():
+    def helper(x):
+        return x / 2
+
+    from numba.core import types
+
+    made = jit._callee(helper)
+    made.compile((types.float64,))
+    (result,) = made.overloads.values()
+    assert type(result.entry_point) is object

@@ -14,7 +14,7 @@ from tapegrad.compiler import interpreter
 from tapegrad.runtime import memory
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.sweep import sweep
-from tapegrad.tape import entries, plan, versions
+from tapegrad.tape import entries, plan, steps, versions
 from tests.checks import SLOWER
 
 
@@ -247,7 +247,7 @@ def holdings():
     pages = kinds.count(entries.Page)
     return {
         "pages": pages, "leaves": kinds.count(entries.Leaf), "plans": len(plan.alive()),
-        "sizes": len(plan.size_classes), "writes": len(versions._storages), "to empty": len(sweep._to_empty),
+        "sizes": len(steps.size_classes), "writes": len(versions._storages), "to empty": len(sweep._to_empty),
         "workspaces": len(sweep._idle), "pool": len(entries._pool) + pages,
     }  # fmt: skip
 
@@ -371,3 +371,15 @@ def test_a_gradient_that_a_graph_saved_is_not_added_to_unnoticed():
     (x * x).sum().backward()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+@pytest.mark.parametrize("join", [tg.cat, tg.stack])
+def test_what_was_joined_is_not_kept(join):
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(4):  # compiled code knows the call from the third on
+        parts = [x * 2.0, x * 3.0]
+        data = [weakref.ref(part._data) for part in parts]
+        joined = join(parts)
+        del parts
+        assert [reference() for reference in data] == [None, None]
+        joined.sum().backward()

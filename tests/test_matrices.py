@@ -162,3 +162,18 @@ def test_singular(error: type[Exception]) -> None:
             tg.linalg.inv(x * 0)
         with pytest.raises(error, match="singular"):
             tg.linalg.solve(x * 0, x)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_matrices_of_samples_are_what_they_say(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    drawn = numbers((100,), dtype, rng)
+    for part in (drawn.real, drawn.imag) if dtype == "complex128" else (drawn,):
+        assert -1.0 <= part.min() < -0.8
+        assert 0.8 < part.max() <= 1.0
+    for _ in range(5):
+        sizes = np.linalg.svd(invertible((4, 4), dtype, rng), compute_uv=False)
+        np.testing.assert_allclose(sizes, [1.75, 1.5, 1.25, 1.0])
+        matrix = distinct((4, 4), dtype, rng)
+        np.testing.assert_allclose(matrix, matrix.conj().T, atol=1e-12)
+        assert np.diff(np.linalg.eigvalsh(matrix)).min() > 0.6

@@ -78,6 +78,18 @@ def test_every_range_is_worked_on_once():
         assert numbers <= set(range(count))
 
 
+def test_each_thread_gets_a_few_ranges():
+    for elements, unit, count in ((1 << 20, 1, 2), (1 << 20, 128, 5), (1000, 1, 3), (90, 64, 4)):
+        ranges: list[tuple[int, int]] = []
+        threads.share(lambda first, end, number, ranges=ranges: ranges.append((first, end)), elements, unit, count)
+        assert len(ranges) <= threads._RANGES * count
+        if elements > unit * threads._RANGES * count:
+            assert len(ranges) > (threads._RANGES - 1) * count
+        sizes = [end - first for first, end in sorted(ranges)]
+        assert len(set(sizes[:-1])) <= 1
+        assert sizes[-1] <= sizes[0]
+
+
 def test_threads_have_numbers_from_0():
     for count in (2, 3, 5):
         all_at_work, numbers = threading.Barrier(count), []
@@ -102,6 +114,19 @@ def test_errors_come_from_whichever_thread():
     done = []
     threads.share(lambda *given: done.append(given), 100, 1, 3)
     assert sum(end - first for first, end, _ in done) == 100
+
+
+def test_an_error_of_a_helper_is_raised_where_it_was_called():
+    failed = threading.Event()
+
+    def work(first, end, number):
+        if number:
+            failed.set()
+            raise KeyError("a helper's")
+        assert failed.wait(10)
+
+    with pytest.raises(KeyError, match="a helper's"):
+        threads.share(work, 1000, 1, 2)
 
 
 def test_nobody_works_after_an_error():
@@ -227,6 +252,14 @@ def test_the_environment_says_how_many_at_first():
         assert done.returncode == 0, done.stderr
         assert done.stderr == "", "the process ends without a word while threads wait"
         assert expected is None or int(done.stdout) == expected
+
+
+@pytest.mark.parametrize(("processors", "expected"), [(5, 5), (None, 1)])
+def test_where_the_system_does_not_say_which_processors_are_ours(monkeypatch, processors, expected):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    assert blocking._threads_at_start() == expected
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")

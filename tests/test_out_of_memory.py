@@ -8,6 +8,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.runtime.memory import INTERPRETS
+from tapegrad.sweep import sweep
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT
 
 _testcapi = pytest.importorskip("_testcapi", reason="CPython's own tests are not installed")
@@ -75,3 +76,30 @@ def test_recording(name):
     out.tape().verify()
     assert (X * W).tolist() == [3, 8]
     assert out._node[SLOT] != (X * W)._node[SLOT]
+
+
+@pytest.mark.parametrize("name", ["backward", "grad"])
+def test_a_pass_back(name):
+    def work():
+        X.grad = W.grad = None
+        loss = (X * W).sum()
+        if name == "grad":
+            return tg.autograd.grad(loss, [X, W])
+        loss.backward()
+        return X.grad, W.grad
+
+    work(), work()
+    failed = 0
+    for number in range(100):
+        _testcapi.set_nomemory(number, number + 1)
+        try:
+            work()
+        except (MemoryError, SystemError, ctypes.ArgumentError):
+            failed += 1
+        finally:
+            _testcapi.remove_mem_hooks()
+        assert not sweep.running, number
+        assert [gradient.tolist() for gradient in work()] == [[3, 4], [1, 2]], number
+        assert not sweep._to_empty, number
+    assert failed > 10
+    X.grad = W.grad = None

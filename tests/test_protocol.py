@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,20 @@ def test_values(code: str) -> None:
     np.testing.assert_allclose(values, expected, rtol=1e-6)
     assert np.shape(values) == np.shape(expected)
     assert bool(getattr(found, "requires_grad", False)) == (code in RECORDED)
+
+
+SINGLE = [code for code in RECORDED + PLAIN if not re.search(r"\ba\b|np\.float64|np\.int64|dtype", code)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "code", [*SINGLE, "np.full_like(t, 3, dtype='f8')", "np.empty_like(t, dtype='f8')", "np.empty_like(t)"]
+)
+def test_dtypes(code: str, dtype: str) -> None:
+    t = tg.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=dtype)
+    found, expected = (eval(code, {"np": np, "t": values}) for values in (t, t.numpy()))
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+    assert np.shape(found) == np.shape(expected)
 
 
 def test_gradient() -> None:

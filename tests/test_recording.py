@@ -281,6 +281,25 @@ def test_a_list_may_change():
         assert x.permute(order).shape == tuple(x.shape[dim] for dim in order)
 
 
+INDEXED = {
+    "rows": lambda x, i: x[i],
+    "columns": lambda x, i: x[:, i],
+    "classes": lambda x, i: tg.nn.functional.cross_entropy(x, i, reduction="none"),
+    "likelihoods": lambda x, i: tg.nn.functional.nll_loss(x, i, reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_an_index_array_may_change(name):
+    x, found = tg.tensor([[1.0, 2.0, 4.0], [0.5, 3.0, 7.0]], requires_grad=True), []
+    for later in ([0, 1], [1, 1], [1, 0], [0, 0]):  # compiled code knows the call from the third on
+        index = np.array([0, 1])
+        out = INDEXED[name](x, index)
+        index[:] = later
+        found.append(tg.autograd.grad((out * out).sum(), x)[0].tolist())
+    assert found == [found[0]] * 4
+
+
 def test_a_view_knows_its_base_however_it_was_recorded():
     for _ in range(3):
         x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True) * 1.0

@@ -9,7 +9,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.runtime import blocking
-from tapegrad.tape.plan import JOINT, KIND, STEPS, SUMS_ROWS
+from tapegrad.tape.plan import JOINT, STEPS
+from tapegrad.tape.steps import KIND, SUMS_ROWS
 
 OPS = {
     "mul": lambda x, y: x * y, "sub": lambda x, y: x - y, "add": lambda x, y: x + y, "div": lambda x, y: x / y,

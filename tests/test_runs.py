@@ -7,7 +7,7 @@ import tapegrad as tg
 from tapegrad import autograd
 from tapegrad.runtime import blocking
 from tapegrad.sweep import sweep, workspace
-from tapegrad.tape import plan
+from tapegrad.tape import steps
 from tests.checks import by_kernel
 from tests.strategies import Program
 from tests.test_programs import each_program
@@ -99,6 +99,20 @@ def test_cases(name, dtype, monkeypatch):
     assert_same_bits(work, (512, 4096, blocking.MAX_BLOCK))
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_copies_past_the_cache_and_what_is_added_after_them(order):
+    size = blocking.STREAMED // 8 + 1
+    x = tg.tensor(np.arange(size) / size, requires_grad=True)
+    for times in (1, 2):
+        parts = [x * 2.0, x + 3.0, x - 1.0][::order]
+        (parts[0] * parts[1] + parts[2] * parts[0]).sum().backward()
+        a, b, c = [(2.0 * x.detach().numpy(), 2.0), (x.detach().numpy() + 3.0, 1.0), (x.detach().numpy() - 1.0, 1.0)][
+            ::order
+        ]
+        expected = a[1] * (b[0] + c[0]) + a[0] * (b[1] + c[1])
+        np.testing.assert_allclose(x.grad.numpy(), times * expected, rtol=1e-12, atol=1e-14)
+
+
 def test_mixed_precision():
     def work():
         rng = np.random.default_rng(0)
@@ -165,16 +179,16 @@ def memory_of_a_sweep(size, monkeypatch, make=chain, shape=(200_000,)):
     sweep._idle.clear()
     y.backward()
     monkeypatch.undo()
-    (own,) = sweep._idle
-    assert not own.buffers, "they have gone back"
-    return sum(asked), own.state[workspace.N_INSTRUCTIONS]
+    (idle,) = sweep._idle
+    assert not idle.workspace.buffers, "they have gone back"
+    return sum(asked), idle.workspace.state[workspace.N_INSTRUCTIONS]
 
 
 def test_cotangents_within_a_run_need_no_memory(monkeypatch):
     tg.set_num_threads(1)
     # The class rounds a size up in a process that has met hundreds of sizes.
-    number = plan.buffer_class(200_000 * 8)
-    nbytes = list(plan.size_classes)[number]
+    number = steps.buffer_class(200_000 * 8)
+    nbytes = list(steps.size_classes)[number]
     assert memory_of_a_sweep(0, monkeypatch) == (2 * nbytes, 0)
     # Six times a product for both factors at once and tanh, and the sum.
     assert memory_of_a_sweep(4096, monkeypatch) == (0, 13)
@@ -201,7 +215,7 @@ def test_small_arrays_are_no_runs():
     (x,) = leaves_of(np.random.default_rng(0), (16_000,))
     sweep._idle.clear()
     chain(x).backward()
-    assert sweep._idle[0].state[workspace.N_INSTRUCTIONS] == 0
+    assert sweep._idle[0].workspace.state[workspace.N_INSTRUCTIONS] == 0
 
 
 def _with_sums(x, y, see):

@@ -2,6 +2,8 @@
 
 import ctypes
 import linecache
+import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from tapegrad.compiler import cache, jit, words
 from tapegrad.compiler.fingerprint import fingerprint
 from tapegrad.runtime import memory, objects, structs
+from tapegrad.runtime.objects import List
 from tapegrad.runtime.structs import Array, Struct, Table, embedded, int32, sizeof
+from tapegrad.tape.native import decref, incref, load
 
 
 class Pair(Struct):
@@ -199,3 +203,41 @@ def test_objects_are_where_they_are_thought_to_be(monkeypatch):
                 with pytest.raises((ImportError, memory.OutOfBoundsError)):
                     objects.check_objects()
                 monkeypatch.undo()
+
+
+# References ----------------------------------------------------------------------------------------------------------
+
+
+def last_of(self: objects.NDArray, args: Array[objects.Object], nargs: int) -> int:
+    """Return the last argument; of two, drop the reference that the first, a list, has to its item."""
+    last = args[nargs - 1]
+    incref(last)
+    incref(last)
+    decref(last)
+    if nargs == 2:
+        items = List(args[0])
+        items.length = 0
+        decref(items.items[0])
+    return last
+
+
+def test_references_are_counted_in_place():
+    function = load(last_of, None)
+    value = object()
+    before = sys.getrefcount(value)
+    assert function(value) is value
+    assert sys.getrefcount(value) == before
+    assert function(None) is None
+    things = [{1, 2}]
+    gone = weakref.ref(things[0])
+    assert function(things, value) is value
+    assert (things, gone()) == ([], None)
+    assert sys.getrefcount(value) == before
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="every object is mortal")
+def test_the_count_of_an_immortal_object_stays():
+    before = sys.getrefcount(None)
+    function = load(last_of, None)
+    assert [function(None) for _ in range(100)] == [None] * 100
+    assert sys.getrefcount(None) == before

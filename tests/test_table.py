@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ ALL = list(op_table.values())
 DIFFERENTIABLE = [op for op in ALL if any(has_rule(op, number) for number in range(len(op.operands)))]
 ELEMENTWISE = [op for op in DIFFERENTIABLE if op.family in ("unary", "binary", "elementwise")]
 CASES, SMOOTH = cases(*ALL), cases(*DIFFERENTIABLE)
+# Names, as ops are compared by all of their fields.
+OF_ELEMENTS, OF_COMPLEX = {op.name for op in ELEMENTWISE}, {str(case) for case in CASES if case.is_complex()}
 BINARY = [op for op in ELEMENTWISE if op.family == "binary"]
 FLOATING = ["float32", "float64", "complex64", "complex128"]
 SAMPLES = {"float64": range(99), "float32": (1, 2), "complex128": (1, 2), "complex64": (1,)}
@@ -40,8 +43,8 @@ def each_case(
     found: dict[tuple[str, str], list[Case]] = {}
     for case in chosen:
         for dtype in dtypes:
-            if (np.dtype(dtype).kind != "c" or case.is_complex()) and (
-                not thin or case.op not in ELEMENTWISE or case.number in SAMPLES[dtype]
+            if (np.dtype(dtype).kind != "c" or str(case) in OF_COMPLEX) and (
+                not thin or case.op.name not in OF_ELEMENTS or case.number in SAMPLES[dtype]
             ):
                 found.setdefault((case.op.name, dtype), []).append(case)
 
@@ -322,7 +325,9 @@ def test_extremes_on_torch(op: Op, dtype: str) -> None:
         checks.assert_close(checks.by_kernel(problem, ct), [own.numpy() for own in expected], dtype=np.float32)
 
 
-@each_case([case for case in SMOOTH if case.op not in ELEMENTWISE and not case.constrained], ["float32", "float64"])
+@each_case(
+    [case for case in SMOOTH if case.op.name not in OF_ELEMENTS and not case.constrained], ["float32", "float64"]
+)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_element_not_finite(case: Case, dtype: str, value: float) -> None:
     """One nan or infinity goes the same way through kernel and rule, and through forward and oracle."""
@@ -373,3 +378,25 @@ def test_no_rule(op: Op) -> None:
             assert not out.requires_grad
             with pytest.raises(RuntimeError, match="does not require grad"):
                 autograd.backward(out)
+
+
+def test_errors_name_the_operand_and_its_position() -> None:
+    for case in [Case(op, 0) for op in ALL if op.samples and not op.variadic]:
+        data = case.operands("float64")
+        for number in range(case.op.name == "where", len(data)):  # a condition may be anything true or false
+            given: list[Any] = [tg.tensor(value) if isinstance(value, np.ndarray) else value for value in data]
+            given[number] = object()
+            with pytest.raises(TypeError, match=rf"\(position {number + 1}\) must be Tensor, not object"):
+                case.op.called(given, case.attrs())
+
+
+def test_ops_are_described_and_do_not_change() -> None:
+    for op in ALL:
+        assert (getattr(tg, op.name, None) or getattr(xp, op.name)).__doc__, op.name
+        for own, field in (
+            (op, "name"),
+            *[(own, "attrs") for own in op.samples],
+            *[(own, "words") for own in op.errors],
+        ):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(own, field, None)

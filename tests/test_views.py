@@ -300,6 +300,19 @@ def test_recording_asks_for_stale_views_only_after_a_write(monkeypatch):
     assert (v * v).requires_grad
 
 
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("join", ["cat", "stack"])
+def test_stale_views_in_a_sequence(join, kind):
+    for _ in range(4):  # the first calls are Python's
+        x = leaf(tapegrad)
+        y = x * 1.0
+        first, second = y[0], y[1]
+        y.mul_(3.0)
+        out = getattr(tapegrad, join)(kind([first, second, second]))
+        (out * out).sum().backward()
+        assert x.grad.tolist() == [[9.0, 18.0, 27.0], [72.0, 90.0, 108.0]]
+
+
 def test_nothing_depends_on_the_caller():
     # A function in place of the operator, called from code that stores nothing back.
     x = leaf(tapegrad, [1.0, 2.0])

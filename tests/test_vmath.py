@@ -156,10 +156,19 @@ def check(name: str, dtype: str, bound: float = BOUND) -> None:
 # ---- precision
 
 
+# The largest errors that were found, in float64 and float32, and a little more: steps that are lost may cost less than
+# what BOUND leaves.
+LARGEST = {
+    "exp": (1.0, 1.0), "expm1": (1.25, 1.1), "log": (0.8, 0.8), "log1p": (0.8, 0.85), "sin": (1.5, 1.5),
+    "cos": (1.6, 1.6), "tan": (0.6, 1.55), "sinh": (1.3, 1.35), "cosh": (1.3, 1.35), "tanh": (1.75, 1.65),
+    "erf": (0.85, 0.87), "sigmoid": (1.15, 1.5), "softplus": (1.2, 1.4), "sqrt": (0.5, 0.5),
+}  # fmt: skip
+
+
 @each
 @in_both
 def test_precision(name: str, dtype: str) -> None:
-    check(name, dtype)
+    check(name, dtype, LARGEST[name][dtype == "float32"])
 
 
 @in_both

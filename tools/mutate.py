@@ -162,6 +162,7 @@ def run(tree: Path, tests: list[str], seconds: float) -> str:
         os.dup2(output, 1)
         os.dup2(output, 2)
         plain = ["-o", "addopts=-m 'not full'", "-p", "no:xdist", "-p", "no:cacheprovider", "-x", "-q", "--tb=line"]
+        plain += ["--assert=plain"]  # to rewrite the modules takes longer than the tests
         code = 99
         try:
             code = int(pytest.main([*plain, "@tests.txt"]))
@@ -172,6 +173,8 @@ def run(tree: Path, tests: list[str], seconds: float) -> str:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
+            if code == pytest.ExitCode.USAGE_ERROR and "ERROR: not found" in (tree / "output.txt").read_text():
+                return "NOT FOUND"
             return "SURVIVED" if code == 0 else "killed"
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
@@ -193,7 +196,7 @@ def try_one(tree: Path, cache: Path, mutant: Mutant, tests: list[str], seconds: 
     for stale in changed.parent.glob(f"__pycache__/{changed.stem}.*.pyc"):
         stale.unlink()
     # Of its own, as a change may spoil it; by hard links, as files of the cache are replaced and never written to.
-    subprocess.run(["cp", "-rl", str(cache), str(kernels)], check=True)
+    subprocess.run(["cp", "-rl", str(cache), str(kernels)], check=False)  # another process may rename a file meanwhile
     try:
         changed.write_bytes(mutant.apply(source))
         outcome = run(tree, tests, seconds)
@@ -223,7 +226,7 @@ def main() -> None:
         sys.exit("first: python -m tools.coverage_by_test")
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    for module in ("numpy", "scipy.special", "mpmath", "torch"):  # imported once, for all children
+    for module in ("numpy", "scipy.special", "mpmath", "hypothesis", "torch"):  # imported once, for all children
         try:
             __import__(module)
         except ImportError:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tapegrad import errors
+from tapegrad.autograd.direct import run_to_inputs, run_to_leaves
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
-from tapegrad.autograd.run import Destination, accumulate, run, run_to_inputs, run_to_leaves
+from tapegrad.autograd.run import Destination, accumulate, run
 from tapegrad.ops.table.op import xp
 from tapegrad.tape import views
 from tapegrad.tape.entries import SLOT, slot_of

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,18 +16,28 @@ from tapegrad.tape import views
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
+_MOST_ONES: Final = 256
+_ones: Final[dict[Layout, Tensor | None]] = {}
+state.register("autograd.roots: ones", lambda: len(_ones), _ones.clear)
 
-@lru_cache(maxsize=256)
+
 def implicit_cotangent(layout: Layout) -> Tensor | None:
     """Return the cotangent that a root of this layout has if none is given, None if it needs one."""
+    try:
+        return _ones[layout]
+    except KeyError:
+        if len(_ones) >= _MOST_ONES:
+            _ones.clear()
+        one = _ones[layout] = _one(layout)
+        return one
+
+
+def _one(layout: Layout) -> Tensor | None:
     if layout.size != 1 or layout.dtype.kind == "c":
         return None
     one = np.ones(layout.shape, layout.dtype)
     one.flags.writeable = False
     return from_array(one)
-
-
-state.register("autograd.roots: ones", lambda: implicit_cotangent.cache_info().currsize, implicit_cotangent.cache_clear)
 
 
 def like(root: Tensor, gradient: Any) -> Tensor | None:

@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors, modes
-from tapegrad.autograd.roots import implicit_cotangent, like, seed_arrays
+from tapegrad import errors
+from tapegrad.autograd.roots import seed_arrays
 from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import pool
 from tapegrad.runtime.locks import module_lock
-from tapegrad.sweep import leaf_grads
-from tapegrad.sweep.recorded import finish, numbers_of, run_recorded
-from tapegrad.sweep.sweep import Sweep, running
-from tapegrad.tape import versions, views
+from tapegrad.sweep.recorded import finish, run_recorded
+from tapegrad.sweep.sweep import Sweep, new_sweep, running
+from tapegrad.tape import versions
 from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaf_at, slot_of
 from tapegrad.tape.hooks import node_hooks, run_table
-from tapegrad.tape.native import load
-from tapegrad.tape.objects import runtime
 from tapegrad.tensor import Tensor, from_array
 
 # Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
 _grads: Any = module_lock()
 _acquire: Final = _grads.acquire
-
-
-class _Late:
-    """The functions of `leaf_grads`, loaded when they are first needed."""
-
-    @functools.cached_property
-    def bind_grads(self) -> Callable[..., None]:
-        return load(leaf_grads.bind_grads, runtime())
-
-    @functools.cached_property
-    def bind_inputs(self) -> Callable[..., int]:
-        return load(leaf_grads.bind_inputs, runtime())
-
-    @functools.cached_property
-    def commit_grads(self) -> Callable[..., int]:
-        return load(leaf_grads.commit_grads, runtime())
-
-
-_late: Final = _Late()
 
 
 class Destination:
@@ -77,25 +54,21 @@ class Destination:
         """Sweep over the entries that were found, in compiled code."""
         # Tensors that may get a gradient, each followed by it.
         new: list[Tensor] = []
+        unknown: list[int] = []
         fresh: list[tuple[Tensor, np.ndarray]] = []
         held: list[bool] = []
         try:
             try:
-                others: list[int] | None = None
-                # A hook may wait for another thread, so a pass with hooks never holds the lock.
-                if self.accumulate and self.inputs is None and not sweep.has_hooks():
-                    unknown: list[int] = []
-                    _late.bind_grads(sweep.workspace.words, sweep.keep, new, unknown, _acquire, held)
-                    if held[0]:
-                        others = unknown
-                if others != []:
-                    self._bind_others(sweep, others, fresh)
+                if self.accumulate and self.inputs is None:
+                    sweep.workspace.bind_grads(sweep.keep, new, unknown, _acquire, held)
+                if unknown or not held or not held[0]:
+                    self._bind_others(sweep, unknown, fresh)
             except BaseException:
                 sweep.undo()
                 raise
             sweep.run()
             if new:
-                committed = _late.commit_grads(new)
+                committed = sweep.workspace.commit_grads(new)
                 if committed < len(new):
                     for tensor, value in zip(new[committed::2], new[committed + 1 :: 2], strict=True):
                         _accumulate(tensor, value, create_graph=False)
@@ -111,11 +84,11 @@ class Destination:
             sweep.capture_rest(results)
             self.results.update(sweep.captured)
 
-    def _bind_others(self, sweep: Sweep, numbers: list[int] | None, fresh: list[tuple[Tensor, np.ndarray]]) -> None:
-        """Have leaves that compiled code does not know write to arrays of their own; all leaves without numbers."""
+    def _bind_others(self, sweep: Sweep, numbers: list[int], fresh: list[tuple[Tensor, np.ndarray]]) -> None:
+        """Have leaves that compiled code does not know write to new arrays; all leaves without numbers."""
         self.check(sweep)
         slots = sweep.leaf_slots()
-        for number in range(len(slots)) if numbers is None else numbers:
+        for number in numbers or range(len(slots)):
             tensor = self._wanted(leaf_at(slots[number]))
             array = None
             if tensor is not None:
@@ -198,78 +171,6 @@ class Destination:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
-_ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
-
-
-def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
-    """Run the pass of nearly every call, from one result to all leaves; False for any other root or gradient."""
-    if modes.mode.value:
-        views.renewed(root)
-    node = root._node
-    seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
-    if node.__class__ is not list or seed is None:
-        return False
-    sweep = Sweep([node], [seed._data], None, retain)
-    try:
-        running[sweep] = None
-        sweep.find()
-        _ALL_LEAVES.sweep(sweep)
-    finally:
-        running.pop(sweep, None)
-        sweep.close()
-    return True
-
-
-def run_to_inputs(
-    root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool
-) -> list[Any] | None:
-    """Run the pass of most calls of `grad`, from one result to some leaves, and return their gradients.
-
-    None for any other root, gradient or input, or if there is something to be said about one: nothing has changed then.
-    """
-    if modes.mode.value:
-        views.renewed(root)
-    node = root._node
-    seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
-    if node.__class__ is not list or seed is None:
-        return None
-    nodes: list[Any] = []
-    for tensor in inputs:
-        leaf = getattr(tensor, "_node", None)
-        if leaf.__class__ is not Leaf:
-            return None
-        nodes.append(leaf)
-    results: list[Any] = [None] * len(nodes)
-    numbers: list[int] | None = None
-    sweep = Sweep([node], [seed._data], nodes, retain)
-    try:
-        running[sweep] = None
-        sweep.find()
-        try:
-            if sweep.has_hooks():
-                known = False
-            elif create_graph:
-                numbers = numbers_of(sweep, nodes)
-                known = numbers is not None
-            else:
-                known = _late.bind_inputs(sweep.workspace.words, nodes, results) == len(nodes)
-        except BaseException:
-            sweep.undo()
-            raise
-        if not known:
-            sweep.undo()
-            return None
-        if numbers is None:
-            sweep.run()
-        else:
-            cts = run_recorded(sweep, [seed])
-            results = [cts[number] for number in numbers]
-    finally:
-        running.pop(sweep, None)
-        sweep.close()
-    return results
-
-
 def run(
     roots: list[tuple[Tensor, Tensor]], destination: Destination, retain: bool, allow_unused: bool = True
 ) -> dict[int, Tensor]:
@@ -300,7 +201,7 @@ def run(
     for tensor in inputs or ():
         destination.check_grad(tensor)
     wanted = None if inputs is None else [tensor._node for tensor in inputs if tensor._node is not None]
-    sweep = Sweep(nodes, seed_arrays(seeds), wanted, retain)
+    sweep = new_sweep(nodes, seed_arrays(seeds), wanted, retain)
     try:
         running[sweep] = None
         if nodes:
@@ -319,7 +220,8 @@ def run(
         elif nodes:
             destination.sweep(sweep)
     finally:
-        running.pop(sweep, None)
+        if sweep in running:  # a call might fail for want of memory
+            del running[sweep]
         sweep.close()
     for tensor, seed in leaf_roots:
         destination.finish_leaf(tensor, seed if create_graph else seed.detach().clone())

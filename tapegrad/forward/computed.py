@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call, clear_float_errors, float_errors, memset, stack
-from tapegrad.forward.results import Result, new_result, words_for
+from tapegrad.forward.results import Result, compiled_forward, new_result
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.kernels.geometry import Geometry, iterate
 from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array, embedded
-from tapegrad.tape import native
 from tapegrad.tape.native import decref, new_object, release_gil, take_gil, vectorcall
 
 
@@ -31,14 +30,13 @@ class Computation(Result):
 
 def computed(
     kernel: int,
-    dims: Sequence[int] | np.ndarray,
+    dims: Sequence[int],
     shape: tuple[int, ...],
     dtype: np.dtype,
     otherwise: Callable[..., Any],
     *,
     adds: bool = False,
     by_status: bool = False,
-    keep: tuple[Any, ...] = (),
 ) -> Callable[..., Any]:
     """Return what computes a result of this shape and dtype from arrays.
 
@@ -53,13 +51,11 @@ def computed(
         The kernel adds to its target, which must be zeros.
     by_status : bool
         `otherwise` is called where the kernel returns another number than 0, and whatever floating errors occurred.
-    keep : tuple
-        Objects whose addresses stand in the dims.
     """
     zeroed = math.prod(shape) * dtype.itemsize if adds else 0
     scalar = 0 if shape else id(dtype.type)
-    words = words_for(shape, dtype, kernel, zeroed, scalar, id(otherwise), by_status, *dims, keep=(otherwise, *keep))
-    return native.load(compute, words)
+    rest = kernel, zeroed, scalar, id(otherwise), int(by_status), *dims
+    return compiled_forward(compute, shape, dtype, *rest, keep=(otherwise,))
 
 
 def compute(self: NDArray, args: Array[NDArray], nargs: int) -> int:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call_void, clear_float_errors, float_errors, stack
-from tapegrad.forward.results import Result, Words, new_result, words_for
+from tapegrad.forward.results import Result, compiled_forward, new_result
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.kernels.elementwise import ARITHMETIC
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.runtime.objects import NDArray, Object, Scalar, Ufunc
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.native import decref, load, vectorcall
+from tapegrad.tape.native import decref, vectorcall
 
 
 class Loop(Result):
@@ -59,17 +58,7 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
     inline = sum(1 << number for number, own in enumerate(layouts) if own.inline)
     within, between = [own[-1] for own in steps], [own[0] for own in steps]
     rest = (*found, lengths[-1], rows, inline, id(ufunc), *within, *between)
-    words = words_for(result.shape, result.dtype, *rest, keep=(ufunc,))
-    if len(lengths) == 1:
-        words.like = _of_shape
-    return load(run_loop, words)
-
-
-def _of_shape(words: Words, shape: tuple[int, ...]) -> Callable[..., Any]:
-    """Return the same loop over the elements of a result of another shape."""
-    own = words.of_shape(shape)
-    own[Loop.word("count")] = math.prod(shape)
-    return load(run_loop, own)
+    return compiled_forward(run_loop, result.shape, result.dtype, *rest, keep=(ufunc,))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapegrad.compiler.intrinsics import memcpy
-from tapegrad.forward.results import Result, new_result, words_for
+from tapegrad.forward.results import Result, compiled_forward, new_result
 from tapegrad.runtime import pool
 from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape.keys import MAX_ITEMS
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.native import load
 
 
 class Joining(Result):
@@ -38,7 +37,7 @@ def joined(
         return otherwise
     inline = sum(1 << number for number, own in enumerate(layouts) if own.inline)
     chunks = [own.nbytes // outer for own in layouts]
-    return load(join, words_for(shape, dtype, outer, inline, *chunks))
+    return compiled_forward(join, shape, dtype, outer, inline, *chunks)
 
 
 def join(self: NDArray, args: Array[Object], nargs: int) -> int:

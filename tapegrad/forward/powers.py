@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import get
-from tapegrad.forward.results import Like, Words, of_shape, serves_all_shapes
+from tapegrad.forward.results import Draft, Words
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_strides, intern
 from tapegrad.tape.native import DATA, load, vectorcall
 
@@ -68,25 +68,29 @@ class _ToNumber:
 def _prepared_to_number(x: Layout, result: Layout, prepare: Prepare) -> Callable[..., Any]:
     """Return what raises an operand to a number."""
     to_number = _ToNumber(x, result, prepare)
-    square = to_number.prepared(np.square)
-    like = None
-    if x.contiguous and result.contiguous and (square is np.square or serves_all_shapes(square)):
-
-        def like(_: Words, shape: tuple[int, ...]) -> Callable[..., Any]:
-            other = _ToNumber(_of_shape(x, shape), _of_shape(result, shape), prepare)
-            return _loaded(of_shape(square, shape), other, like)
-
-    return _loaded(square, to_number, like)
+    square: Any = to_number.prepared(np.square)
+    if isinstance(square, Draft):  # for all lengths, and nobody calls it
+        return Raising(square, prepare)  # type: ignore[return-value]
+    return _loaded(square, to_number)
 
 
-def _loaded(square: Callable[..., Any], to_number: Callable[..., Any], like: Like | None) -> Callable[..., Any]:
+class Raising(NamedTuple):
+    """A forward that raises contiguous operands to a number, before the words for squares are in memory."""
+
+    square: Draft
+    prepare: Prepare
+
+    def made(self) -> Callable[..., Any]:
+        """Return the forward."""
+        shape, dtype = self.square.shape, self.square.dtype
+        layout = intern(shape, contiguous_strides(shape, dtype.itemsize), dtype)
+        return _loaded(self.square.made(), _ToNumber(layout, layout, self.prepare))
+
+
+def _loaded(square: Callable[..., Any], to_number: Callable[..., Any]) -> Callable[..., Any]:
     words = np.array([id(square), id(to_number)]).view(Words)
-    words.kept, words.like = (square, to_number), like
+    words.kept = square, to_number
     return load(run_power, words)
-
-
-def _of_shape(layout: Layout, shape: tuple[int, ...]) -> Layout:
-    return intern(shape, contiguous_strides(shape, layout.dtype.itemsize), layout.dtype)
 
 
 def _of_number(exp2: Callable[..., Any], power: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,20 +14,21 @@ from tapegrad.compiler.intrinsics import call_void, get
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.blas import gemm_address
 from tapegrad.kernels.elementwise import product_of_two
+from tapegrad.kernels.geometry import rows_at
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
-from tapegrad.tape.plan import ARRAY, CT, Source, Step, address_of_array
+from tapegrad.tape.steps import ARRAY, CT, Source, Step
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
 
-# Words of the block that a call of gemm finds its arguments in: BLAS takes addresses of everything.
+# Words behind the geometry in which a call of gemm finds its arguments: BLAS takes addresses of everything.
 _GEMM, _TRANS_A, _TRANS_B, _M, _N, _K, _LDA, _LDB, _LDC, _ONE, _ZERO = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
 
 
 def _gemm_kernel() -> Callable[..., int]:
     def kernel(args: int, dims: int, accumulate: int) -> int:
-        p = get(dims, 1)
+        p = rows_at(dims, 3)
         # C = A B in rows is C^T = B^T A^T in columns, so the factors change places.
         call_void(
             get(p, _GEMM), p + 8 * _TRANS_A, p + 8 * _TRANS_B, p + 8 * _M, p + 8 * _N, p + 8 * _K,
@@ -89,7 +90,7 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
     step = _gemm_step(a, b, _in_order(whole, x.dtype.itemsize), batch, x.dtype, [(ARRAY, 0), (ARRAY, 1)])
     if step is None:
         return np.matmul
-    return computed(step.kernel(), step.dims, shape, x.dtype, np.matmul, keep=step.keep)
+    return computed(step.kernel(), step.dims, shape, x.dtype, np.matmul)
 
 
 class _Matrices(NamedTuple):
@@ -157,25 +158,21 @@ def _gemm_step(
     conjugate = "C" if is_complex else "T"
     first = _orientation(r, q, b_r, b_q, conjugate if residual == 0 else "T", is_complex and residual == 0)
     second = _orientation(q, p, a_q, a_p, conjugate if residual == 1 else "T", is_complex and residual == 1)
-    if first is None or second is None or max(p, q, r, first[1], second[1]) >= 1 << 31:
+    if first is None or second is None or any(length >= 1 << 31 for length in (p, q, r, first[1], second[1])):
         return None
-    block = np.array(
-        [
-            gemm_address(dtype_name(dtype)), ord(first[0]), ord(second[0]), r, p, q,
-            first[1], second[1], c_p if p > 1 else max(r, 1), *_one(dtype), 0, 0,
-        ],
-        dtype=np.int64,
-    )  # fmt: skip
-    dims = [len(lengths), address_of_array(block), 0, 0, 0, *lengths]
+    dims = [len(lengths), 0, 0, 0, 0, *lengths]
     for place in range(len(lengths)):
         dims += [own[place] for own in steps]
+    dims += [
+        gemm_address(dtype_name(dtype)), ord(first[0]), ord(second[0]), r, p, q,
+        first[1], second[1], c_p if p > 1 else max(r, 1), *_one(dtype), 0, 0,
+    ]  # fmt: skip
     shared = any(step == 0 for step in steps[2]) and bool(lengths)
     return Step(
         _gemm_kernel_address,
         dims,
         sources,
         partial=shared,
-        keep=(block,),
     )
 
 

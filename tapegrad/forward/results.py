@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call
 from tapegrad.runtime import pool
-from tapegrad.runtime.objects import NDArray, Object, numpy_function
+from tapegrad.runtime.objects import NDArray, Object, new_array_function
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded
-from tapegrad.tape.native import incref, vectorcall
-from tapegrad.tape.plan import address_of_array
+from tapegrad.tape.lengths import Length
+from tapegrad.tape.native import incref, load, vectorcall
+from tapegrad.tape.steps import address_of_array
 
 
 class Result(Struct):
@@ -22,66 +22,75 @@ class Result(Struct):
 
     arguments: Array[Object] = embedded(2)  # shape and dtype, as the pool's function takes them
     pool_empty: Object  # that function, for large arrays; else 0
-    new: int  # the address of PyArray_Empty, which takes the number of dimensions, lengths and the dtype
+    new: int  # the function that makes other arrays
     ndim: int
     lengths: int
 
 
-@cache
-def _new_array() -> int:
-    """Return the address of PyArray_Empty. Places in NumPy's C API never change."""
-    return numpy_function("_ARRAY_API", 184)
-
-
-Like = Callable[["Words", tuple[int, ...]], Callable[..., Any]]
+_new_array: Final = new_array_function()
 
 
 class Words(np.ndarray):
-    """Words, and the objects whose addresses stand in them: those for all shapes of a result, and the shape itself.
-
-    The lengths of the result stand at the end.
-    """
+    """Words, and the objects whose addresses stand in them. The lengths of the result stand at the end."""
 
     kept: tuple[object, ...]
-    shape_of_result: tuple[int, ...]
-    #: Returns the forward with these words, but for a result of another shape; None where that is not so simple.
-    like: Like | None = None
-
-    def of_shape(self, shape: tuple[int, ...]) -> Words:
-        """Return the words for a result of another shape, which takes the same way as this one."""
-        end = self.size - int(self[_NDIM])
-        return _with_lengths(self[:end].tolist(), shape, self.kept)
 
 
 _SHAPE, _NDIM, _LENGTHS = map(Result.word, ("arguments", "ndim", "lengths"))
 
 
-def words_for(shape: tuple[int, ...], dtype: np.dtype, *rest: int, keep: tuple[Any, ...] = ()) -> Words:
-    """Return the words of a forward: those about its result, and the rest; `keep` are objects that these point to."""
+class Draft(NamedTuple):
+    """A forward that is compiled code, before its words are in memory: some may be lengths that stand for others.
+
+    Attributes
+    ----------
+    function : callable
+        To be compiled.
+    fields : list of int
+        Words but for the lengths of the result.
+    shape, dtype
+        Of the result.
+    kept : tuple
+        Other objects whose addresses stand in the fields.
+    """
+
+    function: Callable[..., int]
+    fields: list[int]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    kept: tuple[object, ...]
+
+    def made(self) -> Callable[..., Any]:
+        """Return the forward."""
+        fields, shape = self.fields, self.shape
+        fields[_SHAPE], fields[_NDIM] = id(shape), len(shape)
+        words: Words = np.array([*fields, *shape], dtype=np.int64).view(Words)
+        words[_LENGTHS] = address_of_array(words) + WORD * len(fields)
+        words.kept = self.kept, self.dtype, shape
+        return load(self.function, words)
+
+
+def compiled_forward(
+    function: Callable[..., int], shape: tuple[int, ...], dtype: np.dtype, *rest: int, keep: tuple[Any, ...] = ()
+) -> Callable[..., Any]:
+    """Return a forward that is compiled code.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(self, args, nargs)``, where the data of `self` are a `Result` and what follows it.
+    shape, dtype
+        Of the result.
+    rest : int
+        Words behind those of `Result`.
+    keep : tuple
+        Objects whose addresses stand in the rest.
+    """
     large = pool.empty if math.prod(shape) * dtype.itemsize >= pool.THRESHOLD else None
-    return _with_lengths([0, id(dtype), id(large) if large else 0, _new_array(), 0, 0, *rest], shape, (dtype, *keep))
-
-
-def _with_lengths(fields: list[int], shape: tuple[int, ...], kept: tuple[object, ...]) -> Words:
-    fields[_SHAPE], fields[_NDIM] = id(shape), len(shape)
-    words: Words = np.array([*fields, *shape], dtype=np.int64).view(Words)
-    words[_LENGTHS] = address_of_array(words) + WORD * len(fields)
-    words.kept, words.shape_of_result = kept, shape
-    return words
-
-
-def serves_all_shapes(forward: Callable[..., Any]) -> bool:
-    """Whether `of_shape` can make the same forward for results of other shapes."""
-    words = getattr(forward, "__self__", None)
-    return isinstance(words, Words) and words.like is not None
-
-
-def of_shape(forward: Callable[..., Any], shape: tuple[int, ...]) -> Callable[..., Any]:
-    """Return a forward for results of another shape; itself if it does not depend on that."""
-    words = getattr(forward, "__self__", None)
-    if not isinstance(words, Words) or words.like is None:
-        return forward
-    return words.like(words, shape)
+    fields = [0, id(dtype), id(large) if large else 0, _new_array, 0, 0, *rest]
+    draft = Draft(function, fields, shape, dtype, keep)
+    is_general = any(isinstance(word, Length) for word in (*shape, *rest))
+    return draft if is_general else draft.made()  # type: ignore[return-value]  # for all lengths, and nobody calls it
 
 
 def new_result(words: Result) -> NDArray:

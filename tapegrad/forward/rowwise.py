@@ -17,7 +17,7 @@ from tapegrad.kernels.sums import sum_step
 from tapegrad.runtime import state
 from tapegrad.runtime.blocking import STREAMED
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides
-from tapegrad.tape.plan import ARRAY
+from tapegrad.tape.steps import ARRAY
 
 # Elements of arrays for which a kernel is not worth its compilation; of rows whose extrema NumPy finds as fast.
 _SMALL: Final = 256
@@ -66,7 +66,7 @@ def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: b
         return by_numpy
     shape = (*layout.shape[:-1], 1) if keepdim else layout.shape[:-1]
     kernel = rows_extremum(layout.dtype.name, function is np.maximum)
-    return computed(kernel, np.array([0, layout.size // length, length]), shape, layout.dtype, by_numpy)
+    return computed(kernel, [0, layout.size // length, length], shape, layout.dtype, by_numpy)
 
 
 state.register("forward.rowwise: extrema", lambda: extrema.cache_info().currsize, extrema.cache_clear)

@@ -18,7 +18,7 @@ from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import get
 from tapegrad.kernels.lines import LINES, Line
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import ARRAY, Step
+from tapegrad.tape.steps import ARRAY, Step
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -49,16 +49,16 @@ def kernel_along(name: str, dtype: str) -> int:
     return address_of(f"{name}-{dtype}", _kernel(LINES[name](dtype, size), size))
 
 
-def geometry_along(shape: Sequence[int], dims: Sequence[int]) -> np.ndarray | None:
+def geometry_along(shape: Sequence[int], dims: Sequence[int]) -> list[int] | None:
     """Return the geometry of a kernel along dimensions that follow each other; None if they do not.
 
     >>> geometry_along((2, 3, 4), (1,))
-    array([0, 2, 3, 4])
+    [0, 2, 3, 4]
     """
     if list(dims) != list(range(dims[0], dims[-1] + 1)) if dims else len(shape):
         return None
     first, last = (dims[0], dims[-1] + 1) if dims else (0, 0)
-    return np.array([0, *(math.prod(part) for part in (shape[:first], shape[first:last], shape[last:]))])
+    return [0, *(math.prod(part) for part in (shape[:first], shape[first:last], shape[last:]))]
 
 
 def has_kernel(layout: Layout) -> bool:

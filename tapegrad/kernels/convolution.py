@@ -49,7 +49,7 @@ def places(size: Sequence[int], window: Window) -> Pair:
 
 def geometry_of(
     images: int, groups: int, channels: int, out: int, size: Pair, window: Window, dtype: np.dtype
-) -> np.ndarray | None:
+) -> list[int] | None:
     """Return the geometry of the kernels; None where there are none for such a convolution.
 
     Parameters
@@ -81,10 +81,10 @@ def geometry_of(
         ranges += [first, max((size[1] - 1 - shift) // strides[1] + 1, 0)]
     numbers = np.zeros(4, np.int64)
     numbers[:2].view(np.uint8)[: dtype.itemsize] = np.ones(1, dtype).view(np.uint8)
-    return np.array([
+    return [
         0, images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left, *dilation,
-        number, min(room // (area * number), channels), gemm_address(dtype.name), *numbers, *ranges,
-    ])  # fmt: skip
+        number, min(room // (area * number), channels), gemm_address(dtype.name), *numbers.tolist(), *ranges,
+    ]  # fmt: skip
 
 
 def _over_patches(dtype: str, scatters: bool) -> Callable[..., None]:

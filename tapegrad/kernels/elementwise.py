@@ -17,7 +17,7 @@ from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import blockwise, sum_step, wide_dtype
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
-from tapegrad.tape.plan import CT, NOTHING, STATIC, Step, address_of_array
+from tapegrad.tape.steps import CT, NOTHING, Step
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -76,9 +76,9 @@ def loop_step(
     sizes = [itemsize(dtype) for dtype in types]
     is_flat, outer = len(lengths) == 1, max(len(lengths) - 2, 0)
     fixed = inner[-1] == sizes[-1] and all(step in (0, size) for step, size in zip(inner, sizes, strict=True))
-    pattern = tuple(inner) if fixed else (STRIDED,) * len(inner)
+    pattern = tuple(map(int, inner)) if fixed else (STRIDED,) * len(inner)
     # Rows, one after the other, are the kernel's own affair, so that short ones cost no call each.
-    length = None if is_flat else lengths[-1] if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
+    length = None if is_flat else int(lengths[-1]) if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
     dims = [outer, lengths[-1], *inner, *lengths[:outer]]
     for dim in range(outer):
         dims += [own[dim] for own in steps]
@@ -94,7 +94,8 @@ def loop_step(
         divides &= kind != CT or right or 0 in own
     size = math.prod(lengths)
     # Short rows would be streamed in pieces.
-    streams = streams if in_order[-1] and fixed and lengths[-1] * sizes[-1] >= _STREAMED_ROW else None
+    if streams is not None and not (in_order[-1] and fixed and lengths[-1] * sizes[-1] >= _STREAMED_ROW):
+        streams = None
     copies = (
         rule is identity and sources == [(CT, 0)] and types[0] == types[1] and (size == 1 or in_order == [True, True])
     )
@@ -174,7 +175,7 @@ def _row_sum_step(
     if rows is None:
         return None
     lengths, steps = rows
-    inner = tuple(strides[-1] for strides in steps)
+    inner = tuple(int(strides[-1]) for strides in steps)
     types = (*(dtype for _, dtype, _ in operands), dtype_name(own.dtype))
     kernel = functools.partial(_row_sum_address, name, rule, types, tuple(casts), inner, wide_dtype(own.dtype))
     geometry = [0, lengths[1], *inner, lengths[0], *(strides[0] for strides in steps)]
@@ -210,7 +211,7 @@ def joint_step(plan: Plan) -> Step | None:
     if all(whole):
         targets = [contiguous_strides(result.shape, own.dtype.itemsize) for own in plan.layouts]
         lengths, steps = coalesce(result.shape, [*(own for _, _, own in operands), *targets])
-        inner = tuple(own[-1] for own in steps)
+        inner = tuple(int(own[-1]) for own in steps)
         if len(lengths) > 1 or inner != tuple(0 if result.size == 1 else itemsize(dtype) for dtype in types):
             return None
         rows, wide = [1, *(0 for _ in steps)], ""
@@ -219,7 +220,7 @@ def joint_step(plan: Plan) -> Step | None:
         if found is None:
             return None
         lengths, steps = found
-        inner = tuple(own[-1] for own in steps)
+        inner = tuple(int(own[-1]) for own in steps)
         rows, wide = [lengths[0], *(own[0] for own in steps)], wide_dtype(plan.layouts[whole.index(False)].dtype)
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
     address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts), inner, wide)
@@ -278,44 +279,6 @@ def identity_part_step(plan: Plan, offset: int) -> Step:
     return loop_step(
         "identity", identity, own.shape, operands, (dtype_name(own.dtype), strides), partial=True, offset=offset
     )
-
-
-def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
-    """Return the step of a row whose result is a view of its operand: the cotangent is added through the same view.
-
-    Parameters
-    ----------
-    plan : Plan
-    view : callable
-        The row's forward.
-    """
-    own, result = plan.layouts[0], plan.result
-    whole = np.empty(own.shape, own.dtype)
-    part = view(whole)
-    ct = contiguous_strides(result.shape, result.dtype.itemsize)
-    offset = address_of_array(part) - address_of_array(whole) if part.size else 0
-    operands = [((CT, 0), dtype_name(result.dtype), ct)]
-    overlapping = 0 in part.strides and any(
-        step == 0 and length > 1 for step, length in zip(part.strides, part.shape, strict=True)
-    )
-    assert not overlapping or not part.size, "expand brings its own step"  # NumPy's strides without elements are 0
-    return loop_step(
-        "identity", identity, result.shape, operands, (dtype_name(part.dtype), part.strides),
-        partial=part.nbytes != whole.nbytes, offset=offset,
-    )  # fmt: skip
-
-
-def spread_step(plan: Plan, shape: tuple[int, ...], scale: float | None = None) -> Step:
-    """Return the step of a sum or mean: the cotangent, of the operand's shape but 1 where summed, spread over it."""
-    own, result = plan.layouts[0], plan.result
-    ct = contiguous_strides(shape, result.dtype.itemsize)
-    operands = [((CT, 0), dtype_name(result.dtype), broadcast_strides(shape, ct, own.shape))]
-    target = (dtype_name(own.dtype), contiguous_strides(own.shape, own.dtype.itemsize))
-    if scale is None:
-        return loop_step("identity", identity, own.shape, operands, target, unrolled=True)
-    factor = np.array(scale, dtype=own.dtype if own.dtype.kind == "f" else np.float64)
-    operands.append(((STATIC, address_of_array(factor)), dtype_name(factor.dtype), (0,) * own.ndim))
-    return product_of_two(own.shape, operands, target, keep=(factor,), unrolled=True)
 
 
 def product_of_two(

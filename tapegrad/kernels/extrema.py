@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
-from tapegrad.tape.plan import CT, Step
+from tapegrad.tape.steps import CT, Step
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -101,9 +102,9 @@ def extremum_step(plan: Plan, dim: tuple[int, ...]) -> Step | None:
         return None
     first, last = (dim[0], dim[-1] + 1) if dim else (own.ndim, own.ndim)
     parts = own.shape[:first], own.shape[first:last], own.shape[last:]
-    dims = [0, *(int(np.prod(part, dtype=np.int64)) for part in parts)]
+    dims = [0, *map(math.prod, parts)]
     return Step(
         partial(_extremum_address, own.dtype.name),
-        np.array(dims, dtype=np.int64),
+        dims,
         [(CT, 0), plan.source("x"), plan.source("out")],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_a
 from tapegrad.compiler.intrinsics import get, memcpy, memset
 from tapegrad.kernels.structural import zeroed_step
 from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.plan import ARRAY, CT, Source, Step
+from tapegrad.tape.steps import ARRAY, CT, Source, Step
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -80,7 +80,7 @@ def _indexed_address(way: str, dtype: str) -> int:
     return address_of(f"{way}-{dtype}", kernel)
 
 
-def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int) -> np.ndarray | None:
+def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int) -> list[int] | None:
     """Return the geometry of arrays of one shape that meet dimensions next to each other, beside which all are whole.
 
     Parameters
@@ -113,11 +113,11 @@ def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int
     dims = [0, outer, chosen, inner, arrays, step, whole.nbytes]
     for length, stride in zip(lengths, strides[first:], strict=False):
         dims += [length, stride]
-    return np.array(dims, dtype=np.int64)
+    return dims
 
 
-def _sources(plan: Plan, geometry: np.ndarray) -> list[Source]:
-    return [(CT, 0), *((ARRAY, plan.position(f"index_array{number}")) for number in range(int(geometry[_ARRAYS])))]
+def _sources(plan: Plan, geometry: Sequence[int]) -> list[Source]:
+    return [(CT, 0), *((ARRAY, plan.position(f"index_array{number}")) for number in range(geometry[_ARRAYS]))]
 
 
 def scatter_step(plan: Plan) -> Step | None:
@@ -219,7 +219,7 @@ def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None
     before, after = own.shape[:dim], own.shape[dim + 1 :]
     outer, inner = math.prod(before), math.prod(after)
     n = part.size // (outer * inner) if outer * inner else 0
-    geometry = np.array([0, outer, n, inner, whole.shape[dim]])
+    geometry = [0, outer, n, inner, whole.shape[dim]]
     sources = [(CT, 0), (ARRAY, plan.position(indices))]
     address = partial(along_address, own.dtype.name, scatters)
     return Step(address, geometry, sources, partial=scatters)

@@ -17,7 +17,7 @@ from tapegrad.kernels.geometry import rows_at
 from tapegrad.kernels.loops import STRIDED, elements, moved, readers, words
 from tapegrad.kernels.rules import identity
 from tapegrad.kernels.sums import sum_of_neighbours
-from tapegrad.tape.plan import TERMS
+from tapegrad.tape.steps import TERMS
 
 
 def row_sum_loop(

@@ -1,4 +1,4 @@
-"""Steps of what became a part of something else, or was made of the rest of it."""
+"""Steps of what became a part of something else, was made of the rest of it, or is spread over it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import get, memcpy, memset, put, stack
-from tapegrad.kernels.elementwise import identity_step, loop_step
+from tapegrad.kernels.elementwise import identity_step, loop_step, product_of_two
 from tapegrad.kernels.rules import identity
-from tapegrad.kernels.strides import coalesce
-from tapegrad.tape.layout import Layout, dtype_name
-from tapegrad.tape.plan import CT, Source, Step, address_of_array
+from tapegrad.kernels.strides import broadcast_strides, coalesce
+from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name
+from tapegrad.tape.lengths import applied
+from tapegrad.tape.steps import CT, NUMBER, Source, Step, address_of_array
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
@@ -23,6 +24,36 @@ if TYPE_CHECKING:
 @cache
 def _address(name: str, make: Callable[[], Callable[..., int]]) -> int:
     return address_of(name, make())
+
+
+def copy_step(plan: Plan) -> Step:
+    """Return the step of an op whose result is a copy of its operand."""
+    own = plan.result
+    strides = contiguous_strides(own.shape, own.dtype.itemsize)
+    return identity_step(own.shape, ((CT, 0), dtype_name(own.dtype), strides), own)
+
+
+def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
+    """Return the step of a row whose result is a view of its operand: the cotangent is added through the same view.
+
+    Parameters
+    ----------
+    plan : Plan
+    view : callable
+        The row's forward.
+    """
+    own, result = plan.layouts[0], plan.result
+    if plan.view_offset is not None and own.contiguous:
+        strides, offset = result.strides, plan.view_offset if result.size else 0
+    else:
+        whole = np.empty(own.shape, own.dtype)
+        part = view(whole)
+        strides, offset = part.strides, address_of_array(part) - address_of_array(whole) if part.size else 0
+    operands = [((CT, 0), dtype_name(result.dtype), contiguous_strides(result.shape, result.dtype.itemsize))]
+    return loop_step(
+        "identity", identity, result.shape, operands, (dtype_name(result.dtype), strides),
+        partial=result.nbytes != own.nbytes, offset=offset,
+    )  # fmt: skip
 
 
 def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: int = 0) -> Step:
@@ -40,6 +71,44 @@ def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: i
     part = view(whole)
     offset = address_of_array(part) - address_of_array(whole) if part.size else 0
     return identity_step(own.shape, ((CT, offset), dtype_name(part.dtype), part.strides), own)
+
+
+def slice_step(plan: Plan, operand: int, dim: int, start: int) -> Step:
+    """Return the step of an operand that stands in the result from an index of a dimension on, which it may lack."""
+    own, result = plan.layouts[operand], plan.result
+    strides = contiguous_strides(result.shape, result.dtype.itemsize)
+    offset = start * strides[dim] if own.size else 0
+    if own.ndim < result.ndim:
+        strides = (*strides[:dim], *strides[dim + 1 :])
+    return identity_step(own.shape, ((CT, offset), dtype_name(result.dtype), strides), own)
+
+
+def spread_step(plan: Plan, shape: tuple[int, ...], count: int | None = None) -> Step:
+    """Return the step of a sum or mean: the cotangent, of the operand's shape but 1 where summed, spread over it.
+
+    Parameters
+    ----------
+    plan : Plan
+    shape : tuple of int
+    count : int, optional
+        Of the elements that are averaged.
+    """
+    own, result = plan.layouts[0], plan.result
+    ct = contiguous_strides(shape, result.dtype.itemsize)
+    operands = [((CT, 0), dtype_name(result.dtype), broadcast_strides(shape, ct, own.shape))]
+    target = (dtype_name(own.dtype), contiguous_strides(own.shape, own.dtype.itemsize))
+    if count is None:
+        return loop_step("identity", identity, own.shape, operands, target, unrolled=True)
+    dtype = dtype_name(own.dtype) if own.dtype.kind == "f" else "float64"
+    operands.append((NUMBER, dtype, (0,) * own.ndim))
+    bits = applied(partial(_bits_of_reciprocal, dtype), count or 1)
+    return product_of_two(own.shape, operands, target, number=bits, unrolled=True)
+
+
+def _bits_of_reciprocal(dtype: str, count: int) -> int:
+    word = np.zeros(1, dtype=np.int64)
+    word.view(dtype)[0] = 1 / count
+    return int(word[0])
 
 
 # Parts left out --------------------------------------------------------------------------------------------------
@@ -87,11 +156,11 @@ def part_left_out_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> 
         strides[0].pop()
     count = len(lengths) if part.size else 1
     lengths, steps = (lengths, strides[0]) if part.size else ([0], [0])
-    geometry = np.array([0, whole.nbytes, offset, size, count, *lengths, *steps], dtype=np.int64)
+    geometry = [0, whole.nbytes, offset, size, count, *lengths, *steps]
     return zeroed_step(own, partial(_address, "part-left-out", _part_kernel), geometry, [(CT, 0)])
 
 
-def zeroed_step(own: Layout, kernel: Callable[[], int], geometry: np.ndarray, sources: Sequence[Source]) -> Step:
+def zeroed_step(own: Layout, kernel: Callable[[], int], geometry: Sequence[int], sources: Sequence[Source]) -> Step:
     """Return the step of a kernel that writes to all of its target and cannot add: what it makes is added then."""
     dtype, size = dtype_name(own.dtype), own.dtype.itemsize
     addition = loop_step("identity", identity, (own.size,), [((CT, 0), dtype, (size,))], (dtype, (size,)))

@@ -49,17 +49,17 @@ def along(name: str, result_shape: Callable[[Layout, dict[str, Any]], tuple[int,
     """Return `Op.prepare_forward` of an op that has a kernel of its name; others are computed by NumPy, in silence."""
 
     def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-        own, dims = layouts[0], attrs["dim"]
-        geometry = geometry_along(own.shape, dims)
+        own, dtype, values = layouts[0], layouts[0].dtype, dict(**attrs)
+        geometry = geometry_along(own.shape, values["dim"])
 
         def otherwise(x: Any, *index_arrays: Any) -> Any:
             with np.errstate(all="ignore"):
-                return np.asarray(by_numpy(np.asarray(x), *index_arrays, **attrs), dtype=own.dtype, order="C")[()]
+                return np.asarray(by_numpy(np.asarray(x), *index_arrays, **values), dtype=dtype, order="C")[()]
 
         if geometry is None or not has_kernel(own) or not own.size:
             return otherwise
-        shape = result_shape(own, attrs)
-        return computed(kernel_along(name, own.dtype.name), geometry, shape, own.dtype, otherwise, by_status=True)
+        shape = result_shape(own, values)
+        return computed(kernel_along(name, dtype.name), geometry, shape, dtype, otherwise, by_status=True)
 
     return prepare
 

@@ -285,7 +285,12 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
 def clip_to(input: Any, low: Any, high: Any) -> Tensor:
     """Limit elements as `clamp` does; one bound may be a number and the other a tensor, as NumPy allows."""
     bounds = [bound for bound in (low, high) if bound is not None]
-    layouts = [as_operand(value, "clamp", "input", 1)._layout for value in (input, *bounds)]
+    given = (("input", input), ("min", low), ("max", high))
+    layouts = [
+        as_operand(value, "clamp", name, place)._layout
+        for place, (name, value) in enumerate(given, 1)
+        if place == 1 or value is not None
+    ]
     dtype = promote(layouts)
     if dtype.kind == "b":
         raise RuntimeError("clamp not implemented for 'Bool'; use logical operations")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import view_step
+from tapegrad.kernels.structural import copy_step, view_step
 from tapegrad.kernels.sums import sum_step
 from tapegrad.ops.movement import STRIDED, reshape, reshaping
 from tapegrad.ops.reductions import sum as sum_over
@@ -17,13 +17,13 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
-from tapegrad.tape.plan import CT, Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import CT, Step
 from tapegrad.tensor import Tensor
 
 
 def _expand_step(plan: Plan, operand: int) -> Step:
-    own = plan.layouts[0]
-    kernel, dims = sum_step(plan.result.shape, own.shape, own.dtype)
+    kernel, dims = sum_step(plan.result.shape, plan.layouts[0].shape, plan.result.dtype)
     # Outer dimensions sum over several calls of the kernel: they add to a target that is zeroed first.
     return Step(kernel, dims, [(CT, 0)], partial=bool(dims[0]))
 
@@ -31,7 +31,7 @@ def _expand_step(plan: Plan, operand: int) -> Step:
 def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     if math.prod(size) == x.size:  # nothing is repeated: NumPy's view would be read-only nevertheless
         return x.reshape(size)
-    return np.broadcast_to(x, size)
+    return np.broadcast_to(x, size) if math.prod(size) else np.lib.stride_tricks.as_strided(x, size, (0,) * len(size))
 
 
 @public(method=True)
@@ -273,7 +273,7 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
 
 @public(method=True)
 @movement(
-    "clone", lambda x: x.copy(), lambda ct: ct, lambda plan, operand: view_step(plan, lambda x: x),
+    "clone", lambda x: x.copy(), lambda ct: ct, lambda plan, operand: copy_step(plan),
     oracle=np.array,
     samples=(Sample(((),)), Sample(((2, 3),)), Sample(((0, 2),)), Sample(((2, 3),), values=(STRIDED,))),
 )  # fmt: skip
@@ -303,7 +303,7 @@ def contiguous(input: Any) -> Tensor:
     (2, 1)
     """
     x = as_operand(input, "contiguous", "input", 1)
-    return x if x._layout.contiguous else clone(x)
+    return x if x._layout.contiguous or x._data.flags.c_contiguous else clone(x)
 
 
 @public()

@@ -86,7 +86,7 @@ def real(input: Any) -> Tensor:
 imag_or_zero = unary(
     "imag", lambda x: np.imag(x) if np.iscomplexobj(x) else np.zeros_like(x), lambda ct: ct * 1j,
     doc="Imaginary part; 0 of real numbers.", derivative="the cotangent becomes the imaginary part.", to_float=False,
-    oracle=np.imag, call=lambda x: xp.imag(x), fx=lambda x: x.imag, linear=True, names=None,
+    oracle=np.imag, call=lambda x: xp.imag(x), fx=lambda x: x.imag, linear=True, flags=MAKES_VIEWS, names=None,
 )  # fmt: skip
 
 
@@ -123,6 +123,7 @@ def imag(input: Any) -> Tensor:
         raise RuntimeError(
             f"imag is not implemented for tensors with non-complex dtypes; it got {x.dtype}. np.imag(x) gives zeros"
         )
+    x._array()  # for a view to share its memory
     return imag_or_zero(x)
 
 

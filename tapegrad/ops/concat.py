@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.joined import joined
-from tapegrad.kernels.structural import gather_step
+from tapegrad.kernels.structural import slice_step
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 Shapes = Sequence[tuple[int, ...]]
@@ -32,9 +33,8 @@ def _part(dim: int, number: int, shapes: Shapes) -> tuple[Any, ...]:
 
 
 def _cat_step(plan: Plan, operand: int) -> Step:
-    key = _part(plan.attrs["dim"], operand, [layout.shape for layout in plan.layouts])
-    index = tuple(slice(*item) for item in key)
-    return gather_step(plan, lambda whole: whole[index], operand)
+    dim = plan.attrs["dim"]
+    return slice_step(plan, operand, dim, sum(layout.shape[dim] for layout in plan.layouts[:operand]))
 
 
 def _forward(by_numpy: Any, layouts: Sequence[Layout], dim: int, shape_of: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,12 +59,13 @@ def _bind_cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) 
         raise RuntimeError(
             f"zero-dimensional tensor (at position {number}) cannot be concatenated; use stack(), or unsqueeze(0)"
         )
-    # Tensors of shape (0,) are left out, but among vectors, where they are operands as others are.
-    kept = given
-    if any(tensor._layout.shape == (0,) for tensor in given):
-        kept = [tensor for tensor in given if tensor.shape != (0,)] or given[:1]
-        kept = given if kept[0].ndim == 1 else kept
-    return Bound(kept, {"dim": one_dim("cat", kept[0]._layout.ndim, dim if axis is None else axis)})
+    # Tensors of shape (0,) are joined with those of any shape.
+    first = next((tensor for tensor in given if tensor._layout.shape != (0,)), given[0])
+    place = one_dim("cat", first._layout.ndim, dim if axis is None else axis)
+    if first._layout.ndim > 1 and any(tensor._layout.shape == (0,) for tensor in given):
+        empty = (*first.shape[:place], 0, *first.shape[place + 1 :])
+        given = [xp.reshape(tensor, empty) if tensor.shape == (0,) else tensor for tensor in given]
+    return Bound(given, {"dim": place})
 
 
 def _check_cat(bound: Bound) -> None:
@@ -152,8 +153,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Ten
 
 
 def _stack_step(plan: Plan, operand: int) -> Step:
-    index = (*(slice(None),) * plan.attrs["dim"], operand, Ellipsis)
-    return gather_step(plan, lambda whole: whole[index], operand)
+    return slice_step(plan, operand, plan.attrs["dim"], operand)
 
 
 def _bind_stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:

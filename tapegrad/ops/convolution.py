@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,8 @@ from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.plan import CT, NOTHING, Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import CT, NOTHING, Step
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -44,7 +45,7 @@ def _by_numpy(x: np.ndarray, w: np.ndarray, *bias: np.ndarray, window: Window, g
     return found + bias[0][:, None, None] if bias else found
 
 
-def _geometry(x: Layout, w: Layout, attrs: dict[str, Any]) -> np.ndarray | None:
+def _geometry(x: Layout, w: Layout, attrs: Mapping[str, Any]) -> list[int] | None:
     if not (x.contiguous and w.contiguous):
         return None
     groups, (height, width) = attrs["groups"], x.shape[-2:]

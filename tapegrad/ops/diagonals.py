@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import view_step
+from tapegrad.kernels.structural import view_step
 from tapegrad.ops.parts import Part
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public

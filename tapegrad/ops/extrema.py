@@ -19,7 +19,8 @@ from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, reduction
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 

@@ -14,16 +14,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import view_step
 from tapegrad.kernels.indexed import gather_by_arrays_step, scatter_step
-from tapegrad.kernels.structural import gather_step
+from tapegrad.kernels.structural import gather_step, view_step
 from tapegrad.ops.table.gateway import apply, as_operand, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.runtime import state
 from tapegrad.tape.keys import MAKES_VIEWS, TAKES_ARRAYS
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 ARRAY: Final = "array"

@@ -7,7 +7,7 @@ the tensor the new entry's node.  What the entry saved are copies, so that ``y *
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.history import before_write, is_part, keep_quotient, rewrite, rewrite_at
 from tapegrad.ops.index_put import basic_part, encode, index_error, write_at
 from tapegrad.ops.inplace_checks import (
+    can_hold,
     cast_error,
     check_distinct,
     check_leaf,
@@ -62,7 +63,7 @@ def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ..
     if result.shape != target.shape:
         raise shape_error(target.shape, result.shape)
     if result.dtype != array.dtype:
-        if not np.can_cast(result.dtype, array.dtype, "same_kind"):
+        if not can_hold(array.dtype, result.dtype):
             raise cast_error(result.dtype, array.dtype)
         result = cast(result, array.dtype)
     before_write(target)
@@ -91,7 +92,14 @@ def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> 
     return call
 
 
-def _write(target: Tensor, other: Any, ufunc: np.ufunc) -> Tensor:
+def _wrapped(number: float, dtype: np.dtype) -> np.ndarray:
+    """Return a Python number as an integer of a dtype, which wraps around; NumPy would raise."""
+    return np.array(number).astype(dtype)
+
+
+def _write(
+    target: Tensor, other: Any, ufunc: np.ufunc, casting: Literal["same_kind", "unsafe"] = "same_kind"
+) -> Tensor:
     """Compute in place what is not recorded."""
     array = target._data
     if array.__class__ is not np.ndarray:
@@ -99,13 +107,20 @@ def _write(target: Tensor, other: Any, ufunc: np.ufunc) -> Tensor:
     value = other._data if isinstance(other, Tensor) else other
     before_write(target)
     try:
-        ufunc(array, value, out=array, casting="same_kind")
+        ufunc(array, value, out=array, casting=casting)
     except TypeError:
         versions.take_back(array)
         if array.dtype.kind == "b":
             raise
         result = ufunc(array.dtype.type(1), np.asarray(value).dtype.type(1)).dtype
-        raise cast_error(result, array.dtype) from None
+        if not can_hold(array.dtype, result):
+            raise cast_error(result, array.dtype) from None
+        return _write(target, other, ufunc, "unsafe")
+    except OverflowError:
+        versions.take_back(array)
+        if ufunc is np.power and value < 0:
+            raise ValueError("Integers to negative integer powers are not allowed.") from None
+        return _write(target, _wrapped(value, array.dtype), ufunc)
     except ValueError:
         versions.take_back(array)
         check_distinct(array)
@@ -142,7 +157,7 @@ def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
         check_distinct(array)
         if result.shape != self.shape:
             raise shape_error(self.shape, result.shape)
-        if not np.can_cast(result.dtype, array.dtype, "same_kind"):
+        if not can_hold(array.dtype, result.dtype):
             raise cast_error(result.dtype, array.dtype)
         before_write(self)
         array[...] = result._data
@@ -184,6 +199,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 def _set(self: Tensor, key: Any, value: Any, call: str) -> None:
     keys, index_arrays = encode(self, key)
     array = self._array()
+    if array.dtype.kind in "iu" and isinstance(value, (int, float)):
+        check_range(value, array.dtype)
+        value = _wrapped(value, array.dtype)
     check_distinct(array)
     try:
         part = None if index_arrays else basic_part(array, keys)
@@ -207,6 +225,9 @@ def copy_(self: Tensor, source: Any) -> Tensor:
     if _records(self, source):
         check_leaf(self)
     if source is not self:
+        shape = np.shape(getattr(source, "_data", source))
+        if len(shape) > len(self.shape):
+            raise shape_error(self.shape, shape)
         _set(self, Ellipsis, source, "copy_()")
     return self
 
@@ -215,9 +236,6 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     """Set all elements to a number, in place; recorded where a gradient is wanted."""
     if np.ndim(getattr(value, "_data", value)):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got shape {list(np.shape(value))}")
-    if self._layout.dtype.kind in "iu" and isinstance(value, int):
-        check_range(value, self._layout.dtype)
-        value = np.array(value).astype(self._layout.dtype)  # wraps around; NumPy would raise
     return copy_(self, value)
 
 

@@ -20,6 +20,11 @@ def check_leaf(target: Tensor) -> None:
         raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
 
 
+def can_hold(target: np.dtype, result: np.dtype) -> bool:
+    """Whether a result may be written to a tensor: of its kind, or one below; integers to unsigned ones, too."""
+    return np.can_cast(result, target, "same_kind") or (target.kind == "u" and result.kind == "i")
+
+
 def cast_error(result: np.dtype, target: np.dtype) -> RuntimeError:
     """Return the error of a result whose dtype the written tensor cannot hold."""
     return RuntimeError(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import view_step
+from tapegrad.kernels.structural import view_step
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import movement, one_dim, sizes
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 STRIDED = np.arange(12.0).reshape(3, 4)[:, ::2].T  # (2, 3)
@@ -23,7 +23,7 @@ STRIDED = np.arange(12.0).reshape(3, 4)[:, ::2].T  # (2, 3)
 
 def same_view(plan: Plan, operand: int) -> Step:
     """Return the step of an op that makes views: the cotangent is added through the same view of the target."""
-    return view_step(plan, functools.partial(plan.op.forward, **plan.attrs))
+    return view_step(plan, lambda x: plan.op.forward(x, **plan.attrs))
 
 
 def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:

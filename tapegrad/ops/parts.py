@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.kernels.elementwise import view_step
-from tapegrad.kernels.structural import gather_step, part_left_out_step
+from tapegrad.kernels.structural import gather_step, part_left_out_step, view_step
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import publish
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 

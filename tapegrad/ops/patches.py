@@ -12,7 +12,8 @@ from tapegrad.kernels.convolution import Pair, Window, convolution_address, geom
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
-from tapegrad.tape.plan import CT, Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import CT, Step
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -55,7 +56,7 @@ def _col2im_forward(x: np.ndarray, window: Window, size: Pair) -> np.ndarray:
     return out[:, :, top : top + size[0], left : left + size[1]]
 
 
-def _columns_geometry(shape: Shape, window: Window, dtype: np.dtype) -> np.ndarray | None:
+def _columns_geometry(shape: Shape, window: Window, dtype: np.dtype) -> list[int] | None:
     """Return the geometry of the kernels between images of a shape and columns; None where there are none."""
     n, channels, height, width = shape
     return geometry_of(n, 1, channels, 1, (height, width), window, dtype)
@@ -70,7 +71,7 @@ def _col2im_step(plan: Plan, operand: int) -> Step | None:
     return _columns_step("im2col", plan, _columns_geometry(plan.result.shape, plan.attrs["window"], plan.result.dtype))
 
 
-def _columns_step(way: str, plan: Plan, geometry: np.ndarray | None) -> Step | None:
+def _columns_step(way: str, plan: Plan, geometry: list[int] | None) -> Step | None:
     """Return the step of a kernel that adds to its target."""
     if geometry is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
+from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
 
@@ -96,11 +98,21 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     (4, 3, 2)
     """
     x = as_operand(input, "transpose", "input", 1)
-    first, second = one_dim("transpose", x.ndim, dim0), one_dim("transpose", x.ndim, dim1)
-    dims = list(range(x.ndim))
+    order = _known_order if dim0.__class__ is int and dim1.__class__ is int else _swapped
+    return permute(x, order(x.ndim, dim0, dim1))
+
+
+def _swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
+    """Return the order of dimensions of which two are swapped."""
+    first, second = one_dim("transpose", ndim, dim0), one_dim("transpose", ndim, dim1)
+    dims = list(range(ndim))
     if dims:
         dims[first], dims[second] = second, first
-    return permute(x, tuple(dims))
+    return tuple(dims)
+
+
+_known_order = functools.lru_cache(maxsize=256)(_swapped)  # rules transpose matrices
+state.register("ops.permutations: orders", lambda: _known_order.cache_info().currsize, _known_order.cache_clear)
 
 
 swapaxes = transpose

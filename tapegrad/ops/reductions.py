@@ -11,12 +11,13 @@ from numpy.typing import DTypeLike
 
 from tapegrad.forward import rowwise
 from tapegrad.forward.prepared import prepared
-from tapegrad.kernels.elementwise import spread_step
+from tapegrad.kernels.structural import spread_step
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import REDUCTION_SAMPLES, all_dims, reduction
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_strides, intern
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 _add: Any = np.add.reduce
@@ -157,7 +158,7 @@ def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
 
 def _mean_step(plan: Plan, operand: int) -> Step:
     shape, dim = plan.layouts[0].shape, plan.attrs["dim"]
-    return spread_step(plan, kept_shape(shape, dim), 1 / (count_of(shape, dim) or 1))
+    return spread_step(plan, kept_shape(shape, dim), count_of(shape, dim))
 
 
 @public(method=True, functions=("mean",), adapter="reduction")

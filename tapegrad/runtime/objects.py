@@ -15,7 +15,7 @@ from tapegrad.runtime.structs import Array, Struct, embedded, int32, slot
 
 __all__ = [
     "ALIGNED", "C_CONTIGUOUS", "WRITEABLE", "Bytes", "List", "NDArray", "Object", "Scalar", "Slice", "Tuple", "Type",
-    "Ufunc", "check_objects", "numpy_core", "numpy_function", "pointer_in",
+    "Ufunc", "check_objects", "new_array_function", "numpy_core", "numpy_function", "pointer_in",
 ]  # fmt: skip
 
 
@@ -122,6 +122,11 @@ def numpy_core() -> Any:
 def numpy_function(table: str, place: int) -> int:
     """Return the address of a function of NumPy's C API, in one of its two tables."""
     return Array[int](pointer_in(getattr(numpy_core(), table))).unchecked(place)
+
+
+def new_array_function() -> int:
+    """Return the address of PyArray_Empty, which takes the number of dimensions, lengths, the dtype and 0."""
+    return numpy_function("_ARRAY_API", 184)  # places in NumPy's C API never change
 
 
 # ---- the check

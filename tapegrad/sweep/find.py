@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import clz
-from tapegrad.runtime.objects import List, NDArray, Object
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.workspace import (
     CAPTURED,
@@ -19,12 +19,14 @@ from tapegrad.sweep.workspace import (
     GROW,
     MISSING,
     OK,
+    SHARED,
     UNWANTED,
     State,
 )
 from tapegrad.tape.entries import CONSUMED, HEAD_ENTRIES, INLINE_OPERANDS, SLOT, WANTED
 from tapegrad.tape.native import integer, new_integer
 from tapegrad.tape.plan import PENDING
+from tapegrad.tape.results import slot_of
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
 DOES_NOT_RUN: Final = 1 << 40  # in place of the uses of an entry
@@ -190,6 +192,13 @@ def consume(state: State) -> int:
     return n_shared
 
 
+def are_roots_shared(state: State) -> int:
+    """Whether the shared nodes are those of the roots."""
+    if state.n_shared != state.n_roots:
+        return 0
+    return state.n_inputs == 0 or (state.n_roots == 1 and state.order[0] >= 0)
+
+
 def unmark(state: State, pages_too: int) -> None:
     """Reset the marks of entries; of pages too, if the search did not end."""
     for number in range(state.n_ids):
@@ -219,14 +228,13 @@ def is_changed(state: State) -> int:
 def find_entries(state: State) -> int:
     """Find the entries that a cotangent of the roots reaches, in the order of the sweep: latest first.
 
-    Nothing changes unless the status is OK. Then the entries that will run are marked as consumed, unless the graph is
-    retained.
+    Nothing changes unless the status is OK or SHARED. Then the entries that will run are marked as consumed, unless the
+    graph is retained. SHARED: `State.shared_nodes` are others than the roots', which they are as long as nobody keeps
+    intermediate results.
     """
     state.n_ids = state.n_order = state.n_edges = state.n_leaves = state.n_pages = 0
     state.n_missing = state.n_shared = state.problem = state.consumed_input = state.has_hooks = 0
     status = OK
-    for index in range(state.n_inputs):
-        state.inputs[index].flags |= WANTED
     for index in range(state.n_roots):
         root = state.roots[index]
         if touch(state, root, page_of(root).sequence) < 0:
@@ -246,13 +254,15 @@ def find_entries(state: State) -> int:
         status = CHANGED
     if status == OK and state.retain == 0:
         state.n_shared = consume(state)
+        if are_roots_shared(state) == 0:
+            status = SHARED
     else:
         unmark(state, status != OK)
     return status
 
 
 def find(self: NDArray, args: Array[Object], nargs: int) -> int:
-    """Return the status of `find_entries` to Python: ``find(nodes, inputs, retain, sequence, place)``.
+    """Return the status of `find_entries` to Python: ``find(nodes, inputs, retain, write)``.
 
     Parameters
     ----------
@@ -260,22 +270,26 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
         The workspace's words.
     nodes : list of list
         Of the roots.
-    inputs : list of int
-        Slots whose cotangents are wanted; if empty, those of all leaves are.
+    inputs : list of nodes
+        Whose cotangents are wanted; if empty, those of all leaves are.
     retain : bool
-    sequence, place : int
-        Of the last write in place.
+    write : tuple of int
+        The place of the last write in the order of recording (`tapegrad.tape.versions.last`).
     """
-    state, nodes, inputs = State(self.data), List(args[0]), List(args[1])
+    state, nodes, inputs, write = State(self.data), List(args[0]), List(args[1]), Tuple(args[3])
     if max(nodes.length, inputs.length) > state.capacity:
         return new_integer(GROW)
     for index in range(nodes.length):
         state.roots[index] = Entry(integer(List(nodes.items[index]).items[SLOT]))
+    state.n_inputs = 0
     for index in range(inputs.length):
-        state.inputs[index] = Entry(integer(inputs.items[index]))
+        entry = slot_of(state.runtime, inputs.items[index])
+        if entry.flags & WANTED == 0:  # not yet
+            entry.flags |= WANTED
+            state.inputs[state.n_inputs] = entry
+            state.n_inputs += 1
     state.n_roots = nodes.length
-    state.n_inputs = inputs.length
     state.retain = integer(args[2])
-    state.write_sequence = integer(args[3])
-    state.write_place = integer(args[4])
+    state.write_sequence = integer(write.items[0])
+    state.write_place = integer(write.items[1])
     return new_integer(find_entries(state))

@@ -35,7 +35,8 @@ from tapegrad.sweep.workspace import (
     State,
 )
 from tapegrad.tape.native import integer, new_integer, release_gil, take_gil
-from tapegrad.tape.plan import ALIAS, NOTHING, PYTHON, SUMS_ROWS
+from tapegrad.tape.plan import PYTHON
+from tapegrad.tape.steps import ALIAS, NOTHING, SUMS_ROWS
 from tapegrad.tape.structs import PlanFields
 
 SUMMED: Final = -(1 << 40)  # the mark of what a group sums up

@@ -11,7 +11,7 @@ from tapegrad.runtime.blocking import STREAMED
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.kernel_calls import give_back
 from tapegrad.sweep.workspace import FLAG_BITS, THREAD_BYTES, WRITTEN, Argument, Instruction, State
-from tapegrad.tape.plan import ALIAS, CT, TERMS
+from tapegrad.tape.steps import ALIAS, CT, TERMS
 from tapegrad.tape.structs import KernelCallFields
 
 # Flag of a cotangent's address: it is an offset in the memory for blocks, which each thread has.

@@ -15,7 +15,7 @@ from tapegrad.sweep.workspace import (
     FreeBuffer,
     State,
 )
-from tapegrad.tape.plan import ARRAY, CT, IN_PARTS, INLINE, NOTHING
+from tapegrad.tape.steps import ARRAY, CT, IN_PARTS, INLINE, NOTHING
 from tapegrad.tape.structs import KernelCallFields, PlanFields
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import stack
+from tapegrad.compiler.intrinsics import call, stack
 from tapegrad.runtime.objects import ALIGNED, WRITEABLE, List, NDArray, Object
 from tapegrad.runtime.pool import THRESHOLD
 from tapegrad.runtime.structs import Array
@@ -48,13 +48,19 @@ def usable_array(runtime: Runtime, gradient: TensorObject, layout: LayoutObject)
     return array
 
 
-def new_gradient(runtime: Runtime, layout: LayoutObject) -> TensorObject:
-    """Return a tensor over a new array of this layout; 0 if Python raised."""
+def new_gradient(runtime: Runtime, tensor: TensorObject) -> TensorObject:
+    """Return a gradient over a new array of a tensor's layout; 0 if Python raised."""
+    layout, data = tensor.layout, tensor.data
     args = Array[Object](stack(16))
     args[0] = layout.shape
     args[1] = layout.dtype
-    is_large = integer(layout.nbytes) >= THRESHOLD
-    array = NDArray(vectorcall(runtime.empty_large if is_large else runtime.empty, args, 2, 0))
+    if integer(layout.nbytes) >= THRESHOLD:
+        array = NDArray(vectorcall(runtime.empty_large, args, 2, 0))
+    elif data.type == runtime.array_type:
+        incref(layout.dtype)  # the function takes this reference over
+        array = NDArray(call(runtime.new_array, data.ndim, data.shape, layout.dtype, 0))
+    else:  # a number's data is no array
+        array = NDArray(vectorcall(runtime.empty, args, 2, 0))
     if array == 0:
         return TensorObject(0)
     plain = plain_layout(runtime, layout)
@@ -73,7 +79,7 @@ def target_of_tensor(runtime: Runtime, tensor: TensorObject, kept: List, new: Li
         return array | BORROWED | WRITTEN if appended(kept, array) else RAISED
     if layout.contiguous != runtime.true:
         return UNKNOWN
-    gradient = new_gradient(runtime, layout)
+    gradient = new_gradient(runtime, tensor)
     if gradient == 0:
         return RAISED
     target = RAISED
@@ -109,22 +115,24 @@ def new_none(runtime: Runtime) -> Object:
 def bind_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Set the targets of the leaves that `find` reached.
 
-    Called as ``bind_grads(words, kept, new, unknown, acquire, held)``.
+    Called as ``bind_grads(kept, new, unknown, acquire, held)``; ``self`` is the array of the workspace's words.
 
     Parameters
     ----------
-    words : numpy.ndarray
-        The workspace's.
     kept, new, unknown : list
         Appended to: arrays that are added to; tensors without gradient, each with the gradient that it may get;
         numbers of the leaves that Python has to look at.
     acquire : callable
-        Takes the lock of the gradients, if nobody holds it; otherwise no target is set.
+        Takes the lock of the gradients, if nobody holds it; otherwise no target is set. Nor is one if there are hooks:
+        one may wait for another thread, so a pass with hooks never holds the lock.
     held : list of bool
         Appended to: whether the lock was taken. Here no signal's handler runs between taking it and noting it.
     """
-    runtime, state = Runtime(self.data), State(NDArray(args[0]).data)
-    kept, new, unknown, acquire, held = List(args[1]), List(args[2]), List(args[3]), args[4], List(args[5])
+    state = State(self.data)
+    runtime, acquire, held = state.runtime, args[3], List(args[4])
+    kept, new, unknown = List(args[0]), List(args[1]), List(args[2])
+    if state.has_hooks:
+        return new_none(runtime) if appended(held, runtime.false) else Object(0)
     blocking = Array[Object](stack(8))
     blocking[0] = runtime.false
     is_taken = Object(vectorcall(acquire, blocking, 1, 0))
@@ -162,7 +170,7 @@ def gradient_of_input(runtime: Runtime, leaf: LeafObject) -> TensorObject:
         return tensor
     gradient = TensorObject(UNKNOWN)
     if tensor != runtime.none and tensor.node == leaf and tensor.layout.contiguous == runtime.true:
-        gradient = new_gradient(runtime, tensor.layout)
+        gradient = new_gradient(runtime, tensor)
     decref(tensor)
     return gradient
 
@@ -170,12 +178,10 @@ def gradient_of_input(runtime: Runtime, leaf: LeafObject) -> TensorObject:
 def bind_inputs(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Set the targets of the leaves that `find` reached to new gradients, if they are among the inputs.
 
-    Called as ``bind_inputs(words, leaves, results)``.
+    Called as ``bind_inputs(leaves, results)``; ``self`` is the array of the workspace's words.
 
     Parameters
     ----------
-    words : numpy.ndarray
-        The workspace's.
     leaves : list of Leaf
         The inputs.
     results : list
@@ -184,10 +190,12 @@ def bind_inputs(self: NDArray, args: Array[Object], nargs: int) -> int:
     Returns
     -------
     int
-        How many of the inputs were found, UNKNOWN if one of them is for Python.
+        How many of the inputs were found, UNKNOWN if one of them is for Python, or if there are hooks.
     """
-    runtime, state = Runtime(self.data), State(NDArray(args[0]).data)
-    inputs, results, n_bound = List(args[1]), List(args[2]), 0
+    state = State(self.data)
+    runtime, inputs, results, n_bound = state.runtime, List(args[0]), List(args[1]), 0
+    if state.has_hooks:
+        return new_integer(UNKNOWN)
     for place in range(state.n_leaves):
         leaf = state.leaves[place].slot.node
         gradient = TensorObject(0)
@@ -212,10 +220,10 @@ def bind_inputs(self: NDArray, args: Array[Object], nargs: int) -> int:
 def commit_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Give gradients to tensors that have none: ``commit_grads(new)``, in pairs as `bind_grads` appended them.
 
-    Returns how many items were used. The first tensor that has a gradient by now, and those after it, are left to
-    Python.
+    ``self`` is the array of the workspace's words. Returns how many items were used. The first tensor that has a
+    gradient by now, and those after it, are left to Python.
     """
-    runtime, new = Runtime(self.data), List(args[0])
+    runtime, new = State(self.data).runtime, List(args[0])
     index = 0
     while index < new.length:
         tensor, gradient = TensorObject(new.items[index]), new.items[index + 1]

@@ -25,7 +25,8 @@ from tapegrad.sweep.workspace import (
     State,
 )
 from tapegrad.tape.native import new_integer, release_gil, take_gil
-from tapegrad.tape.plan import ALIAS, PYTHON
+from tapegrad.tape.plan import PYTHON
+from tapegrad.tape.steps import ALIAS
 
 
 def start(state: State, seeds: List) -> None:
@@ -79,6 +80,7 @@ def go_back(state: State) -> int:
         if (slot.stop or plan.state & PYTHON or ct & CAPTURED) and state.resumed != position:
             state.position = position
             state.operand = 0
+            state.is_hooked = 1 if slot.stop or ct & CAPTURED else 0
             return STOPPED
         if plan.elements != 0 and first == 0 and state.no_group_at != position:
             return pause(state, LARGE, position, 0)

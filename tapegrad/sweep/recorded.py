@@ -21,20 +21,16 @@ from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep import workspace as ws
+from tapegrad.sweep.rule_stops import CALLS, IS_SIMPLE, fitted, rule_calls_of
 from tapegrad.sweep.sweep import Sweep
 from tapegrad.sweep.workspace import CAPTURED, UNWANTED, State
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode
 from tapegrad.tape.hooks import node_hooks
 from tapegrad.tape.native import add, decref, incref, keep_forever, load, new_integer, vectorcall
-from tapegrad.tape.objects import PlanObject, Runtime, TensorObject, plain_layout, runtime
+from tapegrad.tape.objects import Runtime, runtime
 from tapegrad.tape.plan import Plan
-from tapegrad.tape.rule_calls import (
-    RuleCall,
-    call_rule,
-)
+from tapegrad.tape.rule_calls import RuleCall, call_rule
 from tapegrad.tensor import Tensor, from_array
-
-IS_SIMPLE, CALLS = 0, 1  # fields of `RuleCalls`
 
 
 class Functions(Struct):
@@ -45,34 +41,6 @@ class Functions(Struct):
     fit: Object
     run_hooks: Object
     visit: Object
-
-
-def rule_calls_of(functions: Functions, node: List) -> Tuple:
-    """Return the description of a node's rules; 0 if Python raised."""
-    plan = PlanObject(node.items[PLAN_OBJECT])
-    if plan.rule_calls.length == 0:
-        given = Array[Object](stack(8))
-        given[0] = plan
-        done = vectorcall(functions.describe, given, 1, 0)
-        if done == 0:
-            return Tuple(0)
-        decref(done)
-    return plan.rule_calls
-
-
-def fitted(functions: Functions, value: Object, rule: RuleCall) -> Object:
-    """Return what a rule returned as a tensor of the operand's shape and dtype; it takes over the reference."""
-    if (
-        value.type == functions.runtime.tensor_type
-        and plain_layout(functions.runtime, TensorObject(value).layout) == rule.layout
-    ):
-        return value
-    given = Array[Object](stack(16))
-    given[0] = value
-    given[1] = rule.layout
-    result = Object(vectorcall(functions.fit, given, 2, 0))
-    decref(value)
-    return result
 
 
 def replace(items: Array[Object], index: int, value: Object) -> None:
@@ -106,7 +74,7 @@ def call_rules(
         value = call_rule(functions.runtime, rule, node, cts[number], functions.runtime.none, functions.runtime.true)
         if value == 0:
             return 0
-        value = fitted(functions, value, rule)
+        value = fitted(functions.runtime, functions.fit, value, rule)
         if value == 0:
             return 0
         before = cts[touched]
@@ -127,7 +95,7 @@ def go_over(functions: Functions, state: State, cts: List, position: int, sweep:
     node = slot.node
     if slot.stop != 0 and call_hooks(functions, node, cts.items, number) == 0:
         return 0
-    calls = rule_calls_of(functions, node)
+    calls = rule_calls_of(functions.describe, node)
     if calls == 0:
         return 0
     if calls.items[IS_SIMPLE] == functions.runtime.true:

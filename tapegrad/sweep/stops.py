@@ -14,14 +14,15 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.results import parts_of, split_cotangent
 from tapegrad.ops.table.rules import cotangents
 from tapegrad.runtime.memory import object_at
-from tapegrad.sweep import find, groups, loop
+from tapegrad.sweep import find, groups, leaf_grads, loop
 from tapegrad.sweep import workspace as ws
+from tapegrad.sweep.rule_stops import late
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
-from tapegrad.tape.entries import NODE, PLAN_OBJECT, SLOT, STOP, TapeNode, read_entry
+from tapegrad.tape.entries import NODE, PLAN_OBJECT, SLOT, TapeNode, read_entry
 from tapegrad.tape.hooks import node_hooks
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.native import load
-from tapegrad.tape.plan import address_of_array
+from tapegrad.tape.steps import address_of_array
 from tapegrad.tensor import Tensor, from_array
 
 # All memory, from byte 1 on: NumPy takes a buffer at 0 for none.
@@ -35,10 +36,17 @@ class Compiled(Workspace):
         super().__init__()
         self.find: Callable[..., int] = load(find.find, self.words)
         self.sweep: Callable[..., int] = load(loop.sweep, self.words)
+        self.bind_grads: Callable[..., None] = load(leaf_grads.bind_grads, self.words)
+        self.commit_grads: Callable[..., int] = load(leaf_grads.commit_grads, self.words)
+
+    @functools.cached_property
+    def bind_inputs(self) -> Callable[..., int]:
+        """What only `tapegrad.autograd.grad` needs."""
+        return load(leaf_grads.bind_inputs, self.words)
 
     @functools.cached_property
     def run(self) -> Callable[..., int]:
-        """The third, which only large arrays need."""
+        """What only large arrays need."""
         return load(groups.run, self.words)
 
 
@@ -61,8 +69,8 @@ class Stops:
 
     __slots__ = ("captured", "keep", "workspace")
 
-    def __init__(self, workspace: Compiled) -> None:
-        self.workspace = workspace
+    def __init__(self) -> None:
+        self.workspace = Compiled()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
 
@@ -90,20 +98,16 @@ class Stops:
         if ct is None or not node[PLAN_OBJECT].python_operands:
             state[ws.RESUMED] = position
             return sweep()
-        arrays = self.workspace.arrays
+        words, keep, run_rules, add = self.workspace.words, self.keep, late.run_rules, self.add
         with np.errstate(all="ignore"):
             while True:
-                self.run_rules(position, node)
+                if not run_rules(words, keep, add):
+                    self.run_rules(position, self.node(position))
                 state[ws.RESUMED] = position
                 status = sweep()
-                if status != ws.STOPPED:
+                if status != ws.STOPPED or state[ws.IS_HOOKED]:
                     return status
                 position = state[ws.POSITION]
-                number = arrays[ws.ORDER_AT][position]
-                entry = read_entry(arrays[ws.SLOTS_AT][number])
-                if entry[STOP] or arrays[ws.CTS_AT][number] & CAPTURED:
-                    return status
-                node = object_at(entry[NODE])
 
     def hook(self, number: int, node: TapeNode, ct: np.ndarray) -> None:
         """Run the hooks of a result on its cotangent, and keep the outcome where it is wanted."""
@@ -127,7 +131,7 @@ class Stops:
         cts[number] = address_of_array(array) | WRITTEN | BORROWED | (cts[number] & CAPTURED)
 
     def run_rules(self, position: int, node: TapeNode) -> None:
-        """Call the rules of an entry that has no kernel for them."""
+        """Call the rules of an entry that has no kernel for them, where compiled code leaves it to Python."""
         arrays, plan = self.workspace.arrays, node[PLAN_OBJECT]
         cts, edges, first = arrays[ws.CTS_AT], arrays[ws.EDGES_AT], arrays[ws.STARTS_AT][position]
         wanted = [o for o in plan.python_operands if edges[first + o] >= 0 and cts[edges[first + o]] != UNWANTED]
@@ -142,13 +146,17 @@ class Stops:
             given = constant(ct, layout) if layout.contiguous and not layout.inline else from_array(ct)
         # Nothing here requires grad, so nothing is recorded.
         for operand, found in cotangents(node, wanted, given, differentiable=False):
-            number, layout = edges[first + operand], plan.layouts[operand]
-            target = cts[number]
-            if target & ~FLAG_BITS == 0:
-                self._replace(number, np.array(found._data, layout.dtype, order="C"))
-            elif target & WRITTEN:
-                sum_ = _array_at(target, layout)
-                sum_ += found._data
-            else:  # a leaf's new gradient: memory is there, nothing is written yet
-                cts[number] = target | WRITTEN
-                _array_at(target, layout)[...] = found._data
+            self.add(edges[first + operand], found, plan.layouts[operand])
+
+    def add(self, number: int, value: Tensor, layout: Layout) -> None:
+        """Add to a cotangent what a rule returned."""
+        cts = self.workspace.arrays[ws.CTS_AT]
+        target = cts[number]
+        if target & ~FLAG_BITS == 0:
+            self._replace(number, np.array(value._data, layout.dtype, order="C"))
+        elif target & WRITTEN:
+            sum_ = _array_at(target, layout)
+            sum_ += value._data
+        else:  # a leaf's new gradient: memory is there, nothing is written yet
+            cts[number] = target | WRITTEN
+            _array_at(target, layout)[...] = value._data

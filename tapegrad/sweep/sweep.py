@@ -10,11 +10,12 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.runtime import blocking
 from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
@@ -29,28 +30,17 @@ from tapegrad.tape.entries import (
     PLAN_OBJECT,
     RESHAPED,
     SLOT,
-    Leaf,
     TapeNode,
     describe,
     order_of,
     read_entry,
-    slot_of,
     write_word,
 )
 from tapegrad.tape.hooks import empty
-from tapegrad.tape.plan import TERMS, plan_at
+from tapegrad.tape.plan import plan_at
+from tapegrad.tape.steps import TERMS, size_classes
 
-_OK: Final = ws.OK
-
-
-def _take_workspace() -> Compiled:
-    try:
-        return _idle.pop()
-    except IndexError:
-        return Compiled()
-
-
-_idle: list[Compiled] = []
+_idle: list[Sweep] = []
 _to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read
 #: The sweeps that run. Whoever makes one enters it inside the ``try`` whose ``finally`` takes it out, before anything
 #: else is called there: a signal's handler that raises in between cannot leave one behind.
@@ -72,49 +62,45 @@ in_child(_forget_other_threads)
 
 
 class Sweep(Stops):
-    """One walk back over the tape.
+    """A walk back over the tape; `new_sweep` returns one, and after `close` it serves again.
 
-    Parameters
+    Attributes
     ----------
     nodes : list of list
         Nodes of the roots, each once; leaves are no roots.
     seeds : list of numpy.ndarray
         Their cotangents, of the roots' dtypes, as `tapegrad.autograd.roots.seed_arrays` makes them.
-    inputs : sequence of nodes, optional
+    inputs : list of nodes, optional
         Where cotangents are wanted; default: all leaves.
     retain : bool
         Keep residuals.
+    shared_nodes : sequence of list
+        Nodes of entries that run, which something besides such entries holds: they are emptied at the end.
     """
 
     __slots__ = ("inputs", "nodes", "retain", "seeds", "shared_nodes")
 
-    def __init__(
-        self,
-        nodes: list[TapeNode],
-        seeds: list[np.ndarray],
-        inputs: Sequence[TapeNode | Leaf] | None,
-        retain: bool,
-    ) -> None:
-        self.nodes, self.seeds, self.inputs, self.retain = nodes, seeds, inputs, retain
-        super().__init__(_take_workspace())
-        self.shared_nodes: Sequence[TapeNode] = ()
+    nodes: Sequence[TapeNode]
+    seeds: Sequence[np.ndarray]
+    inputs: list[Any] | None
+    retain: bool
+    shared_nodes: Sequence[TapeNode]
 
     def find(self) -> None:
         """Find the entries to go over; nothing has changed if this raises."""
-        workspace, nodes = self.workspace, self.nodes
-        inputs = [] if self.inputs is None else list(dict.fromkeys(map(slot_of, self.inputs)))
+        workspace, nodes, retain = self.workspace, self.nodes, self.retain
+        inputs = [] if self.inputs is None else self.inputs
         write = versions.last
-        while (status := workspace.find(nodes, inputs, self.retain, *write)) != _OK:
+        while status := workspace.find(nodes, inputs, retain, write):
+            if status == ws.SHARED:
+                count = workspace.state[ws.N_SHARED]
+                self.shared_nodes = [object_at(node) for node in workspace.arrays[ws.PAGES_AT][:count].tolist()]
+                return
             self._handle_status(status)
             if status == ws.CHANGED:
                 write = 0, 0  # no residual was changed
-        if not self.retain:
-            count = workspace.state[ws.N_SHARED]
-            is_root_found = self.inputs is None or (len(nodes) == 1 and workspace.arrays[ws.ORDER_AT][0] >= 0)
-            if count == len(nodes) and is_root_found:
-                self.shared_nodes = nodes  # as always when nobody keeps intermediate results
-            else:
-                self.shared_nodes = [object_at(own) for own in workspace.arrays[ws.PAGES_AT][:count].tolist()]
+        if not retain:
+            self.shared_nodes = nodes
 
     def _handle_status(self, status: int) -> None:
         """Do what `find` needs before it can go on, or raise."""
@@ -186,7 +172,10 @@ class Sweep(Stops):
     def run(self) -> None:
         """Sweep. Every leaf that was found has its target."""
         workspace = self.workspace
-        workspace.begin()
+        if workspace.n_classes != len(size_classes):
+            workspace.know_sizes()
+        if workspace.division is not blocking.division:
+            workspace.divide(blocking.division)
         status = workspace.sweep(self.seeds)
         while status != ws.DONE:
             if status == ws.STOPPED:
@@ -236,11 +225,15 @@ class Sweep(Stops):
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Drop the residuals of the entries that ran, and give the workspace back; no longer in `running`."""
-        self.workspace.end()
-        _idle.append(self.workspace)
-        self.keep.clear()
+        """Drop the residuals of the entries that ran, and serve again; no longer in `running`."""
+        if self.workspace.has_grown:
+            self.workspace.end()
         _to_empty.extend(self.shared_nodes)
+        self.nodes = self.seeds = self.shared_nodes = ()
+        self.inputs = None
+        self.keep.clear()
+        self.captured.clear()
+        _idle.append(self)
         # What another sweep found it may still read: then the last one to end empties the nodes.
         while _to_empty and not running:
             try:
@@ -248,3 +241,14 @@ class Sweep(Stops):
             except IndexError:  # another thread took it
                 break
             empty(node)
+
+
+def new_sweep(nodes: list[TapeNode], seeds: list[np.ndarray], inputs: list[Any] | None, retain: bool) -> Sweep:
+    """Return a sweep that is not in use, with these attributes."""
+    try:
+        sweep = _idle.pop()
+    except IndexError:
+        sweep = Sweep()
+    sweep.nodes, sweep.seeds, sweep.inputs, sweep.retain = nodes, seeds, inputs, retain
+    sweep.shared_nodes = ()
+    return sweep

@@ -16,7 +16,8 @@ from tapegrad.runtime.objects import List
 from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
 from tapegrad.runtime.threads import SHARED_WORK
 from tapegrad.tape.entries import write_word
-from tapegrad.tape.plan import size_classes
+from tapegrad.tape.objects import Runtime, runtime
+from tapegrad.tape.steps import size_classes
 from tapegrad.tape.structs import Entry, PageHead, PlanFields
 
 
@@ -75,6 +76,7 @@ class UsedScratch(Struct):
 class State(Struct):
     """The words of a workspace."""
 
+    runtime: Runtime
     # What `find` and `sweep` set from their arguments.
     n_roots: int
     n_inputs: int
@@ -85,6 +87,7 @@ class State(Struct):
     position: int
     operand: int
     resumed: int
+    is_hooked: int  # where it stopped, not only rules are to be called
     # Fresh memory of the arena: what is left of it, and all.
     next_free: int
     end_free: int
@@ -141,20 +144,21 @@ class State(Struct):
 
 # The words that Python reads and writes too, in a view of the same memory.
 (
-    N_ROOTS, N_INPUTS, POSITION, OPERAND, RESUMED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE, N_IDS, N_ORDER, N_EDGES,
-    N_LEAVES, N_PAGES, N_MISSING, N_SHARED, PROBLEM, HAS_HOOKS, NEED, CAPACITY, EDGE_CAPACITY, CLASSES_AT, N_CLASSES,
-    ROOTS_AT, INPUTS_AT, SLOTS_AT, ORDER_AT, STARTS_AT, EDGES_AT, CTS_AT, PAGES_AT, LEAVES_AT, GRADS_AT, USES_AT,
-    BLOCK, SHARED_FROM, NO_GROUP_AT, GROUP_ELEMENTS, MULTIPLE, N_INSTRUCTIONS, INSTRUCTIONS_AT, LOCALS_AT,
+    N_ROOTS, N_INPUTS, POSITION, OPERAND, RESUMED, IS_HOOKED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE, N_IDS,
+    N_ORDER, N_EDGES, N_LEAVES, N_PAGES, N_MISSING, N_SHARED, PROBLEM, HAS_HOOKS, NEED, CAPACITY, EDGE_CAPACITY,
+    CLASSES_AT, N_CLASSES, ROOTS_AT, INPUTS_AT, SLOTS_AT, ORDER_AT, STARTS_AT, EDGES_AT, CTS_AT, PAGES_AT,
+    LEAVES_AT, GRADS_AT, USES_AT, BLOCK, SHARED_FROM, NO_GROUP_AT, GROUP_ELEMENTS, MULTIPLE, N_INSTRUCTIONS,
+    INSTRUCTIONS_AT, LOCALS_AT,
 ) = map(State.word, (
-    "n_roots", "n_inputs", "position", "operand", "resumed", "next_free", "end_free", "first_free", "last_free",
-    "n_ids", "n_order", "n_edges", "n_leaves", "n_pages", "n_missing", "n_shared", "problem", "has_hooks", "need",
-    "capacity", "edge_capacity", "classes", "n_classes", "roots", "inputs", "slots", "order", "starts", "edges", "cts",
-    "pages", "leaves", "grads", "uses", "block", "shared_from", "no_group_at", "group_elements", "multiple",
-    "n_instructions", "instructions", "locals",
+    "n_roots", "n_inputs", "position", "operand", "resumed", "is_hooked", "next_free", "end_free", "first_free",
+    "last_free", "n_ids", "n_order", "n_edges", "n_leaves", "n_pages", "n_missing", "n_shared", "problem",
+    "has_hooks", "need", "capacity", "edge_capacity", "classes", "n_classes", "roots", "inputs", "slots", "order",
+    "starts", "edges", "cts", "pages", "leaves", "grads", "uses", "block", "shared_from", "no_group_at",
+    "group_elements", "multiple", "n_instructions", "instructions", "locals",
 ))  # fmt: skip
 
 # Statuses.
-OK, GROW, FREED, MISSING, CHANGED, DISORDER = range(6)
+OK, GROW, FREED, MISSING, CHANGED, DISORDER, SHARED = range(7)
 DONE, STOPPED, MEMORY, INCOMPLETE, LARGE, NO_GROUP = range(6)
 
 # Flags of a cotangent's address.  Borrowed memory is a leaf's gradient or a seed: it is not given back to the arena.
@@ -181,6 +185,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self.words = watch(np.zeros(sizeof(State) // WORD, dtype=np.int64), "a workspace")
+        self.words[State.word("runtime")] = runtime().ctypes.data
         self.state = memoryview(self.words.data)  # reads and writes Python integers twice as fast as the array
         self.chunks: list[np.ndarray] = []
         self.buffers: list[np.ndarray] = []
@@ -191,6 +196,7 @@ class Workspace:
         self.state[INSTRUCTIONS_AT] = self.instructions.ctypes.data
         self.division: blocking.Division | None = None
         self.resize(_FIRST_CAPACITY)
+        self.has_grown = False  # since the last `end`
 
     def resize(self, capacity: int) -> None:
         """Make room for this many entries."""
@@ -205,18 +211,14 @@ class Workspace:
             self.state[State.word(name)] = self.state[word]
         self.state[CAPACITY], self.state[EDGE_CAPACITY] = capacity, 3 * capacity
         self.arrays = {word: memoryview(array.data) for word, array in words.items()}
+        self.has_grown = True
 
-    def begin(self) -> None:
-        """Empty the arena, and know the size classes of today."""
-        if len(size_classes) != self.n_classes:
-            sizes = list(size_classes)  # other threads may add to it
-            self.n_classes = self.state[N_CLASSES] = len(sizes)
-            self.classes = watch(np.array([word for size in sizes for word in (0, size)]), "the size classes")
-            self.state[CLASSES_AT] = self.classes.ctypes.data
-        if self.division is not blocking.division:
-            self.divide(blocking.division)
-        if len(self.chunks) > 1:
-            del self.chunks[:-1]
+    def know_sizes(self) -> None:
+        """Know the size classes of today."""
+        sizes = list(size_classes)  # other threads may add to it
+        self.n_classes = self.state[N_CLASSES] = len(sizes)
+        self.classes = watch(np.array([word for size in sizes for word in (0, size)]), "the size classes")
+        self.state[CLASSES_AT] = self.classes.ctypes.data
 
     def divide(self, division: blocking.Division) -> None:
         """Make memory for the blocks of each thread."""
@@ -227,6 +229,7 @@ class Workspace:
 
     def add_chunk(self) -> None:
         """Give the arena more memory: a buffer from the pool for a large cotangent, for others twice what it has."""
+        self.has_grown = True
         need = self.state[NEED]
         if need >= _LARGE:
             buffer = watch(pool.empty((need + _LINE,), _BYTE), "a large buffer of the arena")
@@ -246,8 +249,10 @@ class Workspace:
     def end(self) -> None:
         """Give back what an idle workspace should not hold."""
         self.buffers.clear()
+        del self.chunks[:-1]
         if self.state[CAPACITY] > 1 << 20:
             self.resize(_FIRST_CAPACITY)
+        self.has_grown = False
 
 
 def is_aligned(array: np.ndarray) -> bool:

@@ -7,12 +7,13 @@ import itertools
 import math
 import weakref
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
+from tapegrad.tape.lengths import Trace
 
 # The first field behind CPython's object header (reference count and type).  A NumPy array keeps its data
 # pointer there; a Python float, a Python complex and a NumPy scalar keep the value itself.
@@ -40,8 +41,8 @@ class Layout:
     weak : bool
         A Python number, which takes part in an operation with the other operand's dtype.
     kind : int
-        What elementwise operations depend on, but for the number of elements: dtype, contiguous, inline, weak,
-        requires_grad, whether there are no elements, one (in an array without dimensions) or several.
+        All but the lengths: dtype, number of dimensions, contiguous, inline, weak, requires_grad, and whether there
+        are no elements, one (in an array without dimensions) or several.
     """
 
     __slots__ = (
@@ -76,8 +77,13 @@ class Layout:
         self.contiguous = self.size <= 1 or strides == contiguous_strides(shape, dtype.itemsize)
         self.requires_grad = False
         several = 3 if self.size > 1 else 0 if not self.size else 2 if not self.ndim else 1
-        self.kind = dtype.num << 6 | self.contiguous << 5 | inline << 4 | weak << 3 | several
+        self.kind = dtype.num << 13 | self.ndim << 6 | self.contiguous << 5 | inline << 4 | weak << 3 | several
         self._plain = self._tracked = None
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """All integers that layouts of one kind differ in."""
+        return self.shape if self.contiguous else self.shape + self.strides
 
     @property
     def plain(self) -> Layout:
@@ -162,10 +168,13 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """
     lengths = []
     for own in itertools.zip_longest(*[shape[::-1] for shape in shapes], fillvalue=1):
-        found = {length for length in own if length != 1}
-        if len(found) > 1:
-            raise ValueError(f"shapes {shapes} do not broadcast")
-        lengths.append(found.pop() if found else 1)
+        found = 1
+        for length in own:
+            if found == 1:
+                found = length
+            elif length not in (1, found):
+                raise ValueError(f"shapes {shapes} do not broadcast")
+        lengths.append(found)
     return tuple(lengths[::-1])
 
 
@@ -205,6 +214,23 @@ def _make_tracked(plain: Layout) -> Layout:
             plain._tracked = weakref.ref(found)
             _recent.append(found)
         return found
+
+
+def general(layout: Layout, trace: Trace) -> Layout:
+    """Return a layout that stands for all of its kind; it is not interned, and nothing is to keep it."""
+    if not layout.shape:
+        return layout
+    found: Layout = object.__new__(Layout)
+    for name in ("dtype", "inline", "weak", "floating", "ndim", "requires_grad", "kind", "contiguous"):
+        setattr(found, name, getattr(layout, name))
+    lengths: Any = trace.length  # which counts as an integer here
+    found.shape = tuple(map(lengths, layout.shape))
+    size = layout.dtype.itemsize
+    found.strides = contiguous_strides(found.shape, size) if layout.contiguous else tuple(map(lengths, layout.strides))
+    found.size = math.prod(found.shape)
+    found.nbytes = found.size * size
+    found._plain = found._tracked = None
+    return found
 
 
 state.register("tape.layout: layouts", lambda: len(_layouts) - len(_dead), _recent.clear)

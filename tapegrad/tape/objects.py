@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch, watch_forever
-from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type, new_array_function
 from tapegrad.runtime.structs import WORD, Struct, sizeof, slot
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
@@ -41,6 +41,7 @@ class LayoutObject(Object, of=Layout):
     dtype: Object = slot("dtype")
     contiguous: Object = slot("contiguous")
     nbytes: Object = slot("nbytes")
+    inline: Object = slot("inline")
 
 
 class LeafObject(Object, of=Leaf):
@@ -103,12 +104,13 @@ class Runtime(Struct):
     # The end of the tape, and functions.
     recorder: RecorderObject
     next_page: Object
-    is_grad_enabled: Object
+    is_enabled_here: Object
     renew_view: Object
     layout_of_array: Object
     copy_array: Object
     empty: Object
     empty_large: Object
+    new_array: int  # the address of PyArray_Empty
 
 
 _OBJECTS: Final[Mapping[str, object]] = {
@@ -129,7 +131,7 @@ _OBJECTS: Final[Mapping[str, object]] = {
     "float64_layout": layout_of(np.float64(0)),
     "recorder": recorder,
     "next_page": recorder.turn,
-    "is_grad_enabled": modes.is_grad_enabled,
+    "is_enabled_here": modes.is_enabled_here,
     "renew_view": renewed,
     "layout_of_array": layout_of,
     "copy_array": np.ndarray.copy,
@@ -143,6 +145,7 @@ def runtime() -> np.ndarray:
     """Return the memory of the `Runtime`."""
     words = watch(np.zeros(sizeof(Runtime) // WORD, dtype=np.int64), "the objects that all functions need")
     words[Runtime.word("mode")] = ctypes.addressof(modes.mode)
+    words[Runtime.word("new_array")] = new_array_function()
     for name, value in _OBJECTS.items():
         words[Runtime.word(name)] = id(value)
     watch_forever(ctypes.addressof(modes.mode), ctypes.sizeof(modes.mode), "the mode")

@@ -96,7 +96,7 @@ def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) ->
         return TO_PYTHON
     status = RECORDS
     if mode & DISABLED:  # in some thread
-        enabled = vectorcall(runtime.is_grad_enabled, 0, 0, 0)
+        enabled = vectorcall(runtime.is_enabled_here, 0, 0, 0)
         if enabled == 0:
             return RAISED
         if enabled == runtime.false:

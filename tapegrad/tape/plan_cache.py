@@ -37,6 +37,7 @@ MOST_PLANS: Final = 1024
 _caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
 _counts = {"young": 0}
 _LENGTH: Final = Bucket.word("length")
+_get = dict.get
 _lock = module_lock()  # a collection in the middle may run a finalizer that computes
 
 
@@ -130,10 +131,11 @@ class PlanCache(dict[Any, Plan]):
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the plan for a key."""
-        plan = super().get(key)
-        if plan is None and key in self._old:
-            plan = self._old[key]
-            self.remember(key, plan)
+        plan = _get(self, key)
+        if plan is None and self._old:
+            plan = self._old.get(key)
+            if plan is not None:
+                self.remember(key, plan)
         return plan if plan is not None else default
 
     def clear(self) -> None:

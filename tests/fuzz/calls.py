@@ -16,7 +16,6 @@ from typing import Any
 
 import tapegrad as tg
 
-MOST = 100_000  # elements of a result
 NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
 
 
@@ -35,20 +34,40 @@ class Value:
 
 
 class Draw:
-    """Random choices among the values of a program."""
+    """Random choices among the values of a program; no result has more than `most` elements."""
 
-    def __init__(self, rng: random.Random, values: Mapping[str, Value]) -> None:
-        self.rng, self.values = rng, values
+    def __init__(self, rng: random.Random, values: Mapping[str, Value], most: int) -> None:
+        self.rng, self.values, self.most = rng, values, most
 
     def one(self, fits: Callable[[Value], bool] = lambda value: True) -> Value | None:
         """Return a value that fits, a late one rather than an early one; sometimes one that does not fit."""
         known = list(self.values.values())
         chosen = [value for value in known if fits(value)]
-        if self.rng.random() < 0.03 and all(math.prod(value.shape) < 1000 for value in known):
-            chosen = known
+        if self.rng.random() < 0.03:
+            chosen = [value for value in known if math.prod(value.shape) < 100]
         if not chosen:
             return None
         return chosen[max(self.rng.randrange(len(chosen)) for _ in range(2))]
+
+    def beside(self, first: Value) -> Callable[[Value], bool]:
+        """Return whether a value broadcasts with another, to a size that is not too large."""
+
+        def fits(other: Value) -> bool:
+            pairs = list(itertools.zip_longest(reversed(first.shape), reversed(other.shape), fillvalue=1))
+            return all(a == b or 1 in (a, b) for a, b in pairs) and math.prod(map(max, pairs)) <= self.most
+
+        return fits
+
+    def times(self, x: Value) -> Callable[[Value], bool]:
+        """Return whether a matrix product with a value is not too large."""
+
+        def fits(y: Value) -> bool:
+            rows, columns = math.prod(x.shape[-2:-1]), math.prod(y.shape[-1:]) if len(y.shape) > 1 else 1
+            pairs = itertools.zip_longest(reversed(x.shape[:-2]), reversed(y.shape[:-2]), fillvalue=1)
+            size = math.prod(map(max, pairs)) * rows * columns
+            return size <= self.most and size * x.shape[-1] <= 100 * self.most
+
+        return fits
 
     def dim(self, value: Value, extra: int = 0) -> int:
         """Return a dimension of a value, rarely one that it does not have."""
@@ -80,16 +99,6 @@ def with_dims(value: Value) -> bool:
     return len(value.shape) > 0
 
 
-def shape_fits(first: Value) -> Callable[[Value], bool]:
-    """Return whether a value broadcasts with another, to a size that is not too large."""
-
-    def fits(other: Value) -> bool:
-        pairs = list(itertools.zip_longest(reversed(first.shape), reversed(other.shape), fillvalue=1))
-        return all(a == b or 1 in (a, b) for a, b in pairs) and math.prod(max(pair) for pair in pairs) <= MOST
-
-    return fits
-
-
 # Generators ----------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +114,7 @@ def binary(draw: Draw, name: str) -> str | None:
     x = draw.one()
     if x is None:
         return None
-    y = draw.one(shape_fits(x))
+    y = draw.one(draw.beside(x))
     if y is None or draw.rng.random() < 0.25:
         return draw.call(name, x, repr(draw.rng.choice(NUMBERS)))
     return draw.call(name, x, y.name)
@@ -115,7 +124,7 @@ def operator(draw: Draw, name: str) -> str | None:
     x = draw.one()
     if x is None:
         return None
-    y = draw.one(shape_fits(x))
+    y = draw.one(draw.beside(x))
     other = y.name if y is not None and draw.rng.random() < 0.6 else repr(draw.rng.choice(NUMBERS))
     return f"{x.name} {name} {other}" if draw.rng.random() < 0.6 else f"{other} {name} {x.name}"
 
@@ -124,7 +133,7 @@ def bits(draw: Draw, name: str) -> str | None:
     x = draw.one(lambda value: value.kind in "bi")
     if x is None:
         return None
-    y = draw.one(lambda value: value.kind in "bi" and shape_fits(x)(value))
+    y = draw.one(lambda value: value.kind in "bi" and draw.beside(x)(value))
     return draw.call(name, x, y.name if y is not None else "1")
 
 
@@ -137,8 +146,8 @@ def where(draw: Draw, name: str) -> str | None:
     x = draw.one()
     if x is None:
         return None
-    y = draw.one(shape_fits(x))
-    condition = draw.one(lambda value: value.kind == "b" and shape_fits(x)(value))
+    y = draw.one(draw.beside(x))
+    condition = draw.one(lambda value: value.kind == "b" and draw.beside(x)(value))
     if y is None or condition is None:
         return f"m.where({x.name} == {x.name}, {x.name}, {draw.rng.choice(NUMBERS)!r})"
     return f"m.where({condition.name}, {x.name}, {y.name})"
@@ -149,7 +158,7 @@ def clamp(draw: Draw, name: str) -> str | None:
     if x is None:
         return None
     if draw.rng.random() < 0.3:
-        low, high = draw.one(shape_fits(x)), draw.one(shape_fits(x))
+        low, high = draw.one(draw.beside(x)), draw.one(draw.beside(x))
         if low is not None and high is not None:
             return draw.call(name, x, low.name, high.name if draw.rng.random() < 0.7 else "None")
     bounds = [repr(draw.rng.choice((*NUMBERS, None))) for _ in range(2)]
@@ -174,7 +183,10 @@ def product(draw: Draw, name: str) -> str | None:
     x = draw.one(floating if draw.rng.random() < 0.8 else lambda value: True)
     if x is None:
         return None
-    if name == "prod" and draw.rng.random() < 0.4:
+    most = math.isqrt(draw.most)  # PyTorch's derivatives take the square
+    if name == "prod" and max(x.shape, default=0) > most:
+        return None
+    if name == "prod" and math.prod(x.shape) <= most and draw.rng.random() < 0.4:
         return draw.call(name, x)
     keep = ["keepdim=True"] if name == "prod" and draw.rng.random() < 0.3 else []
     return draw.call(name, x, f"dim={draw.dim(x)}", *keep)
@@ -187,15 +199,15 @@ def logit(draw: Draw, name: str) -> str | None:
 
 def matrix(draw: Draw, name: str) -> str | None:
     """Of matrices that are well-conditioned, and whose eigenvalues differ."""
-    x = draw.one(lambda value: real(value) and len(value.shape) >= 2 and value.shape[-1] < 50)
+    x = draw.one(lambda value: real(value) and len(value.shape) >= 2 and max(value.shape[-2:]) < 50)
     if x is None or x.kind != "f" or len(x.shape) < 2 or math.prod(x.shape) > 1000:
         return None
     n = x.shape[-2]
     number = f"m.where({x.name} == {x.name}, {x.name}, 0.5).clamp(-2, 2)"
     matrix = f"({number} @ {number}.mT + (m.eye({n}) * m.arange(1, {n + 1}) ** 2).type_as({x.name}))"
     if name == "solve":
-        return f"m.linalg.solve({matrix}, {x.name})"
-    return f"m.linalg.{name}({matrix}){'[0]' if name == 'eigh' else ''}"
+        return f"m.linalg.solve({matrix}, {x.name}).clone()"
+    return f"m.linalg.{name}({matrix}){'[0]' if name == 'eigh' else '.clone()'}"
 
 
 def convolution(draw: Draw, name: str) -> str | None:
@@ -226,7 +238,7 @@ def extremum(draw: Draw, name: str) -> str | None:
     if x is None:
         return None
     if draw.rng.random() < 0.25:
-        y = draw.one(shape_fits(x))
+        y = draw.one(draw.beside(x))
         return None if y is None else draw.call(name, x, y.name)
     if draw.rng.random() < 0.3:
         return draw.call(name, x)
@@ -262,7 +274,7 @@ def shaped_as(draw: Draw, name: str) -> str | None:
     if x is None:
         return None
     if name in ("expand_as",):
-        y = draw.one(lambda value: shape_fits(x)(value) and len(value.shape) >= len(x.shape))
+        y = draw.one(lambda value: draw.beside(x)(value) and len(value.shape) >= len(x.shape))
     else:
         y = draw.one(lambda value: math.prod(value.shape) == math.prod(x.shape))
     return None if y is None else draw.call(name, x, y.name)
@@ -344,6 +356,8 @@ def join(draw: Draw, name: str) -> str | None:
     x = draw.one(with_dims if name != "stack" else lambda value: True)
     if x is None:
         return None
+    if 3 * math.prod(x.shape) > draw.most:
+        return None
     if name == "stack":
         others = [draw.one(lambda value: value.shape == x.shape) for _ in range(2)]
         dim = draw.dim(x, 1)
@@ -410,11 +424,11 @@ def matmul(draw: Draw, name: str) -> str | None:
         if value.dtype != x.dtype or not value.shape or (other and len(value.shape) != other):
             return False
         inner = value.shape[-2] if len(value.shape) > 1 else value.shape[0]
-        return inner == x.shape[-1]
+        return inner == x.shape[-1] and draw.times(x)(value)
 
     y = draw.one(fits)
-    if y is None or not y.shape or math.prod(x.shape) * y.shape[-1] > 10 * MOST:
-        square = len(x.shape) > 1 and name == "matmul" and math.prod(x.shape) * x.shape[-2] <= MOST
+    if y is None or not y.shape:
+        square = len(x.shape) > 1 and name == "matmul" and math.prod(x.shape) * x.shape[-2] <= draw.most
         return f"m.matmul({x.name}, {x.name}.mT)" if square else None
     return draw.call(name, x, y.name)
 
@@ -427,7 +441,7 @@ def outer(draw: Draw, name: str) -> str | None:
 
 def addmm(draw: Draw, name: str) -> str | None:
     a = draw.one(lambda value: floating(value) and len(value.shape) == 2)
-    if a is None or len(a.shape) != 2 or math.prod(a.shape) * a.shape[0] > MOST:
+    if a is None or len(a.shape) != 2 or math.prod(a.shape) * a.shape[0] > draw.most:
         return None
     c = draw.one(lambda value: value.dtype == a.dtype and value.shape in ((), (a.shape[0],), (a.shape[0], 1)))
     first = c.name if c is not None else f"{a.name}[0, 0]"
@@ -443,7 +457,7 @@ def einsum(draw: Draw, name: str) -> str | None:
         return None
     letters = "ijk"[: len(x.shape)]
     y = draw.one(lambda value: value.dtype == x.dtype and value.shape[:1] == x.shape[-1:] and len(value.shape) <= 2)
-    if y is None or not y.shape or math.prod(y.shape) > 1000 or draw.rng.random() < 0.3:
+    if y is None or not y.shape or math.prod(y.shape) * math.prod(x.shape) > draw.most or draw.rng.random() < 0.3:
         result = "".join(draw.rng.sample(letters, draw.rng.randrange(len(letters) + 1)))
         return f"m.einsum('{letters}->{result}', {x.name})"
     others = letters[-1] + "l"[: len(y.shape) - 1]
@@ -514,7 +528,7 @@ def written(draw: Draw, name: str) -> str | None:
     x = draw.one(floating if draw.rng.random() < 0.8 else lambda value: True)
     if x is None:
         return None
-    one = draw.one(shape_fits(x))
+    one = draw.one(draw.beside(x))
     y = one.name if one is not None and draw.rng.random() < 0.5 else repr(draw.rng.choice(NUMBERS))
     if name in ("add_", "sub_", "mul_", "div_", "pow_"):
         return f"{x.name}.{name}({y})"
@@ -533,7 +547,7 @@ def augmented(draw: Draw, name: str) -> str | None:
     x = draw.one(floating)
     if x is None:
         return None
-    one = draw.one(shape_fits(x))
+    one = draw.one(draw.beside(x))
     y = one.name if one is not None and draw.rng.random() < 0.5 else repr(draw.rng.choice(NUMBERS))
     return f"{x.name}.__i{name}__({y})"
 
@@ -563,7 +577,12 @@ def linear(draw: Draw, name: str) -> str | None:
     x = draw.one(lambda value: floating(value) and with_dims(value) and value.shape[-1] < 50)
     if x is None or not x.shape:
         return None
-    weight = draw.one(lambda value: value.dtype == x.dtype and len(value.shape) == 2 and value.shape[1] == x.shape[-1])
+
+    def fits(value: Value) -> bool:
+        alike = value.dtype == x.dtype and len(value.shape) == 2 and value.shape[1] == x.shape[-1]
+        return alike and math.prod(x.shape[:-1]) * value.shape[0] <= draw.most
+
+    weight = draw.one(fits)
     return None if weight is None else f"F.linear({x.name}, {weight.name})"
 
 

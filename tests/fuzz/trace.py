@@ -90,3 +90,24 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
         return [None if slope is None else array(slope) for slope in (*first, *second)]
     except Exception:  # a difference that the program itself shows
         return None
+
+
+def from_rounding(line: str, ours: dict[str, Any], theirs: dict[str, Any], name: str) -> bool:
+    """Whether values of a line differ because its operands do, by rounding, e.g. beside a singularity.
+
+    Then tapegrad has PyTorch's value at PyTorch's operands, and its own at copies of its own.
+    """
+    names = [
+        operand for operand in re.findall(r"\bv\d+\b", line.split(" = ")[-1]) if isinstance(ours[operand], tg.Tensor)
+    ]
+    if all(np.array_equal(array(ours[operand]), array(theirs[operand]), equal_nan=True) for operand in names):
+        return False
+    for space in (ours, theirs):
+        own_space = _space(tg) | {operand: tg.tensor(array(space[operand])) for operand in names}
+        try:
+            exec(line, own_space)
+        except Exception:
+            return False
+        if not close(array(own_space[name]), array(space[name])):
+            return False
+    return True

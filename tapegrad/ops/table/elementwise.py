@@ -277,24 +277,29 @@ def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = 
     names = [_PUBLIC_NAMES.get(operand, operand) for operand in operands]
     chosen = tuple(promoted) or tuple(range(len(names)))
 
+    def bind_one(value: Any) -> Bound:
+        return Bound((as_operand(value, name, names[0], 1),))
+
     def bind(*values: Any) -> Bound:
         tensors = [
             as_operand(value, name, own, place) for place, (own, value) in enumerate(zip(names, values, strict=True), 1)
         ]
-        if any(tensor._layout.floating for tensor in tensors):
-            for number in chosen:
-                own = tensors[number]._layout
-                if own.weak and not own.floating:  # residuals cannot be read from an integer
-                    tensors[number] = constant(float(tensors[number]._data), FLOAT)
+        for number in chosen:
+            own = tensors[number]._layout
+            # Residuals cannot be read from an integer.
+            if own.weak and not own.floating and any(tensor._layout.floating for tensor in tensors):
+                tensors[number] = constant(float(tensors[number]._data), FLOAT)
         return Bound(tensors)
 
-    return bind
+    return bind if len(names) > 1 else bind_one
 
 
 def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:
     """Raise PyTorch's error unless the operands' shapes broadcast."""
-    shape: tuple[int, ...] = ()
-    for operand in operands:
+    shape = operands[0].shape
+    for operand in operands[1:]:
+        if operand.shape == shape:
+            continue
         try:
             shape = broadcast_shape(shape, operand.shape)
         except ValueError:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
-from tapegrad.forward import siblings
+from tapegrad.forward import templates
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
@@ -18,6 +20,7 @@ from tapegrad.tape.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.plan_cache import compiled
+from tapegrad.tape.steps import address_of_array
 from tapegrad.tensor import Tensor
 
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
@@ -124,13 +127,36 @@ def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
 def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:
     """Return the plan of an operation that is new, and the result that it was made from."""
     _, attrs, index_arrays = bound
-    kind, model = (None, None) if attrs or index_arrays else siblings.kind_of(op, layouts)
-    if model is not None:
-        plan = siblings.sibling(kind, model, layouts)
-        if plan is not None:
-            return plan, plan.forward(*data)
     if op.check is not None:
         op.check(bound)
+    kind = templates.kind_of(op, layouts)
+    ready = templates.find(kind, layouts, attrs)
+    if ready is None:
+        _check_layouts(op, layouts)
+        forward = op.forward_for(layouts, attrs)
+        out = forward(*data, *index_arrays)
+        if len(op.results) > 1:
+            return several_results(op, layouts, attrs, forward, out), out
+        result = layout_of(out)
+        ready = prepared(forward, layouts, result)
+        templates.learn(kind, op, layouts, attrs, ready, result)
+    else:
+        out = ready(*data, *index_arrays)
+        result = layout_of(out)
+    offset = None
+    if ready.__class__ is not BuiltinFunctionType and len(data) == 1 and out.__class__ is np.ndarray:
+        offset = _view_offset(out, data[0])
+    return Plan(op, layouts, attrs, ready, result, names_of_arrays(len(index_arrays)), view_offset=offset), out
+
+
+@functools.cache
+def names_of_arrays(count: int) -> tuple[str, ...]:
+    """Return the names of index arrays, as residuals."""
+    return tuple([f"index_array{number}" for number in range(count)])
+
+
+def _check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
+    """Raise what operands of such dtypes cannot be."""
     for operand, layout in enumerate(layouts):
         if layout.requires_grad:
             rule = op.rule(operand)
@@ -142,22 +168,12 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
         )
     if op.check_dtypes:
         op.check_dtypes(layouts)
-    forward = op.forward_for(layouts, attrs)
-    out = forward(*data, *index_arrays)
-    if len(op.results) > 1:
-        return several_results(op, layouts, attrs, forward, out), out
-    names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
-    result = layout_of(out)
-    plan = Plan(op, layouts, attrs, prepared(forward, layouts, result), result, names)
-    if kind is not None:
-        siblings.remember(kind, plan, forward)
-    if len(data) == 1 and out.__class__ is np.ndarray and _is_view(out, data[0]):
-        plan.note_view()
-    return plan, out
 
 
-def _is_view(out: np.ndarray, data: Any) -> bool:
-    if out.size:
-        return np.may_share_memory(out, data)
+def _view_offset(out: np.ndarray, data: Any) -> int | None:
+    """Return where in an operand's memory a result begins, in bytes; None if it has memory of its own."""
+    if out.base is None or not isinstance(data, np.ndarray):
+        return None
     # What has no elements shares no memory, and may be a view all the same.
-    return isinstance(data, np.ndarray) and versions.owner_of(out) is versions.owner_of(data)
+    shares = np.may_share_memory(out, data) if out.size else versions.owner_of(out) is versions.owner_of(data)
+    return address_of_array(out) - address_of_array(data) if shares else None

@@ -19,7 +19,8 @@ from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan, Step
+    from tapegrad.tape.plan import Plan
+    from tapegrad.tape.steps import Step
 
 Rule = Callable[..., Any]
 
@@ -42,6 +43,7 @@ Vjp = Rule | NotYet | _NotDifferentiable
 SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted")
 
 op_table: Final[dict[str, Op]] = {}
+_FEW: Final = 8  # operands
 
 
 def _forget_plans() -> None:
@@ -225,7 +227,7 @@ class Op(_Frozen):
     plans: PlanCache = _derived()
     variadic: bool = _derived()
     has_constants: bool = _derived()  # operands that have no gradient
-    _residuals: dict[Any, tuple[tuple[str, ...], int]] = _derived()
+    _residuals: dict[Any, tuple[bool, tuple[str, ...], int, int]] = _derived()
 
     def __post_init__(self) -> None:
         derived = vars(self)
@@ -302,15 +304,30 @@ class Op(_Frozen):
         """Return the names that the rules of those operands ask for of which a gradient is wanted."""
         return {name for operand, own in enumerate(wanted) if own for name in rule_parameters(self.rule(operand))}
 
-    def residuals(self, wanted: tuple[bool, ...]) -> tuple[tuple[str, ...], int]:
-        """Return which operands are saved, and whether the result is, where gradients of these operands are wanted.
+    def residuals(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[str, ...], int, int]:
+        """Return what an entry keeps where gradients of these operands are wanted.
 
-        As names; and as a number, with a bit for each operand and one for the result.
+        Returns
+        -------
+        records : bool
+            Whether there is an entry at all.
+        saved : tuple of str
+            Which operands are saved, and whether the result is.
+        save : int
+            The same with a bit for each operand and one for the result.
+        wanted : int
+            A bit for each of the first operands that a gradient is wanted for.
         """
-        key = self.vjp, (True in wanted,) if self.variadic else wanted
+        key = self.vjp, wanted
         found = self._residuals.get(key)
         if found is None:
             asked, names = self.asked(wanted), (*self.operands, "out")
             saved = tuple(name for name in names if name in asked)
-            found = self._residuals[key] = saved, sum(1 << bit for bit, name in enumerate(names) if name in saved)
+            bits = sum(1 << number for number, own in enumerate(wanted[:62]) if own)
+            found = (
+                True in wanted, saved, sum(1 << bit for bit, name in enumerate(names) if name in saved),
+                bits or int(True in wanted),
+            )  # fmt: skip
+            if len(wanted) <= _FEW:  # there is no end to others
+                self._residuals[key] = found
         return found

@@ -18,7 +18,8 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan, Step
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 P = ParamSpec("P")

@@ -1,0 +1,317 @@
+"""Lengths that stand for any others: what is worked out from them once becomes a function of them.
+
+A program that meets new lengths in each step, as of sentences or of batches that are filtered, would work out the same
+things again and again. So they are worked out with `Length` in place of integers. Sums and products of lengths are
+polynomials; whatever is asked of them (is one larger than another, is it 1) is answered as it is true now, and becomes
+a condition. The result is compiled to a Python function that checks the conditions and computes the polynomials.
+
+This cannot go wrong silently: a length that is used as an integer of its own, e.g. by NumPy, becomes the condition that
+it is that integer, and a length that is used as a key ends the attempt.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from types import FunctionType
+from typing import Any, Final
+
+from tapegrad.runtime import state
+
+Terms = dict[tuple[str, ...], int]  # a polynomial: the factor of each product of names
+Found = Callable[[Sequence[int], Mapping[str, Any]], Any]
+
+
+class NotGeneralError(Exception):
+    """What is worked out depends on lengths in a way that no function of them can follow."""
+
+
+class Length:
+    """An integer that stands for others; see the file."""
+
+    __slots__ = ("_terms", "_trace", "value")
+
+    def __init__(self, trace: Trace, terms: Terms, value: int) -> None:
+        self._trace, self._terms, self.value = trace, terms, value
+
+    def _of(self, terms: Terms, value: int) -> Any:
+        """Return a polynomial; an integer if it depends on no length."""
+        terms = {names: factor for names, factor in terms.items() if factor}
+        return Length(self._trace, terms, value) if any(terms) else value
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, (int, Length)):
+            return NotImplemented
+        terms = dict(self._terms)
+        for names, factor in _terms(other).items():
+            terms[names] = terms.get(names, 0) + factor
+        return self._of(terms, self.value + _value(other))
+
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, (int, Length)):
+            return NotImplemented
+        terms: Terms = {}
+        for names, factor in self._terms.items():
+            for others, by in _terms(other).items():
+                product = tuple(sorted(names + others))
+                terms[product] = terms.get(product, 0) + factor * by
+        return self._of(terms, self.value * _value(other))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __floordiv__(self, other: Any) -> Any:
+        exact = _quotient(self._terms, _terms(other)) if other else None
+        if exact is not None:
+            return self._of(exact, self.value // _value(other))
+        return applied(_floor, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return applied(_floor, other, self) if self else other // self.value
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other
+
+    def __truediv__(self, other: Any) -> Any:
+        raise NotGeneralError("a length is divided to a fraction")
+
+    __rtruediv__ = __truediv__
+
+    def __lt__(self, other: Any) -> bool:
+        return self._trace.holds(self - other, "<", ">=")
+
+    def __le__(self, other: Any) -> bool:
+        return self._trace.holds(self - other, "<=", ">")
+
+    def __gt__(self, other: Any) -> bool:
+        return not self <= other
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (int, Length)):
+            return NotImplemented
+        return self._trace.holds(self - other, "==", "!=")
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __hash__(self) -> int:
+        raise NotGeneralError("a length is a key")
+
+    def __index__(self) -> int:
+        self._trace.holds(self - self.value, "==", "!=")
+        return self.value
+
+    def __repr__(self) -> str:
+        return "+".join("*".join([str(factor), *names]) for names, factor in self._terms.items())
+
+
+def applied(function: Callable[..., int], *arguments: int | Length) -> Any:
+    """Return a function of integers, or of lengths: then it is called when they are known."""
+    for argument in arguments:
+        if isinstance(argument, Length):
+            return argument._trace.applied(function, *arguments)
+    return function(*arguments)
+
+
+def _terms(number: int | Length) -> Terms:
+    return number._terms if isinstance(number, Length) else {(): int(number)}
+
+
+def _value(number: int | Length) -> int:
+    return number.value if isinstance(number, Length) else int(number)
+
+
+def _is_general(value: Any) -> bool:
+    return isinstance(value, Length) or (isinstance(value, (list, tuple)) and any(map(_is_general, value)))
+
+
+def _keeps(value: Any) -> bool:
+    """Whether a function, or what it was made with, would look at lengths or attributes later."""
+    if isinstance(value, functools.partial):
+        return _keeps(value.func) or any(map(_keeps, (*value.args, *value.keywords.values())))
+    if isinstance(value, FunctionType):
+        return any(_keeps(cell.cell_contents) for cell in value.__closure__ or ())
+    return isinstance(value, _Attributes) or _is_general(value) or _is_general(getattr(value, "shape", ()))
+
+
+def _floor(dividend: int, divisor: int) -> int:
+    return dividend // divisor
+
+
+def _quotient(terms: Terms, divisor: Terms) -> Terms | None:
+    """Return a polynomial divided by a product of lengths and a number; None if something would be left over."""
+    if len(divisor) != 1:
+        return None
+    ((names, by),) = divisor.items()
+    result: Terms = {}
+    for product, factor in terms.items():
+        rest = list(product)
+        for name in names:
+            if name not in rest:
+                return None
+            rest.remove(name)
+        if factor % by:
+            return None
+        result[tuple(rest)] = factor // by
+    return result
+
+
+class Trace:
+    """One attempt to work something out for all lengths."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._statements: dict[str, bool] = {}  # in their order; whether it is a condition
+        self._constants: dict[str, Any] = {}
+        self._ended = False
+
+    def length(self, value: int) -> Length:
+        """Return a length that stands for any other than this one, too."""
+        name = f"n{len(self._names)}"
+        self._names.append(name)
+        return Length(self, {(name,): 1}, value)
+
+    def attributes(self, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return attributes; those that are read must be the same later."""
+        return _Attributes(self, attrs)
+
+    def requires(self, name: str, value: Any) -> None:
+        """Note that an attribute must have this value."""
+        if self._ended:
+            raise NotGeneralError("attributes were kept for later")
+        self._statements[f"attrs[{name!r}] == {self._constant(value)}"] = True
+
+    def applied(self, function: Callable[..., int], *arguments: int | Length) -> Any:
+        """Return a function of lengths."""
+        call = f"{self._constant(function)}({', '.join(map(self._text, arguments))})"
+        name = f"a{len(self._statements)}"
+        self._statements[f"{name} = {call}"] = False
+        return Length(self, {(name,): 1}, function(*map(_value, arguments)))
+
+    def holds(self, difference: int | Length, relation: str, opposite: str) -> bool:
+        """Return whether a relation to 0 holds now, and note that it must hold later, or its opposite."""
+        if self._ended:
+            raise NotGeneralError("a length was kept for later")
+        value = _value(difference)
+        answer = value == 0 if relation == "==" else value < 0 if relation == "<" else value <= 0
+        if isinstance(difference, Length):
+            self._statements[f"{self._text(difference)} {relation if answer else opposite} 0"] = True
+        return answer
+
+    def function(self, result: Any) -> Found:
+        """Return a function of lengths, in the order in which they were made, and attributes, that gives `result`.
+
+        It returns None where the conditions do not hold. The result is an integer, a length, another object, or lists,
+        tuples and named tuples of such.
+        """
+        text = self._text(result)
+        lines = [f"({', '.join(self._names)},) = lengths"] if self._names else []
+        for is_condition, group in itertools.groupby(self._statements.items(), lambda item: item[1]):
+            statements = [statement for statement, _ in group]
+            lines += [f"if not ({' and '.join(statements)}): return None"] if is_condition else statements
+        source = "def found(lengths, attrs):\n" + "".join(f"    {line}\n" for line in [*lines, f"return {text}"])
+        names = dict(self._constants)
+        exec(compile(source, "<lengths>", "exec"), names)
+        self._ended = True
+        made: Found = names["found"]
+        return made
+
+    def _constant(self, value: Any) -> str:
+        name = f"c{len(self._constants)}"
+        self._constants[name] = value
+        return name
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, Length):
+            return " + ".join("*".join([*names, *([str(factor)] if factor != 1 or not names else [])])
+                              for names, factor in value._terms.items())  # fmt: skip
+        if type(value) is int:
+            return str(value)
+        if type(value) is list:
+            return f"[{', '.join(map(self._text, value))}]"
+        if isinstance(value, tuple) and _is_general(value):
+            kind = "" if type(value) is tuple else self._constant(type(value))
+            return f"{kind}({''.join(self._text(item) + ', ' for item in value)})"
+        if any(map(_keeps, value)) if isinstance(value, tuple) else _keeps(value):
+            raise NotGeneralError("a function looks at a length later")
+        return self._constant(value)
+
+
+class _Attributes(Mapping[str, Any]):
+    """Attributes of a call, of which it is noted which are read."""
+
+    def __init__(self, trace: Trace, attrs: Mapping[str, Any]) -> None:
+        self._trace, self._attrs = trace, attrs
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._attrs[name]
+        self._trace.requires(name, value)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._attrs)
+
+    def __len__(self) -> int:
+        return len(self._attrs)
+
+
+class Templates:
+    """What was worked out for all lengths, by kind: by all that it depends on besides.
+
+    Parameters
+    ----------
+    name : str
+        Of what is kept, for `tapegrad.runtime.state`.
+    """
+
+    _FIRST: Final = 3  # other lengths that are met before there is an attempt: it takes a millisecond
+    _ATTEMPTS: Final = 4  # for each kind
+    _KINDS: Final = 512
+
+    def __init__(self, name: str) -> None:
+        self._functions: dict[Hashable, list[Found]] = {}
+        self._met: dict[Hashable, int] = {}
+        state.register(name, lambda: len(self._met), self.clear)
+
+    def find(self, kind: Hashable, lengths: Sequence[int], attrs: Mapping[str, Any]) -> Any:
+        """Return what there is for these lengths, or None."""
+        for function in self._functions.get(kind, ()):
+            found = function(lengths, attrs)
+            if found is not None:
+                return found
+        return None
+
+    def learn(self, kind: Hashable, work_out: Callable[[Trace], Any]) -> None:
+        """Work something out for all lengths, if it is worth while: something else was worked out for some just now."""
+        if len(self._met) >= self._KINDS:
+            self.clear()
+        met = self._met[kind] = self._met.get(kind, 0) + 1
+        if not self._FIRST <= met < self._FIRST + self._ATTEMPTS:
+            return
+        trace = Trace()
+        try:
+            result = work_out(trace)
+            function = trace.function(result) if result is not None else None
+        except NotGeneralError:
+            function = None
+        if function is not None:
+            self._functions.setdefault(kind, []).insert(0, function)
+        else:
+            self._met[kind] = self._FIRST + self._ATTEMPTS  # the next attempt would fail too
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._functions.clear()
+        self._met.clear()

@@ -1,0 +1,203 @@
+"""Lengths that stand for others: what is worked out for all of them is what is worked out for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.forward import templates
+from tapegrad.forward.prepared import prepared
+from tapegrad.ops.table.op import op_table
+from tapegrad.runtime import state
+from tapegrad.tape import plan
+from tapegrad.tape.layout import layout_of
+from tapegrad.tape.lengths import NotGeneralError, Templates, Trace, applied
+from tapegrad.tape.steps import kernel_calls
+
+
+def worked_out(function: Callable[..., Any], *first: int, attrs: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+    """Return what a function of lengths becomes, when it was worked out with these."""
+    trace = Trace()
+    values = [trace.length(value) for value in first]
+    found = trace.function(function(*values, **({} if attrs is None else {"attrs": trace.attributes(attrs)})))
+    return lambda *others, attrs=attrs: found(others, attrs or {})
+
+
+@pytest.mark.parametrize(
+    ("function", "conditional"),
+    [
+        (lambda n, m: [n + m, n - m, n * m, 2 * n - 3, 3 - m, -n], False),
+        (lambda n, m: (n * m * 8 // m, 8 * n % 4, n * 0), True),
+        (lambda n, m: [n // 7, -(-n // 64), n % 5, 1000 // m], True),
+        (lambda n, m: n if n > m else m, True),
+        (lambda n, m: [max(n, m), min(n, 4), n >= m, n <= 3, n < m], True),
+        (lambda n, m: n == m or n in (1, 2), True),
+        (lambda n, m: (n or 5) + (2 if m else 3), True),
+        (lambda n, m: list(range(n)), True),
+        (lambda n, m: applied(lambda a, b: a**b, n, m), False),
+        (lambda n, m: [n // m if m else 0, (n, (m, 1)), "words"], True),
+    ],
+)
+def test_functions_of_lengths(function: Callable[..., Any], conditional: bool) -> None:
+    for first in [(3, 2), (1, 1), (5, 8), (0, 4), (4, 0)]:
+        try:
+            found = worked_out(function, *first)
+        except ZeroDivisionError:
+            continue
+        assert found(*first) == function(*first)
+        answers = 0
+        for n in range(9):
+            for m in range(9):
+                result = found(n, m)
+                assert result is None or result == function(n, m)
+                answers += result is not None
+        assert answers == 81 or (conditional and answers > 0)
+
+
+def test_differences_that_are_known_are_no_conditions() -> None:
+    found = worked_out(lambda n, m: (n * 8 == 8 * n, n + m > n + m - 1, (n * m * 8) // (m * 8) == n), 3, 2)
+    assert found(100, 7) == (True, True, True)
+    assert found(100, 0) is None  # what was divided by must not be 0
+
+
+def test_attributes_that_were_read_are_conditions() -> None:
+    found = worked_out(lambda n, attrs: n + attrs["dim"], 3, attrs={"dim": 1, "size": 3})
+    assert found(5, attrs={"dim": 1, "size": 5}) == 6
+    assert found(5, attrs={"dim": 0, "size": 5}) is None
+    every = worked_out(lambda n, attrs: [n, *dict(**attrs).values()], 3, attrs={"dim": 1, "size": 3})
+    assert every(5, attrs={"dim": 1, "size": 3}) == [5, 1, 3]
+    assert every(5, attrs={"dim": 1, "size": 5}) is None
+
+
+def test_what_numpy_is_given_is_a_condition() -> None:
+    found = worked_out(lambda n: np.empty((n, 2)).nbytes, 3)
+    assert found(3) == 48
+    assert found(4) is None
+
+
+@pytest.mark.parametrize("function", [lambda n: {n: 1}, lambda n: 1 / n, lambda n: n / 2])
+def test_what_cannot_be_followed_is_refused(function: Callable[..., Any]) -> None:
+    with pytest.raises(NotGeneralError):
+        worked_out(function, 3)
+
+
+def test_a_length_that_is_kept_is_refused() -> None:
+    kept: list[Any] = []
+    worked_out(lambda n: kept.append(n) or n, 3)
+    with pytest.raises(NotGeneralError):
+        np.empty(kept[0])
+
+
+def test_templates_are_bounded_and_learn_a_few_times() -> None:
+    own = Templates("tests: lengths")
+    attempts = []
+
+    def work_out(trace: Trace) -> Any:
+        attempts.append(trace)
+        return int(trace.length(len(attempts)))  # a condition that no other length meets
+
+    for _ in range(100):
+        own.learn("kind", work_out)
+    assert len(attempts) == Templates._ATTEMPTS
+    for number in range(3 * Templates._KINDS):
+        own.learn(number, work_out)
+    assert state.sizes()["tests: lengths"] <= Templates._KINDS
+    del state._caches["tests: lengths"]
+
+
+# Plans ---------------------------------------------------------------------------------------------------------------
+
+_rng = np.random.default_rng(0)
+
+
+def _new(*shape: int, dtype: str = "float64") -> tg.Tensor:
+    return tg.from_numpy(_rng.uniform(0.5, 2, shape).astype(dtype)).requires_grad_()
+
+
+PROGRAMS: dict[str, Callable[[int], tg.Tensor]] = {
+    "sin": lambda n: tg.sin(_new(n)),
+    "float32": lambda n: tg.exp(_new(n, 2, dtype="float32")) * 2.0,
+    "complex": lambda n: (_new(n).to("complex128") * (1 + 2j)).abs(),
+    "mul": lambda n: _new(n, 3) * _new(n, 3),
+    "rows": lambda n: _new(n, 3) + _new(3),
+    "columns": lambda n: _new(3, n) * _new(3, 1),
+    "outer": lambda n: _new(n, 1) * _new(1, 4),
+    "transposed": lambda n: _new(n, 3).T * _new(3, n),
+    "pow": lambda n: _new(n) ** 2 + _new(n) ** 3 + 2.0 ** _new(n),
+    "where": lambda n: tg.where(_rng.random(n) > 0.5, _new(n), _new(n)),
+    "sum": lambda n: _new(n, 2).sum() + _new(n, 4).sum(0).sum() + _new(3, n).sum(0).sum() + _new(2, n, 3).sum((0, 2)),
+    "mean": lambda n: _new(n, 2).mean() + _new(n, 4).mean(0).sum() + _new(n, 3, dtype="float32").mean(1).sum(),
+    "amax": lambda n: _new(n, 3).amax(1) + _new(n, 3).max(1).values,
+    "softmax": lambda n: tg.softmax(_new(n, 3), 1) + tg.log_softmax(_new(n, 3), 0),
+    "logsumexp": lambda n: tg.logsumexp(_new(n, 3), 0).sum() + tg.var(_new(n, 3)),
+    "cumsum": lambda n: tg.cumsum(_new(n, 2), 0),
+    "matmul": lambda n: _new(n, 3) @ _new(3, 4),
+    "matvec": lambda n: _new(3, n) @ _new(n),
+    "dot": lambda n: _new(n) @ _new(n),
+    "batch": lambda n: _new(n, 2, 3) @ _new(3, 2) + _new(n, 2, 3) @ _new(n, 3, 2),
+    "transposed matmul": lambda n: _new(3, n).T @ _new(4, 3).T,
+    "slices": lambda n: _new(n)[1:].sum() + _new(n, 3)[:, 1].sum() + _new(2 * n)[::-2].sum() + _new(n)[: n // 2].sum(),
+    "part of a view": lambda n: _new(n, 4)[:, 1:][1:],
+    "reshape": lambda n: _new(n, 6).reshape(-1, 3) * _new(2 * n, 3),
+    "copies": lambda n: _new(n, 4).T.reshape(-1) * _new(4 * n).clone(),
+    "movements": lambda n: _new(n, 3).transpose(0, 1)[None].unsqueeze(2).squeeze(0) + tg.flip(_new(3, 1, n), (0,)),
+    "expand": lambda n: _new(1, 3).expand(n, 3).sum() + _new(n, 1).expand(n, 3).sum(),
+    "stack": lambda n: tg.cat([tg.stack([_new(n), _new(n)]), _new(3, n)]),
+    "cat": lambda n: tg.cat([_new(2, n), _new(2, 3)], 1),
+    "index": lambda n: _new(n, 2)[np.arange(n)[::2].copy()],
+    "diagonal": lambda n: tg.diagonal(_new(n, n)),
+    "cross_entropy": lambda n: tg.nn.functional.cross_entropy(_new(n, 3), _rng.integers(0, 3, n)),
+}  # fmt: skip
+LENGTHS = [2, 3, 4, 5, 6, 8, 9, 11, 30, 62, 64, 65, 128, 129, 200, 257, 1, 7, 2100, 2200, 2300, 9000, 9001, 9002]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_plans_of_all_lengths_are_those_of_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of each plan are held against those that are made from its parts."""
+    general = [0, 0]
+    take, find = plan.Plan._take, templates.find
+
+    def checked_take(self: plan.Plan, calls: Any) -> None:
+        parts = kernel_calls(self, plan.STEPS, plan.JOINT)
+        general[0] += 1
+        for field in ("words", "addresses", "sources", "elements", "multiple", "python_operands"):
+            assert getattr(calls, field) == getattr(parts, field), (self.name, self.layouts, field)
+        assert [call[:2] for call in calls.calls] == [call[:2] for call in parts.calls]
+        assert [call.kernel() for call in calls.calls] == [call.kernel() for call in parts.calls]
+        take(self, calls)
+
+    def checked_find(kind: Any, layouts: Any, attrs: Any) -> Any:
+        found = find(kind, layouts, attrs)
+        if found is not None:
+            general[1] += 1
+            op = next(op for op in op_table.values() if op.plans is kind[0])
+            if op.name == "class_loss":  # which takes an index array too
+                return found
+            operands = [1.0 if own.weak else np.ones(own.shape, own.dtype) for own in layouts]
+            forward = op.forward_for(layouts, attrs)
+            parts = prepared(forward, layouts, layout_of(forward(*operands)))
+            assert described(found) == described(parts), (op.name, layouts)
+        return found
+
+    monkeypatch.setattr(plan.Plan, "_take", checked_take)
+    monkeypatch.setattr(templates, "find", checked_find)
+    state.reset()
+    for n in [*LENGTHS, *LENGTHS[:3]]:
+        out = PROGRAMS[name](n)
+        out.sum().backward()
+    assert general[0]
+
+
+def described(forward: Any) -> Any:
+    """Return what a forward does: its words, but for addresses of what is its own."""
+    words = getattr(forward, "__self__", None)
+    if not isinstance(words, np.ndarray):
+        return forward
+    kept = [part for whole in words.kept for part in (whole if isinstance(whole, tuple) else [whole])]
+    own = {id(part) for part in (*words.kept, *kept) if callable(part) or isinstance(part, tuple)}
+    others = [word for word in words.tolist() if word not in own and abs(word - words.ctypes.data) > 8 * words.size]
+    return others + [described(part) for part in kept if isinstance(getattr(part, "__self__", None), np.ndarray)]

@@ -1,0 +1,52 @@
+"""What is done with what a rule returns, where it has no kernel: in a sweep, and where the derivative is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, Op, op_table, xp
+
+
+@pytest.fixture
+def steps_of() -> Iterator[Callable[..., tg.Tensor]]:
+    """An op, x + the integer part of y, whose one rule has nothing for y."""
+
+    def bind(x: Any, y: Any) -> Bound:
+        return Bound((as_operand(x, "steps_of", "x", 1), as_operand(y, "steps_of", "y", 2)))
+
+    op = Op(
+        name="steps_of",
+        operands=("x", "y"),
+        forward=lambda x, y: x + np.floor(y),
+        vjp=lambda ct, x, y: (ct, None),
+        family="linalg",
+        step=lambda plan, operand: None,
+        bind=bind,
+        oracle=lambda x, y: x + np.floor(y),
+    )
+    yield connect(op)
+    del op_table["steps_of"]
+    if hasattr(xp, "steps_of"):
+        del xp.steps_of
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_rule_with_nothing_for_an_operand(steps_of: Callable[..., tg.Tensor], create_graph: bool) -> None:
+    x, y = tg.tensor([1.0, 2.0, 4.0], requires_grad=True), tg.tensor([0.5], requires_grad=True)
+    out = (steps_of(tg.square(x), tg.exp(y)) * x).sum() + y.sum()
+    of_x, of_y = tg.autograd.grad(out, [x, y], create_graph=create_graph)
+    np.testing.assert_allclose(of_x.detach().numpy(), 3 * x.detach().numpy() ** 2 + 1)
+    assert of_y.tolist() == [1.0]
+
+
+def test_its_gradient_is_zero(steps_of: Callable[..., tg.Tensor]) -> None:
+    y = tg.tensor([0.5], requires_grad=True)
+    steps_of(np.ones(3), y).sum().backward()
+    assert y.grad is not None
+    assert y.grad.tolist() == [0.0]
