@@ -348,31 +348,6 @@ class TensorMethods:
     def ravel(self) -> Tensor:
         """Make one dimension of all; a view if that is possible."""
 
-    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Put the dimensions into another order, as a view."""
-
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def t(self) -> Tensor:
-        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-    def movedim(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other places, as a view; the others keep their order."""
-
-    def moveaxis(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other places, as a view; the others keep their order."""
-
     def exp(self) -> Tensor:
         """Exponential."""
 
@@ -466,15 +441,6 @@ class TensorMethods:
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-    def var(
-        self,
-        dim: builtins.int | tuple[builtins.int, ...] | None = None,
-        *,
-        correction: builtins.float = 1,
-        keepdim: builtins.bool = False,
-    ) -> Tensor:
-        """Variance, over all dimensions or over some."""
-
     def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
 
@@ -503,6 +469,31 @@ class TensorMethods:
 
     def contiguous(self) -> Tensor:
         """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Put the dimensions into another order, as a view."""
+
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def t(self) -> Tensor:
+        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+    def movedim(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other places, as a view; the others keep their order."""
+
+    def moveaxis(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other places, as a view; the others keep their order."""
 
     def matmul(self, other: Any) -> Tensor:
         """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
@@ -576,6 +567,15 @@ class TensorMethods:
 
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
+
+    def var(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        *,
+        correction: builtins.float = 1,
+        keepdim: builtins.bool = False,
+    ) -> Tensor:
+        """Variance, over all dimensions or over some."""
 
     def float(self) -> Tensor:
         """Return the tensor converted to float32; itself if it has that dtype."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ _HEAD = "tensor("
 _HIDDEN = " ..."  # its leading space, after ", ", is what gives torch's double space before the dots
 
 
-@dataclass(frozen=True)
-class _Options:
+class _Options(NamedTuple):
     precision: int = 4
     threshold: float = 1000  # a float, because the "full" profile is infinite
     edgeitems: int = 3
@@ -90,7 +88,7 @@ def set_printoptions(
     for name, value in changes.items():
         if not value >= _LOWEST[name]:
             raise ValueError(f"set_printoptions: {name}={value!r} is too small; the least is {_LOWEST[name]}")
-    _options = replace(base, sci_mode=sci_mode, **changes)
+    _options = base._replace(sci_mode=sci_mode, **changes)
 
 
 def format_tensor(
@@ -152,8 +150,7 @@ def _needs_dtype(dtype: np.dtype, is_empty: bool, default: np.dtype) -> bool:
     return dtype.name not in told
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     """How every element of one tensor is written: a width in characters, and the writing itself."""
 
     width: int

@@ -45,8 +45,6 @@ AHEAD = {
 }
 LONGEST = 350
 LONGER = {
-    "ops/along.py",
-    "ops/movement.py",
     "tensor.py",
 }
 

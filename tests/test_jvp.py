@@ -12,7 +12,7 @@ import tapegrad as tg
 from tapegrad import autograd, modes
 from tapegrad.autograd.jvp import jvp
 from tapegrad.ops.table.gateway import compute
-from tapegrad.ops.table.op import Bound, Op, xp
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table, xp
 from tests import checks
 from tests.test_table import SMOOTH, each_case
 
@@ -68,6 +68,20 @@ def test_tangent_is_differentiable(case: Any, dtype: str) -> None:
         xp.sum(tangent * checks.leaf(ct, False)), leaves, allow_unused=True, materialize_grads=True
     ) if tangent.requires_grad else [tg.zeros_like(leaf) for leaf in leaves]  # fmt: skip
     checks.assert_close([own.numpy() for own in found], expected, 1e-9)
+
+
+BINARY = [op for op in op_table.values() if op.family == "binary" and NOT_DIFFERENTIABLE not in op.vjp]
+
+
+@pytest.mark.parametrize("op", [op for op in BINARY if op.name != "sub"], ids=lambda op: op.name)  # which refuses them
+@pytest.mark.parametrize("side", [0, 1])
+def test_tangent_with_booleans_as_the_other_operand(op: Op, side: int) -> None:
+    x, flags = tg.tensor([0.3, 0.7], requires_grad=True), tg.tensor([True, True])
+    operands = (flags, x) if side else (x, flags)
+    op.called(operands, {}).backward(tg.ones(2))
+    value = op.called(operands, {})
+    tangent = jvp(op, Bound(operands), value, [None if operand is flags else tg.ones(2) for operand in operands])
+    np.testing.assert_allclose(tangent.detach(), x.grad)
 
 
 def test_forward_mode_of_a_program() -> None:

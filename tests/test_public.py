@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.ops.table.elementwise import unary
-from tapegrad.ops.table.op import op_table, xp
+from tapegrad.ops.table.op import Op, op_table, xp
 from tapegrad.ops.table.public import (
     Names,
     functions,
@@ -92,10 +93,25 @@ def test_one_place() -> None:
         for own in ("double_of_test", "twofold"):
             assert functions("tapegrad")[own] is functions("tapegrad.nn.functional")[own] is methods()[own] is double
         assert inplace_functions()["double_of_test"] is double
+        assert (double.__doc__ or "").endswith("tg.double_of_test(tg.tensor([0.5, 2.0]))\ntensor([1., 4.])")
     finally:
         withdraw("double_of_test")
         del op_table["double_of_test"], xp.double_of_test
     assert len(registry) == count
+
+
+def test_ops_are_frozen_and_take_no_other_facts() -> None:
+    op = op_table["sin"]
+    with pytest.raises(AttributeError, match=r"'family' of .* it is frozen"):
+        op.family = "binary"  # type: ignore[misc]
+    with pytest.raises(TypeError, match=r"Op has no \['colour'\], or lacks \['family', 'forward', .*'vjp'\]"):
+        Op(name="of_test", operands=("x",), colour="red")  # type: ignore[call-arg]
+
+
+def test_signatures_are_those_that_are_written() -> None:
+    signature = inspect.signature(tg.sum)
+    assert list(signature.parameters) == ["input", "dim", "keepdim", "dtype", "axis", "keepdims"]
+    assert signature.return_annotation == "Tensor"
 
 
 def test_ufuncs_by_name() -> None:

@@ -1,8 +1,9 @@
-"""Type stubs of what is made from the op table: `python -m tools.stubs` writes them, with `--check` it only compares.
+"""Files made from the op table: `python -m tools.stubs` writes them, with `--check` it only compares.
 
 Editors and type checkers do not run code, so that they know nothing of lists that are made from a table. The stubs say
 what a module or a class gets: `tapegrad.ops`, `tapegrad.linalg` and other modules that have public functions, none of
-which have other code, and the methods of Tensor, as a base class that exists for type checkers only.
+which have other code, and the methods of Tensor, as a base class that exists for type checkers only. What the examples
+in docstrings of elementwise ops print is written down too, so that it is not computed at each import.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 
 from tapegrad.ops import bind
 from tapegrad.ops.table import public
+from tapegrad.ops.table.docs import example_output
+from tapegrad.ops.table.op import op_table
 
 ROOT = Path(__file__).parents[1]
 
@@ -117,9 +120,17 @@ def class_stub() -> str:
     return f"{HEADER.format(doc=doc)}{_imports(body)}{head}{body}"
 
 
+def example_outputs() -> str:
+    """Return the file that says what the examples of elementwise ops print."""
+    ops = [op for op in op_table.values() if op.family in ("unary", "binary")]
+    outputs = {op.name: example_output(op) for op in ops}
+    doc = "What the examples in docstrings of elementwise ops print."
+    return f"{HEADER.format(doc=doc)}OUTPUTS = {outputs!r}\n"
+
+
 def stubs() -> dict[str, str]:
-    """Return the text of each stub by its path."""
-    made = {"tapegrad/methods.pyi": class_stub()}
+    """Return the text of each file by its path."""
+    made = {"tapegrad/methods.pyi": class_stub(), "tapegrad/ops/table/outputs.py": example_outputs()}
     for namespace in public.namespaces():
         module = importlib.import_module("tapegrad.ops" if namespace == public.TOP else namespace)
         path = Path(str(module.__file__)).relative_to(ROOT).with_suffix(".pyi")
@@ -129,7 +140,7 @@ def stubs() -> dict[str, str]:
 
 
 def formatted(path: str, text: str) -> str:
-    """Return a stub as ruff formats it, with sorted imports."""
+    """Return a file as ruff formats it, with sorted imports."""
     run = [sys.executable, "-m", "ruff"]
     for command in (["check", "--fix-only", "--quiet", "--select", "I"], ["format", "--quiet"]):
         done = subprocess.run(

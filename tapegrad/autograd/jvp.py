@@ -22,7 +22,7 @@ from tapegrad.kernels.rules import rule_parameters
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, xp
-from tapegrad.ops.table.rules import fit
+from tapegrad.ops.table.rules import fit, is_converted
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["jvp"]
@@ -135,7 +135,7 @@ def _rule_value(
     rule: Callable[..., Any] = op.rule(operand)  # type: ignore[assignment]  # only operands with a rule have tangents
     known = {
         **{f"{name}_shape": x._layout.shape for name, x in zip(op.operands, bound.operands, strict=False)},
-        **{name: x._data if x._layout.weak else x for name, x in zip(op.operands, bound.operands, strict=False)},
+        **{name: _residual(op, x, results[0]) for name, x in zip(op.operands, bound.operands, strict=False)},
         **dict(zip(op.results, results, strict=True)),
         **bound.attrs,
         "ct": ct,
@@ -145,3 +145,10 @@ def _rule_value(
         "wanted": wanted,
     }
     return rule(*[known[name] for name in rule_parameters(rule)])
+
+
+def _residual(op: Op, x: Tensor, out: Tensor) -> Any:
+    """Return an operand as rules get it."""
+    if x._layout.weak:
+        return x._data
+    return xp.cast(x, out._layout.dtype) if is_converted(op, x._layout) else x

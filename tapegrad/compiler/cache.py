@@ -8,19 +8,18 @@ A folder of machine code is a folder of programs: one that other users can write
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import re
 import stat
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from tapegrad.compiler import jit
-from tapegrad.compiler.fingerprint import fingerprint
+from tapegrad.compiler.fingerprint import fingerprint, sha256
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
@@ -30,12 +29,14 @@ _MAGIC = b"tapegrad kernel 1\n"
 _KEY_BYTES = 32
 
 
-@dataclass
-class Stats:
+class Stats(SimpleNamespace):
     """How many kernels this process compiled, and how many it loaded from disk."""
 
-    compiled: int = 0
-    loaded: int = 0
+    compiled: int
+    loaded: int
+
+    def __init__(self, compiled: int = 0, loaded: int = 0) -> None:
+        super().__init__(compiled=compiled, loaded=loaded)
 
 
 stats = Stats()
@@ -198,7 +199,7 @@ def _path(name: str, key: str) -> str | None:
 
 
 def _seal(key: str, code: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + code).digest()
+    return sha256(key.encode() + code).digest()
 
 
 def _open_at_once(path: str, flags: int) -> int:

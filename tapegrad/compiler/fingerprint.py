@@ -8,7 +8,6 @@ elsewhere recompiles nothing.
 
 from __future__ import annotations
 
-import hashlib
 import opcode
 import os
 import re
@@ -16,7 +15,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +23,18 @@ from tapegrad._version import __version__
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.runtime.structs import Struct, layout_token, struct_hints
 
-__all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_namespace", "references"]
+if TYPE_CHECKING:
+    import hashlib
+
+__all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_namespace", "references", "sha256"]
+
+
+def sha256(data: bytes = b"") -> hashlib._Hash:
+    """Return the digest of data, to which more can be added."""
+    import hashlib  # at call time: it loads OpenSSL, which takes 3 ms, and who only imports tapegrad needs none
+
+    return hashlib.sha256(data)
+
 
 # ---- what a function refers to
 
@@ -103,7 +113,7 @@ def code_token(code: types.CodeType) -> bytes:
         getattr(code, "co_exceptiontable", b""),
         b"".join(_constant(item) for item in constants),
     )
-    return hashlib.sha256(repr(parts).encode()).digest()
+    return sha256(repr(parts).encode()).digest()
 
 
 def _constant(value: Any) -> bytes:
@@ -122,7 +132,7 @@ def _constant(value: Any) -> bytes:
             f"a kernel refers to {value!r}, a {kind}, which has no fingerprint; "
             "use numbers, strings, tuples, plain functions, intrinsics and namespaces of them"
         )
-    return hashlib.sha256(kind.encode() + b":" + body).digest()
+    return sha256(kind.encode() + b":" + body).digest()
 
 
 class _Walk:
@@ -131,7 +141,7 @@ class _Walk:
     def __init__(self, bind: Mapping[str, object]) -> None:
         self.bind = bind
         self.met: dict[int, int] = {}
-        self.digest = hashlib.sha256()
+        self.digest = sha256()
 
     def value(self, value: Any, attributes: tuple[str, ...]) -> None:
         add = self.digest.update
@@ -224,7 +234,7 @@ def _environment() -> bytes:
         llvm.get_host_cpu_features().flatten(),
         source,
     )
-    return hashlib.sha256(repr(parts).encode()).digest()
+    return sha256(repr(parts).encode()).digest()
 
 
 def _numba_version() -> str:

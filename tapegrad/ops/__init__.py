@@ -27,10 +27,12 @@ from tapegrad.ops import (
     matrices,
     movement,
     ordering,
+    permutations,
     random,
     ranges,
     reductions,
     transcendental,
+    variance,
 )
 from tapegrad.ops.table import public
 

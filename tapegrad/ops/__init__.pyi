@@ -13,7 +13,7 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "var", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace"]  # fmt: skip
+__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "var"]  # fmt: skip
 
 def add(input: Any, other: Any) -> Tensor:
     """Add."""
@@ -226,27 +226,6 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 def ravel(input: Any) -> Tensor:
     """Make one dimension of all; a view if that is possible."""
 
-def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
-    """Put the dimensions into another order, as a view."""
-
-def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def swapaxes(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def t(input: Any) -> Tensor:
-    """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other places, as a view; the others keep their order."""
-
-def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other places, as a view; the others keep their order."""
-
 def exp(input: Any) -> Tensor:
     """Exponential."""
 
@@ -337,11 +316,6 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-def var(
-    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
-) -> Tensor:
-    """Variance, over all dimensions or over some."""
-
 def expand(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
 
@@ -368,6 +342,27 @@ def contiguous(input: Any) -> Tensor:
 
 def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Reverse the order of the elements along dimensions, in a copy."""
+
+def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Put the dimensions into another order, as a view."""
+
+def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def swapaxes(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def t(input: Any) -> Tensor:
+    """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other places, as a view; the others keep their order."""
+
+def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other places, as a view; the others keep their order."""
 
 def matmul(input: Any, other: Any) -> Tensor:
     """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
@@ -558,3 +553,8 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
+
+def var(
+    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
+) -> Tensor:
+    """Variance, over all dimensions or over some."""

@@ -1,8 +1,7 @@
-"""Ops along dimensions that are more than a reduction: softmax and its kin, and the variance."""
+"""Ops along dimensions that are more than a reduction: softmax and its kin, and what such ops share."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,13 +11,12 @@ from numpy.typing import DTypeLike
 from tapegrad.dtypes import TORCH_NAMES, default_dtype
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along, step_along
-from tapegrad.ops.arithmetic import abs, div, mul, sub
+from tapegrad.ops.arithmetic import sub
 from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import real
 from tapegrad.ops.extrema import amax
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.reductions import attributes, kept_shape, mean, sum, total_shape
-from tapegrad.ops.table.composites import composite
+from tapegrad.ops.reductions import kept_shape, sum, total_shape
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public, publish
@@ -88,20 +86,17 @@ def _logsumexp_by_numpy(x: Any, dim: Dims, keepdim: bool) -> Any:
     return found if keepdim else found.reshape(total_shape(x.shape, dim, False))
 
 
-def _deviations_by_numpy(x: Any, dim: Dims, keepdim: bool) -> Any:
-    return np.sum((x - np.mean(x, axis=dim, keepdims=True)) ** 2, axis=dim, keepdims=keepdim)
-
-
 def same_shape(layout: Layout, attrs: dict[str, Any]) -> tuple[int, ...]:
     """Return the shape of a result that is as long as its operand."""
     return layout.shape
 
 
-def _reduced(layout: Layout, attrs: dict[str, Any]) -> tuple[int, ...]:
+def reduced_shape(layout: Layout, attrs: dict[str, Any]) -> tuple[int, ...]:
+    """Return the shape of a result of one element for each line of its operand."""
     return total_shape(layout.shape, attrs["dim"], attrs["keepdim"])
 
 
-_SAMPLES = (
+SAMPLES = (
     Sample(((),), {"dim": 0}),
     Sample(((3,),), {"dim": 0}),
     Sample(((2, 3),), {"dim": -1}),
@@ -120,28 +115,47 @@ def _bind_along(name: str) -> Callable[..., Bound]:
     return bind
 
 
-def _out_of_range(call: Callable[[], Any]) -> ErrorSample:
+def out_of_range(call: Callable[[], Any]) -> ErrorSample:
+    """Return the sample of a call along a dimension 1 that an operand does not have."""
     words = "Dimension out of range (expected to be in range of [-1, 0], but got 1)"
     return ErrorSample(call, IndexError, words)
 
 
-_softmax = Op(
-    name="softmax",
-    operands=("x",),
-    forward=_softmax_by_numpy,
-    vjp=(lambda ct, out, dim: out * (ct - xp.sum(ct * out, dim, True)),),
-    family="along",
-    step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("out",)),
-    attrs=("dim",),
-    bind=_bind_along("softmax"),
-    prepare_forward=along("softmax", same_shape, _softmax_by_numpy),
-    oracle=lambda x, dim: np.exp(
-        _shifted(x, dim if np.ndim(x) else ())
-        - np.log(np.exp(_shifted(x, dim if np.ndim(x) else ())).sum(dim if np.ndim(x) else None, keepdims=True))
-    ),
-    samples=_SAMPLES,
-    errors=(_out_of_range(lambda: xp.softmax(np.ones(3), 1)),),
-    real_only=True,
+def _normalising(name: str, by_numpy: Callable[..., Any], rule: Callable[..., Any], oracle: Callable[..., Any]) -> Op:
+    """Return the op of a function whose results belong together along one dimension, and whose rule asks for them."""
+    return Op(
+        name=name,
+        operands=("x",),
+        forward=by_numpy,
+        vjp=(rule,),
+        family="along",
+        step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("out",)),
+        attrs=("dim",),
+        bind=_bind_along(name),
+        prepare_forward=along(name, same_shape, by_numpy),
+        oracle=oracle,
+        samples=SAMPLES,
+        errors=(out_of_range(lambda: getattr(xp, name)(np.ones(3), 1)),),
+        real_only=True,
+    )
+
+
+def _log_softmax_oracle(x: Any, dim: int) -> Any:
+    dims = (dim,) if np.ndim(x) else ()
+    return _shifted(x, dims) - np.log(np.exp(_shifted(x, dims)).sum(dims, keepdims=True))
+
+
+_softmax = _normalising(
+    "softmax",
+    _softmax_by_numpy,
+    lambda ct, out, dim: out * (ct - xp.sum(ct * out, dim, True)),
+    lambda x, dim: np.exp(_log_softmax_oracle(x, dim)),
+)
+_log_softmax = _normalising(
+    "log_softmax",
+    _log_softmax_by_numpy,
+    lambda ct, out, dim: ct - xp.exp(out) * xp.sum(ct, dim, True),
+    _log_softmax_oracle,
 )
 
 
@@ -173,26 +187,6 @@ def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     tensor([0.5000, 0.5000])
     """
     return _softmax.plans.call(input, dim) if dtype is None else _softmax.plans.call(input, dim, dtype)
-
-
-_log_softmax = Op(
-    name="log_softmax",
-    operands=("x",),
-    forward=_log_softmax_by_numpy,
-    vjp=(lambda ct, out, dim: ct - xp.exp(out) * xp.sum(ct, dim, True),),
-    family="along",
-    step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("out",)),
-    attrs=("dim",),
-    bind=_bind_along("log_softmax"),
-    prepare_forward=along("log_softmax", same_shape, _log_softmax_by_numpy),
-    oracle=lambda x, dim: (
-        _shifted(x, dim if np.ndim(x) else ())
-        - np.log(np.exp(_shifted(x, dim if np.ndim(x) else ())).sum(dim if np.ndim(x) else None, keepdims=True))
-    ),
-    samples=_SAMPLES,
-    errors=(_out_of_range(lambda: xp.log_softmax(np.ones(3), 1)),),
-    real_only=True,
-)
 
 
 @public(method=True, namespaces=(TOP, FUNCTIONAL))
@@ -247,14 +241,14 @@ _logsumexp = Op(
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("x", "out")),
     attrs=("dim", "keepdim"),
     bind=_bind_logsumexp,
-    prepare_forward=along("logsumexp", _reduced, _logsumexp_by_numpy),
+    prepare_forward=along("logsumexp", reduced_shape, _logsumexp_by_numpy),
     oracle=lambda x, dim, keepdim=False: np.log(np.exp(x).sum(axis=dim if np.ndim(x) else None, keepdims=keepdim)),
     samples=(
-        *_SAMPLES[:-1],
+        *SAMPLES[:-1],
         Sample(((2, 3, 4),), {"dim": (0, 2)}),
         Sample(((2, 3, 4),), {"dim": (1, 2), "keepdim": True}),
     ),
-    errors=(_out_of_range(lambda: xp.logsumexp(np.ones(3), 1)),),
+    errors=(out_of_range(lambda: xp.logsumexp(np.ones(3), 1)),),
 )
 
 
@@ -296,93 +290,6 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     return _logsumexp.plans.call(input, dim, keepdim)
 
 
-def _deviations_rule(ct: Any, x: Any, dim: Dims) -> Any:
-    return 2.0 * xp.reshape(ct, kept_shape(x.shape, dim)) * (x - xp.mean(x, dim, True))
-
-
-def _bind_deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Bound:
-    x = floating("var", input)
-    return Bound((x,), attributes("var", x, dim, keepdim, None, None))
-
-
-_deviations = Op(
-    name="deviations",
-    operands=("x",),
-    forward=_deviations_by_numpy,
-    vjp=(_deviations_rule,),
-    family="along",
-    step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("x",)),
-    attrs=("dim", "keepdim"),
-    bind=_bind_deviations,
-    prepare_forward=along("deviations", _reduced, _deviations_by_numpy),
-    oracle=lambda x, dim=None, keepdim=False: (
-        np.square(x).sum(axis=dim if np.ndim(x) else None, keepdims=keepdim)
-        - np.square(x.sum(axis=dim if np.ndim(x) else None, keepdims=keepdim))
-        / (1 if not np.ndim(x) else x.size if dim is None else math.prod(np.take(x.shape, dim).ravel().tolist()))
-    ),
-    samples=(*_SAMPLES[:-1], Sample(((2, 3),)), Sample(((2, 3, 4),), {"dim": (0, 2)})),
-    errors=(_out_of_range(lambda: xp.deviations(np.ones(3), 1)),),
-    real_only=True,
-)
-
-
-def deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Return the sum of the squared deviations from the mean, over all dimensions or over some."""
-    return _deviations.plans.call(input, dim, keepdim)
-
-
-@public(method=True, functions=("var",), adapter="moment")
-@composite(
-    (Sample(((4,),)), Sample(((2, 3),), {"dim": 1, "keepdim": True}), Sample(((2, 3),), {"dim": 0, "correction": 0})),
-    lambda input, dim=None, correction=1, keepdim=False: np.var(input, axis=dim, ddof=correction, keepdims=keepdim),
-)
-def var(
-    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
-) -> Tensor:
-    """Variance, over all dimensions or over some.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dim : int or tuple of int, optional
-        Default all.
-    correction : number
-        The sum of squares is divided by the number of elements less this; 1 makes it unbiased, 0 a mean.
-    keepdim : bool
-        Keep the dimensions, with length 1.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.var(tg.tensor([1.0, 2.0, 3.0]))
-    tensor(1.)
-    """
-    x = as_operand(input, "var", "input", 1)
-    layout = x._layout
-    if layout.dtype.kind in "biu":
-        raise RuntimeError(
-            f"var(): std and var only support floating point and complex dtypes, not {layout.dtype}; convert it first"
-        )
-    if layout.dtype.kind == "f":
-        total = deviations(x, dim, keepdim)
-    else:
-        size = abs(sub(x, mean(x, dim, True)))
-        total = sum(mul(size, size), dim, keepdim)
-    count = layout.size // (total._layout.size or 1)
-    return div(total, float(max(count - correction, 0)))
-
-
-for _op, _function in (
-    (_softmax, softmax), (_log_softmax, log_softmax), (_logsumexp, logsumexp), (_deviations, deviations)
-):  # fmt: skip
+for _op, _function in ((_softmax, softmax), (_log_softmax, log_softmax), (_logsumexp, logsumexp)):
     connect(_op, n_arguments=3)
     publish(_function, _op, _function.__doc__ or "")

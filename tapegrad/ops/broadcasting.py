@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.kernels.structural import copy_step, view_step
 from tapegrad.kernels.sums import sum_step
-from tapegrad.ops.movement import _STRIDED, reshape, reshaping
+from tapegrad.ops.movement import STRIDED, reshape, reshaping
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
@@ -275,7 +275,7 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
 @movement(
     "clone", lambda x: x.copy(), lambda ct: ct, lambda plan, operand: copy_step(plan),
     oracle=np.array,
-    samples=(Sample(((),)), Sample(((2, 3),)), Sample(((0, 2),)), Sample(((2, 3),), values=(_STRIDED,))),
+    samples=(Sample(((),)), Sample(((2, 3),)), Sample(((0, 2),)), Sample(((2, 3),), values=(STRIDED,))),
 )  # fmt: skip
 def clone(input: Tensor) -> dict[str, Any]:
     """Copy, recorded: gradients flow back to `input`.

@@ -13,7 +13,8 @@ from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.indexing import ARRAY, index_gather
 from tapegrad.ops.losses import REDUCTIONS, reduced
-from tapegrad.ops.movement import movedim, reshape
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.permutations import movedim
 from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand, connect
@@ -116,8 +117,7 @@ def _by_numpy(logs: Any, target: Any, weight: Any, ignored: int, reduction: str,
         goal = (1 - smoothing) * np.moveaxis(target, min(target.ndim - 1, 1), -1) + smoothing / classes
         total = np.prod(logs.shape[:-1])
     losses = -(goal * weights * logs).sum(-1)
-    found = losses if reduction == "none" else losses.sum() / (total if reduction == "mean" else 1)
-    return found.astype(logs.dtype)
+    return (losses if reduction == "none" else losses.sum() / (total if reduction == "mean" else 1)).astype(logs.dtype)
 
 
 def _nll_by_numpy(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:

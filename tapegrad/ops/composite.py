@@ -11,7 +11,7 @@ from tapegrad.ops.arithmetic import add, div, mul, where
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
-from tapegrad.ops.movement import t
+from tapegrad.ops.permutations import t
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample

@@ -11,7 +11,7 @@ from tapegrad.kernels.along import step_along
 from tapegrad.kernels.lines import LONGEST_PRODUCT
 from tapegrad.ops.along import along, same_shape
 from tapegrad.ops.casts import cast
-from tapegrad.ops.reductions import attributes, count_of, kept_shape
+from tapegrad.ops.reductions import accumulator, attributes, count_of, kept_shape
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
@@ -125,10 +125,7 @@ def prod(
     >>> x.grad.tolist()
     [0.0, 10.0, 0.0]
     """
-    chosen = np.dtype(dtype) if dtype is not None else None
-    if chosen is None and input.dtype.kind in "biu":
-        chosen = np.dtype(np.int64)
-    return {**attributes("prod", input, dim, keepdim, axis, keepdims), "dtype": chosen}
+    return {**attributes("prod", input, dim, keepdim, axis, keepdims), "dtype": accumulator(input, dtype)}
 
 
 # Cumulative sums ---------------------------------------------------------------------------------------------------

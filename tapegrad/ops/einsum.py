@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
-from string import ascii_letters
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +12,10 @@ from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.diagonals import diagonal
 from tapegrad.ops.linalg import matmul
-from tapegrad.ops.movement import permute, reshape
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.permutations import permute
 from tapegrad.ops.reductions import sum
-from tapegrad.ops.subscripts import Label, Labels, Shape, from_lists, read
+from tapegrad.ops.subscripts import LETTERS, Label, Labels, Shape, from_lists, read
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
@@ -103,8 +102,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     return recipe(tensors)
 
 
-@dataclass(frozen=True)
-class _Recipe:
+class _Recipe(NamedTuple):
     """How operands of certain shapes become the result: each is prepared, pairs are contracted, the rest is moved."""
 
     prepare: tuple[Sequence[Move], ...]
@@ -119,8 +117,7 @@ class _Recipe:
         return _moved(values[0], self.finish)
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Two operands' places, the first one's less, how each is moved, and how the result is moved."""
 
     first: int
@@ -182,8 +179,8 @@ def _prepared(labels: Labels, shape: Shape, lengths: dict[Label, int]) -> tuple[
 def _path(terms: Sequence[Labels], result: Labels, lengths: dict[Label, int]) -> list[tuple[int, int]]:
     """Return the places of the pairs to contract, one after the other; what comes out goes to the end."""
     steps: Sequence[Sequence[int]] = [range(len(terms))]
-    if len(terms) > 2 and len(lengths) <= len(ascii_letters):
-        letters = dict(zip(lengths, ascii_letters, strict=False))
+    if len(terms) > 2 and len(lengths) <= len(LETTERS):
+        letters = dict(zip(lengths, LETTERS, strict=False))
         spelled = ["".join(letters[label] for label in term) for term in (*terms, result)]
         shapes = [np.broadcast_to(np.empty(()), tuple(lengths[label] for label in term)) for term in terms]
         steps = np.einsum_path(f"{','.join(spelled[:-1])}->{spelled[-1]}", *shapes, optimize="greedy")[0][1:]

@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.errors import LinAlgError
 from tapegrad.ops.broadcasting import unsqueeze
-from tapegrad.ops.movement import transpose
+from tapegrad.ops.permutations import transpose
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import LINALG, public, publish

@@ -1,8 +1,7 @@
-"""Rows: other shapes and orders of the same elements; views of the operand where that is possible."""
+"""Ops: other shapes of the same elements, in their order; views of the operand where that is possible."""
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,16 +13,16 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
-from tapegrad.runtime import state
+from tapegrad.ops.table.structural import movement, one_dim, sizes
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
-_STRIDED = np.arange(12.0).reshape(3, 4)[:, ::2].T  # (2, 3)
+STRIDED = np.arange(12.0).reshape(3, 4)[:, ::2].T  # (2, 3)
 
 
-def _same_view(plan: Plan, operand: int) -> Step:
+def same_view(plan: Plan, operand: int) -> Step:
+    """Return the step of an op that makes views: the cotangent is added through the same view of the target."""
     return view_step(plan, lambda x: plan.op.forward(x, **plan.attrs))
 
 
@@ -61,7 +60,7 @@ def reshaping(
 ) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Tensor]]:
     """Make the op of a function whose result is its operand with another shape, the attribute ``shape``."""
     return movement(
-        name, lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape), _same_view,
+        name, lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape), same_view,
         attrs=("shape",), prepare_forward=lambda layouts, attrs: operator.methodcaller("reshape", attrs["shape"]),
         oracle=oracle, samples=samples, errors=errors,
     )  # fmt: skip
@@ -76,7 +75,7 @@ def reshaping(
         Sample(((1,),), {"shape": ()}),
         Sample(((2, 3),), {"shape": (3, -1)}),
         Sample(((2, 0),), {"shape": (0, 5)}),
-        Sample(((2, 3),), {"shape": 6}, values=(_STRIDED,)),
+        Sample(((2, 3),), {"shape": 6}, values=(STRIDED,)),
     ),
     errors=(
         ErrorSample(
@@ -189,7 +188,7 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
         Sample(((),)),
         Sample(((2, 3),)),
         Sample(((2, 3, 2),), {"start_dim": 1}),
-        Sample(((2, 3),), values=(_STRIDED,)),
+        Sample(((2, 3),), values=(STRIDED,)),
     ),
     errors=(
         ErrorSample(lambda: xp.flatten(np.ones((2, 3)), 1, 0), RuntimeError, "start_dim cannot come after end_dim"),
@@ -246,173 +245,3 @@ def ravel(input: Any) -> Tensor:
     (6,)
     """
     return flatten(input)
-
-
-@public(method=True)
-@movement(
-    "permute", lambda x, dims: x.transpose(dims), lambda ct, dims: xp.permute(ct, tuple(map(int, np.argsort(dims)))),
-    _same_view,
-    attrs=("dims",), prepare_forward=lambda layouts, attrs: operator.methodcaller("transpose", attrs["dims"]),
-    oracle=lambda x, dims: np.transpose(x, dims),
-    samples=(
-        Sample(((),), {"dims": ()}),
-        Sample(((2, 3),), {"dims": (1, 0)}),
-        Sample(((2, 3, 4),), {"dims": (2, 0, -2)}),
-        Sample(((2, 0, 3),), {"dims": (1, 2, 0)}),
-        Sample(((2, 3),), {"dims": (-1, 0)}, values=(_STRIDED,)),
-    ),
-    errors=(
-        ErrorSample(lambda: xp.permute(np.ones((2, 3)), (0, 0)), RuntimeError, "appears multiple times"),
-        ErrorSample(lambda: xp.permute(np.ones((2, 3)), (0,)), RuntimeError, "number of dimensions in the tensor"),
-    ),
-)  # fmt: skip
-def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:
-    """Put the dimensions into another order, as a view.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dims : tuple of int, or several int
-        Which dimension stands where.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-    RuntimeError
-        If a dimension is missing or named twice.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.permute(tg.zeros(2, 3, 4), (2, 0, 1)).shape
-    (4, 2, 3)
-    """
-    order = sizes(dims, rest)
-    if len(order) != input.ndim:
-        raise RuntimeError(
-            "permute: number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}"
-        )
-    return {"dims": all_dims("permute", input.ndim, order)}
-
-
-@public(aliases=("swapaxes", "swapdims"), method=True, functions=("swapaxes",))
-@composite((Sample(((2, 3, 4),), {"dim0": 0, "dim1": -1}),), lambda input, dim0, dim1: np.swapaxes(input, dim0, dim1))
-def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dim0, dim1 : int
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.transpose(tg.zeros(2, 3, 4), 0, -1).shape
-    (4, 3, 2)
-    """
-    x = as_operand(input, "transpose", "input", 1)
-    order = _known_order if dim0.__class__ is int and dim1.__class__ is int else _swapped
-    return permute(x, order(x.ndim, dim0, dim1))
-
-
-def _swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
-    """Return the order of dimensions of which two are swapped."""
-    first, second = one_dim("transpose", ndim, dim0), one_dim("transpose", ndim, dim1)
-    dims = list(range(ndim))
-    if dims:
-        dims[first], dims[second] = second, first
-    return tuple(dims)
-
-
-_known_order = functools.lru_cache(maxsize=256)(_swapped)  # rules transpose matrices
-state.register("ops.movement: orders", lambda: _known_order.cache_info().currsize, _known_order.cache_clear)
-
-
-swapaxes = transpose
-
-
-@public(method=True)
-@composite((Sample(((3,),)), Sample(((2, 3),))), np.transpose)
-def t(input: Any) -> Tensor:
-    """Transpose a matrix, as a view; fewer dimensions stay as they are.
-
-    Raises
-    ------
-    RuntimeError
-        If `input` has more than two dimensions.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.t(tg.zeros(2, 3)).shape
-    (3, 2)
-    """
-    x = as_operand(input, "t", "input", 1)
-    if x.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D; use mT or transpose()")
-    return permute(x, tuple(reversed(range(x.ndim))))
-
-
-@public(aliases=("moveaxis",), method=True, functions=("moveaxis",))
-@composite(
-    (
-        Sample(((2, 3, 4),), {"source": 0, "destination": -1}),
-        Sample(((2, 3),), {"source": (0, 1), "destination": (1, 0)}),
-    ),
-    np.moveaxis,
-)
-def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other places, as a view; the others keep their order.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    source, destination : int or tuple of int
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-    RuntimeError
-        If a dimension is named twice, or there are not as many sources as destinations.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.movedim(tg.zeros(2, 3, 4), 0, -1).shape
-    (3, 4, 2)
-    """
-    x = as_operand(input, "movedim", "input", 1)
-    origin, goal = sizes(source, ()), sizes(destination, ())
-    if len(origin) != len(goal):
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(origin)} dims) should contain the same number "
-            f"of dims as destination ({list(goal)} dims)"
-        )
-    origin, goal = all_dims("movedim", x.ndim, origin), all_dims("movedim", x.ndim, goal)
-    placed = dict(zip(goal, origin, strict=True))
-    rest = iter(dim for dim in range(x.ndim) if dim not in origin)
-    return permute(x, tuple(placed[dim] if dim in placed else next(rest) for dim in range(x.ndim)))
-
-
-xp.transpose = transpose

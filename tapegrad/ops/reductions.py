@@ -37,6 +37,13 @@ def attributes(call: str, x: Tensor, dim: Any, keepdim: bool, axis: Any, keepdim
     return {"dim": dims, "keepdim": bool(keepdim if keepdims is None else keepdims)}
 
 
+def accumulator(x: Tensor, dtype: DTypeLike | None) -> np.dtype | None:
+    """Return the dtype that a sum or a product is computed in; None for the operand's own. Integers become int64."""
+    if dtype is None:
+        return np.dtype(np.int64) if x.dtype.kind in "biu" else None
+    return np.dtype(dtype)
+
+
 def kept_shape(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a reduction that keeps its dimensions.
 
@@ -136,10 +143,7 @@ def sum(
     >>> x.grad.tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    chosen = np.dtype(dtype) if dtype is not None else None
-    if chosen is None and input.dtype.kind in "biu":
-        chosen = np.dtype(np.int64)
-    return {**attributes("sum", input, dim, keepdim, axis, keepdims), "dtype": chosen}
+    return {**attributes("sum", input, dim, keepdim, axis, keepdims), "dtype": accumulator(input, dtype)}
 
 
 def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from string import ascii_letters, ascii_lowercase, ascii_uppercase
-from typing import Any
+from typing import Any, NamedTuple
 
 Shape = tuple[int, ...]
 Label = str | int  # a letter, or a dimension that an ellipsis stands for, counted from the last one, which is 0
 Labels = tuple[Label, ...]
 
-_NUMBERED = ascii_uppercase + ascii_lowercase  # in this order the labels of an implicit result are sorted
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # labels of an implicit result stand in this order
 _ELLIPSIS = "..."
 
 
-@dataclass(frozen=True)
-class Subscripts:
+class Subscripts(NamedTuple):
     """Labels of the operands' dimensions and of the result's, and the length that each label stands for."""
 
     operands: tuple[Labels, ...]
@@ -83,9 +80,9 @@ def _spelled(labels: Any) -> str:
             f"subscripts list; got {type(labels).__name__} in place of a list"
         )
     for label in labels:
-        if label is not Ellipsis and not 0 <= label < len(_NUMBERED):
+        if label is not Ellipsis and not 0 <= label < len(LETTERS):
             raise ValueError(f"einsum(): subscript {label} in subscript list is not within the valid range [0, 52)")
-    return "".join(_ELLIPSIS if label is Ellipsis else _NUMBERED[label] for label in labels)
+    return "".join(_ELLIPSIS if label is Ellipsis else LETTERS[label] for label in labels)
 
 
 def _error(message: str, equation: str, shapes: Sequence[Shape] | None = None) -> RuntimeError:
@@ -115,7 +112,7 @@ def _term(equation: str, start: int, text: str, owner: str) -> list[str]:
                 raise _error(f"found '.' {owner} that is not part of any ellipsis", equation)
             found.append(_ELLIPSIS)
             place += 2
-        elif letter in ascii_letters:
+        elif letter in LETTERS:
             found.append(letter)
         elif letter != " ":
             raise _error(

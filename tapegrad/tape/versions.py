@@ -7,7 +7,6 @@ which it happened, and a sweep looks closer only if something was written after 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ from tapegrad.tape.entries import HEAD_ENTRIES, order_of, recorder
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES
 
 
-@dataclass
 class _Storage:
-    owner: weakref.ref[Any]
-    version: int = 0
-    times: list[tuple[int, int]] = field(default_factory=list)
+    def __init__(self, owner: weakref.ref[Any]) -> None:
+        self.owner = owner
+        self.version = 0
+        self.times: list[tuple[int, int]] = []
 
 
 _storages: dict[int, _Storage] = {}

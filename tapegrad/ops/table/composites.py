@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.values import KINKS, Draw
@@ -12,11 +11,8 @@ from tapegrad.ops.table.values import KINKS, Draw
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Composite:
+class Composite(NamedTuple):
     """A function made of ops, with what tests need to know of it; the fields are those of `Op`."""
-
-    variadic: ClassVar[bool] = False
 
     name: str
     function: Callable[..., Any]
@@ -26,6 +22,11 @@ class Composite:
     real_only: bool = False
     call: Callable[..., Any] | None = None
     kinks: Sequence[Draw] = KINKS
+
+    @property
+    def variadic(self) -> bool:
+        """Whether there may be any number of operands."""
+        return False
 
     def called(
         self, operands: Sequence[Any], attrs: Mapping[str, Any], function: Callable[..., Any] | None = None

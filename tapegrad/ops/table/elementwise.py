@@ -13,11 +13,11 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, joint_step
+from tapegrad.ops.table.docs import elementwise_doc
 from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
 from tapegrad.ops.table.promotion import forward_for
 from tapegrad.ops.table.public import Names, publish
-from tapegrad.printing import format_tensor
 from tapegrad.tape.layout import FLOAT, Layout, broadcast_shape
 from tapegrad.tensor import Tensor, from_array
 
@@ -34,34 +34,6 @@ BINARY_SAMPLES = (
 
 
 METHOD = Names(method=True)  # public, and a method
-
-_EXAMPLE_OPERANDS = ([0.5, 2.0], [2.0, 2.0])
-
-
-def _doc(op: Op, summary: str, formula: str) -> str:
-    """Return the docstring of an op: the family's part, the op's sentence and formula, and an example computed now."""
-    binary_row = len(op.operands) == 2
-    lines = [summary, "", "Parameters", "----------"]
-    lines += ["input, other : Tensor, array or number"] if binary_row else ["input : Tensor, array or number"]
-    lines += ["", "Returns", "-------", "Tensor"]
-    if binary_row:
-        lines += ["    Of the shape that the operands broadcast to."]
-        lines += ["", "Raises", "------", "RuntimeError", "    If the shapes do not broadcast."]
-        lines += ["TypeError", "    If an operand is no tensor, array or number."]
-    else:
-        lines += ["    Of the operand's shape.", "", "Raises", "------", "TypeError"]
-        lines += ["    If the operand is no tensor, array or number."]
-    if formula:
-        lines += ["", "Notes", "-----", f"Derivative: {formula}"]
-    operands = list(_EXAMPLE_OPERANDS[: len(op.operands)])
-    low, high = op.domain
-    if not low <= 0.5 <= 2.0 <= high:
-        operands = [[round(low + part * (high - low), 2) for part in (0.25, 0.75)] for _ in operands]
-    arguments = ", ".join(f"tg.tensor({values})" for values in operands)
-    known = op.forward.other if isinstance(op.forward, Function) else op.forward  # ours would be compiled now
-    out = format_tensor((op.oracle or known)(*map(np.array, operands)))
-    lines += ["", "Examples", "--------", ">>> import tapegrad as tg", f">>> tg.{op.name}({arguments})", out]
-    return "\n".join(lines)
 
 
 def unary(
@@ -133,7 +105,7 @@ def unary(
     def function(input: Any) -> Tensor:
         return plans.call(input)
 
-    return publish(function, op, _doc(op, doc, derivative), names)
+    return publish(function, op, elementwise_doc(op, doc, derivative), names)
 
 
 def binary(
@@ -215,7 +187,7 @@ def binary(
     def call(input: Any, other: Any) -> Tensor:
         return plans.call(input, other)
 
-    return publish(call, op, _doc(op, doc, derivative), names)
+    return publish(call, op, elementwise_doc(op, doc, derivative), names)
 
 
 def elementwise(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tapegrad.ops.table.op import Op, xp
 
@@ -15,8 +14,7 @@ FUNCTIONAL: Final = "tapegrad.nn.functional"
 LINALG: Final = "tapegrad.linalg"
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(NamedTuple):
     """Where users find a function.
 
     Attributes
@@ -49,8 +47,7 @@ class Names:
     adapter: str | Callable[..., Any] = "same"
 
 
-@dataclass(frozen=True)
-class Public:
+class Public(NamedTuple):
     """A public function, its name and its further names."""
 
     name: str

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.gateway import constant
-from tapegrad.ops.table.op import xp
+from tapegrad.ops.table.op import Op, xp
 from tapegrad.ops.table.results import part_of_results, part_plan, parts_of
 from tapegrad.runtime.memory import watch
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
@@ -104,6 +104,11 @@ def fit(value: Any, layout: Layout) -> Tensor:
     return result
 
 
+def is_converted(op: Op, layout: Layout) -> bool:
+    """Whether rules get an operand in the result's dtype: those of binary ops may subtract, which booleans cannot."""
+    return op.family == "binary" and layout.dtype.kind == "b"
+
+
 # What rules are called with ------------------------------------------------------------------------------------------
 
 
@@ -160,7 +165,7 @@ def _residual(plan: Plan, name: str) -> tuple[int, int, int, Any]:
     layout = plan.layouts[number]
     if layout.weak:
         return RESIDUAL, place, 0, None
-    if op.family == "binary" and layout.dtype.kind == "b":  # rules subtract, as the forward
+    if is_converted(op, layout):
         dtype = plan.result.dtype
         return MADE, 0, 0, lambda node, attached: xp.cast(constant(node[place], layout.plain), dtype)
     return TENSOR, place, FIRST_OPERAND + number, layout

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 Shape = tuple[int, ...]
-Draw = Callable[[Shape, Any, np.random.Generator], np.ndarray]
+Draw = Callable[[Shape, Any, "np.random.Generator"], np.ndarray]  # quoted: numpy.random is slow to import
 
 
 def numbers(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:

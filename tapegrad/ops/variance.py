@@ -1,0 +1,111 @@
+"""The variance, and the op that it is made of: the sum of squared deviations from the mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.kernels.along import step_along
+from tapegrad.ops.along import SAMPLES, Dims, along, floating, out_of_range, reduced_shape
+from tapegrad.ops.arithmetic import abs, div, mul, sub
+from tapegrad.ops.reductions import attributes, kept_shape, mean, sum
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, Op, Sample, xp
+from tapegrad.ops.table.public import public, publish
+from tapegrad.tensor import Tensor
+
+
+def _deviations_by_numpy(x: Any, dim: Dims, keepdim: bool) -> Any:
+    return np.sum((x - np.mean(x, axis=dim, keepdims=True)) ** 2, axis=dim, keepdims=keepdim)
+
+
+def _deviations_rule(ct: Any, x: Any, dim: Dims) -> Any:
+    return 2.0 * xp.reshape(ct, kept_shape(x.shape, dim)) * (x - xp.mean(x, dim, True))
+
+
+def _bind_deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Bound:
+    x = floating("var", input)
+    return Bound((x,), attributes("var", x, dim, keepdim, None, None))
+
+
+_deviations = Op(
+    name="deviations",
+    operands=("x",),
+    forward=_deviations_by_numpy,
+    vjp=(_deviations_rule,),
+    family="along",
+    step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("x",)),
+    attrs=("dim", "keepdim"),
+    bind=_bind_deviations,
+    prepare_forward=along("deviations", reduced_shape, _deviations_by_numpy),
+    oracle=lambda x, dim=None, keepdim=False: (
+        np.square(x).sum(axis=dim if np.ndim(x) else None, keepdims=keepdim)
+        - np.square(x.sum(axis=dim if np.ndim(x) else None, keepdims=keepdim))
+        / (1 if not np.ndim(x) else x.size if dim is None else math.prod(np.take(x.shape, dim).ravel().tolist()))
+    ),
+    samples=(*SAMPLES[:-1], Sample(((2, 3),)), Sample(((2, 3, 4),), {"dim": (0, 2)})),
+    errors=(out_of_range(lambda: xp.deviations(np.ones(3), 1)),),
+    real_only=True,
+)
+
+
+def deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the sum of the squared deviations from the mean, over all dimensions or over some."""
+    return _deviations.plans.call(input, dim, keepdim)
+
+
+connect(_deviations, n_arguments=3)
+publish(deviations, _deviations, deviations.__doc__ or "")
+
+
+@public(method=True, functions=("var",), adapter="moment")
+@composite(
+    (Sample(((4,),)), Sample(((2, 3),), {"dim": 1, "keepdim": True}), Sample(((2, 3),), {"dim": 0, "correction": 0})),
+    lambda input, dim=None, correction=1, keepdim=False: np.var(input, axis=dim, ddof=correction, keepdims=keepdim),
+)
+def var(
+    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
+) -> Tensor:
+    """Variance, over all dimensions or over some.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dim : int or tuple of int, optional
+        Default all.
+    correction : number
+        The sum of squares is divided by the number of elements less this; 1 makes it unbiased, 0 a mean.
+    keepdim : bool
+        Keep the dimensions, with length 1.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.var(tg.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    x = as_operand(input, "var", "input", 1)
+    layout = x._layout
+    if layout.dtype.kind in "biu":
+        raise RuntimeError(
+            f"var(): std and var only support floating point and complex dtypes, not {layout.dtype}; convert it first"
+        )
+    if layout.dtype.kind == "f":
+        total = deviations(x, dim, keepdim)
+    else:
+        size = abs(sub(x, mean(x, dim, True)))
+        total = sum(mul(size, size), dim, keepdim)
+    count = layout.size // (total._layout.size or 1)
+    return div(total, float(max(count - correction, 0)))
