@@ -16,6 +16,7 @@ from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
 from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import blockwise, sum_step, wide_dtype
+from tapegrad.runtime.blocking import STREAMED
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
 from tapegrad.tape.plan import CT, NOTHING, STATIC, Step, address_of_array
 
@@ -99,6 +100,8 @@ def loop_step(
         rule is identity and sources == [(CT, 0)] and types[0] == types[1] and (size == 1 or in_order == [True, True])
     )
     streams = STREAMS if copies else streams
+    if streams:
+        kwargs["streams"] = streams
     address = functools.partial(_loop_address, name, rule, types, casts, pattern, length, streams)
     return Step(address, dims, sources, elements=size if divides else 0, copies=copies, **kwargs)
 
@@ -139,7 +142,8 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
             extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype_name(dtype), contiguous_strides(shape, dtype.itemsize))
     unrolled = plan.op.forward in ARITHMETIC
-    return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
+    streams = STREAMS if result.nbytes >= STREAMED and own.size == result.size else None
+    return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, streams=streams, **extra)
 
 
 def _rows_of(
@@ -222,9 +226,10 @@ def joint_step(plan: Plan) -> Step | None:
         inner = tuple(own[-1] for own in steps)
         rows, wide = [lengths[0], *(own[0] for own in steps)], wide_dtype(plan.layouts[whole.index(False)].dtype)
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
-    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts), inner, wide)
+    streams = STREAMS if wide and result.nbytes >= STREAMED else 0
+    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts), inner, wide, streams)
     sources = [source for source, _, _ in operands]
-    return Step(address, [0, lengths[-1], *inner, *rows], sources)
+    return Step(address, [0, lengths[-1], *inner, *rows], sources, streams=streams)
 
 
 @functools.cache
@@ -236,10 +241,11 @@ def _joint_address(
     casts: tuple[str, ...],
     steps: tuple[int, ...],
     wide: str,
+    streams: int,
 ) -> int:
     """Return the address of a kernel for both operands; `wide` is the dtype in which it sums rows, if it does."""
     if wide:
-        function, name = fused_row_loop(rules, picks, types, casts, steps, wide), f"rows-{name}"
+        function, name = fused_row_loop(rules, picks, types, casts, steps, wide, streams), f"rows-{name}"
     else:
         function = joint_loop(rules, picks, types, casts, tuple(itemsize(dtype) for dtype in types))
     return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)

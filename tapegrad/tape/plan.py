@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 (
     KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET, SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES,
-    PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES,
+    PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, STREAMED_BIT, SOURCES,
 ) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
 # Kinds of steps, beside 0.
@@ -140,6 +140,9 @@ class Step(NamedTuple):
         The kernel goes over rows and sums each: the target has one element a row.
     copies : bool
         The operand's cotangent is the result's, element by element.
+    streams : int
+        The bit of `accumulate` for which the kernel writes a new target past the caches; 0 if there is none. It is
+        used where the result is large.
     """
 
     kernel: Callable[[], int]
@@ -154,6 +157,7 @@ class Step(NamedTuple):
     copies: bool = False
     parts: tuple[Callable[[], int], Callable[[], int], int] | None = None
     sums_rows: bool = False
+    streams: int = 0
 
     @property
     def is_flat(self) -> bool:
@@ -288,7 +292,7 @@ class Plan:
                 words[start + KERNEL] = step.kernel()
             if elements and step.parts is not None:
                 parts, finish, nbytes = step.parts
-                words[start + PARTS_KERNEL : start + SOURCES] = parts(), finish(), buffer_class(nbytes)
+                words[start + PARTS_KERNEL : start + STREAMED_BIT] = parts(), finish(), buffer_class(nbytes)
             calls.append(_Call(place, start, geometry, step.kernel))
         block = np.array(words, dtype=np.int64)
         address = address_of_array(block)
@@ -368,9 +372,10 @@ class Plan:
             kind = ALIAS
         elif step.sums_rows:
             kind = SUMS_ROWS
+        streams = step.streams if self.result.nbytes >= blocking.STREAMED else 0
         return [
             0, 0, buffer_class(layout.nbytes), kind, layout.nbytes, step.partial, step.offset, sum_kernel, 0, scratch,
-            len(step.sources), 0, 0, 0, *[value << 2 | place for place, value in step.sources],
+            len(step.sources), 0, 0, 0, streams, *[value << 2 | place for place, value in step.sources],
         ]  # fmt: skip
 
     def forget_steps(self) -> None:
