@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get, memcpy, memset
-from tapegrad.kernels.structural import zeroed_step
+from tapegrad.kernels.structural import summed_to, zeroed_step
 from tapegrad.tape.layout import Layout, contiguous_strides
 from tapegrad.tape.plan import ARRAY, CT, Source, Step
 
@@ -94,9 +94,7 @@ def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int
     """
     if any(item != "array" and item is not Ellipsis and item != (None, None, None) for item in key):
         return None
-    full = [(None, None, None)] * (whole.ndim - sum(item is not Ellipsis for item in key))
-    at = key.index(Ellipsis) if Ellipsis in key else len(key)
-    spread = [*key[:at], *full, *key[at + 1 :]]
+    spread = _without_ellipsis(key, whole.ndim)
     if "array" not in spread:
         return None
     first, arrays = spread.index("array"), spread.count("array")
@@ -114,6 +112,13 @@ def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int
     for length, stride in zip(lengths, strides[first:], strict=False):
         dims += [length, stride]
     return np.array(dims, dtype=np.int64)
+
+
+def _without_ellipsis(key: tuple[Any, ...], ndim: int) -> list[Any]:
+    """Return what a key says of each dimension."""
+    full = [(None, None, None)] * (ndim - sum(item is not Ellipsis for item in key))
+    at = key.index(Ellipsis) if Ellipsis in key else len(key)
+    return [*key[:at], *full, *key[at + 1 :]]
 
 
 def _sources(plan: Plan, geometry: np.ndarray) -> list[Source]:
@@ -134,26 +139,46 @@ def scatter_step(plan: Plan) -> Step | None:
     return Step(address, geometry, _sources(plan, geometry), partial=True)
 
 
-def gather_by_arrays_step(plan: Plan, operand: int) -> Step | None:
-    """Return the step of an operand that stands in the result where index arrays say; None as for `scatter_step`."""
+def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | None = None) -> Step | None:
+    """Return the step of an operand that stands in the result where index arrays say; None as for `scatter_step`.
+
+    Parameters
+    ----------
+    plan : Plan
+    operand : int
+    indices : tuple of int, optional
+        The shape of the index arrays, for an operand that may have been broadcast to what they choose.
+    """
     own, result = plan.layouts[operand], plan.result
-    geometry = _geometry(result, plan.attrs["key"], own.shape) if own.dtype == result.dtype else None
+    if own.dtype != result.dtype:
+        return None
+    chosen = own.shape if indices is None else math.prod(indices)
+    geometry = _geometry(result, plan.attrs["key"], chosen)
     if geometry is None:
         return None
-    return Step(partial(_indexed_address, "gather", own.dtype.name), geometry, _sources(plan, geometry))
+    address = partial(_indexed_address, "gather", own.dtype.name)
+    size = int(geometry[_OUTER] * geometry[_CHOSEN] * geometry[_INNER])
+    if own.size == size:
+        return Step(address, geometry, _sources(plan, geometry))
+    if indices is None or not size:
+        return None
+    first = _without_ellipsis(plan.attrs["key"], result.ndim).index("array")
+    after = result.shape[first + int(geometry[_ARRAYS]) :]
+    shape = (*result.shape[:first], *indices, *after)
+    return Step(address, geometry, _sources(plan, geometry), **summed_to(own, shape))
 
 
-def left_out_step(plan: Plan, chosen: int) -> Step | None:
+def left_out_step(plan: Plan, indices: tuple[int, ...]) -> Step | None:
     """Return the step of an operand that is the result but where index arrays say; None as for `scatter_step`.
 
     Parameters
     ----------
     plan : Plan
-    chosen : int
-        How many indices each array has.
+    indices : tuple of int
+        The shape of the index arrays.
     """
     own = plan.layouts[0]
-    geometry = _geometry(own, plan.attrs["key"], chosen)
+    geometry = _geometry(own, plan.attrs["key"], math.prod(indices))
     if geometry is None or own.dtype != plan.result.dtype:
         return None
     return zeroed_step(own, partial(_indexed_address, "left-out", own.dtype.name), geometry, _sources(plan, geometry))
