@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import errors, modes
 from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.tape import views
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
+
+
+def records(target: Tensor, *others: Any) -> bool:
+    """Whether a write to a tensor is recorded: it, or another operand, wants a gradient."""
+    operands = (views.renewed(value) for value in (target, *others) if isinstance(value, Tensor))
+    return any(operand._node is not None for operand in operands) and modes.is_grad_enabled()
 
 
 def check_leaf(target: Tensor) -> None:
