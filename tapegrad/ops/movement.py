@@ -11,10 +11,11 @@ import numpy as np
 
 from tapegrad.kernels.elementwise import view_step
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
+from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tape.plan import Plan, Step
 from tapegrad.tensor import Tensor
 
@@ -324,14 +325,21 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     >>> tg.transpose(tg.zeros(2, 3, 4), 0, -1).shape
     (4, 3, 2)
     """
+    result: Tensor = _call_transpose(input, dim0, dim1)
+    return result
+
+
+def _bind_transpose(input: Any, dim0: int, dim1: int) -> Bound:
     x = as_operand(input, "transpose", "input", 1)
+    x._array()
     first, second = one_dim("transpose", x.ndim, dim0), one_dim("transpose", x.ndim, dim1)
     dims = list(range(x.ndim))
     if dims:
         dims[first], dims[second] = second, first
-    return permute(x, tuple(dims))
+    return Bound((x,), {"dims": tuple(dims)})
 
 
+_call_transpose = connect(op_table["permute"], 2, MAKES_VIEWS, name="transpose", bind=_bind_transpose)
 swapaxes = transpose
 
 
