@@ -31,6 +31,8 @@ CASES: dict[str, tuple[Any, tuple[int, ...]]] = {
     "one for arrays": ((ROWS, COLUMNS), (1,)),
     "table of indices": (np.array([[1, 3], [2, 5]]), (2, 1, 5)),
     "array behind a slice": ((slice(1, 5), COLUMNS), (4, 4)),
+    "array before a slice": ((COLUMNS, slice(1, 3)), (4, 2)),
+    "row for an array and a slice": ((slice(5, None, -2), COLUMNS), (4,)),
     "no index": (np.array([], dtype=np.int64), (5,)),
     "mask": (np.arange(6) % 2 == 0, (3, 5)),
     "too many dimensions": (1, (1, 1, 5)),

@@ -5,24 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get, memcpy, memset
+from tapegrad.kernels.strides import coalesce
 from tapegrad.kernels.structural import summed_to, zeroed_step
-from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.plan import ARRAY, CT, Source, Step
+from tapegrad.tape import plan as plans
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.plan import CT, Source, Step, address_of_array
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
 
+#: In a key, in place of an index array.
+ARRAY: Final = "array"
+
 # Words of a geometry: how many blocks there are, how many elements are chosen of each, of how many neighbours; how many
-# arrays of indices; the bytes from block to block; the bytes of all. Then for each array the length of its dimension,
-# and the bytes from one index to the next.
-_OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _DIMENSIONS = range(1, 8)
+# arrays of indices; the bytes from block to block; the bytes of all, and before the first block. Then for each array
+# the length of its dimension, and the bytes from one index to the next.
+_OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _BEGIN, _DIMENSIONS = range(1, 9)
 
 
 def _offset(arrays_at: int, dims: int, number: int) -> int:
@@ -43,6 +48,7 @@ def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
         chosen = get(args, get(dims, _ARRAYS) + 1)
         if not scatters:
             dense, chosen = chosen, dense
+        chosen += get(dims, _BEGIN)
         for i in range(get(dims, _OUTER)):
             for j in range(get(dims, _CHOSEN)):
                 at = chosen + i * get(dims, _STEP) + _offset(args + 8, dims, j)
@@ -66,6 +72,7 @@ def _left_out_kernel(dtype: str) -> Callable[..., int]:
     def kernel(args: int, dims: int, accumulate: int) -> int:
         source, target = get(args, 0), get(args, get(dims, _ARRAYS) + 1)
         memcpy(target, source, get(dims, _BYTES))
+        target += get(dims, _BEGIN)
         for i in range(get(dims, _OUTER)):
             for j in range(get(dims, _CHOSEN)):
                 memset(target + i * get(dims, _STEP) + _offset(args + 8, dims, j), get(dims, _INNER) * size)
@@ -80,8 +87,36 @@ def _indexed_address(way: str, dtype: str) -> int:
     return address_of(f"{way}-{dtype}", kernel)
 
 
+class _Indexed(NamedTuple):
+    """What a key says of the dimensions of an array: its arrays meet some that are neighbours."""
+
+    before: tuple[int, ...]
+    lengths: tuple[int, ...]  # of the dimensions that the arrays meet
+    after: tuple[int, ...]
+    strides: tuple[int, ...]
+    begin: int  # bytes before the first element
+
+
+def _indexed(whole: Layout, key: tuple[Any, ...]) -> _Indexed | None:
+    """Return what a key says of an array's dimensions; None if its arrays stand apart, or a truth value among them."""
+    full = [(None, None, None)] * (whole.ndim - sum(item is not Ellipsis and item is not None for item in key))
+    at = key.index(Ellipsis) if Ellipsis in key else len(key)
+    items = [*key[:at], *full, *key[at + (Ellipsis in key) :]]
+    if ARRAY not in items or any(isinstance(item, str) and item != ARRAY for item in items):
+        return None
+    first, arrays = items.index(ARRAY), items.count(ARRAY)
+    if items[first : first + arrays] != [ARRAY] * arrays:
+        return None
+    base = np.empty(whole.shape, whole.dtype)
+    view = base[tuple(slice(*item) if isinstance(item, tuple) else slice(None) if item == ARRAY else item
+                      for item in items)]  # fmt: skip
+    begin = address_of_array(view) - address_of_array(base) if view.size else 0
+    end = first + arrays
+    return _Indexed(view.shape[:first], view.shape[first:end], view.shape[end:], view.strides, begin)
+
+
 def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int) -> np.ndarray | None:
-    """Return the geometry of arrays of one shape that meet dimensions next to each other, beside which all are whole.
+    """Return the geometry of arrays of one shape; None if what stands before and behind them is not stepped through.
 
     Parameters
     ----------
@@ -92,37 +127,36 @@ def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int
     chosen : tuple of int, or int
         The shape of what is chosen; or how many indices there are.
     """
-    if any(item != "array" and item is not Ellipsis and item != (None, None, None) for item in key):
+    found = _indexed(whole, key)
+    if found is None:
         return None
-    spread = _without_ellipsis(key, whole.ndim)
-    if "array" not in spread:
-        return None
-    first, arrays = spread.index("array"), spread.count("array")
-    if spread[first : first + arrays] != ["array"] * arrays:
-        return None
-    strides = contiguous_strides(whole.shape, whole.dtype.itemsize)
-    before, lengths, after = whole.shape[:first], whole.shape[first : first + arrays], whole.shape[first + arrays :]
+    before, lengths, after, strides, begin = found
+    first, end = len(before), len(before) + len(lengths)
     outer, inner = math.prod(before), math.prod(after)
     if isinstance(chosen, tuple):
         if chosen[:first] != before or chosen[len(chosen) - len(after) :] != after:
             return None  # the sizes that the kernel would go over are not those of the result
         chosen = math.prod(chosen) // (outer * inner) if outer * inner else 0
-    step = math.prod(lengths) * inner * whole.dtype.itemsize
-    dims = [0, outer, chosen, inner, arrays, step, whole.nbytes]
-    for length, stride in zip(lengths, strides[first:], strict=False):
+    blocks, (steps,) = coalesce(before, [strides[:first]])
+    _, (neighbours,) = coalesce(after, [strides[end:]])
+    if len(blocks) > 1 or (inner > 1 and neighbours != [whole.dtype.itemsize]):
+        return None
+    dims = [0, outer, chosen, inner, len(lengths), steps[0], whole.nbytes, begin]
+    for length, stride in zip(lengths, strides[first:end], strict=True):
         dims += [length, stride]
     return np.array(dims, dtype=np.int64)
 
 
-def _without_ellipsis(key: tuple[Any, ...], ndim: int) -> list[Any]:
-    """Return what a key says of each dimension."""
-    full = [(None, None, None)] * (ndim - sum(item is not Ellipsis for item in key))
-    at = key.index(Ellipsis) if Ellipsis in key else len(key)
-    return [*key[:at], *full, *key[at + 1 :]]
+def is_indexed_by_kernel(whole: Layout, key: tuple[Any, ...]) -> bool:
+    """Whether there are kernels for a key of index arrays."""
+    return _geometry(whole, key, 1) is not None
 
 
 def _sources(plan: Plan, geometry: np.ndarray) -> list[Source]:
-    return [(CT, 0), *((ARRAY, plan.position(f"index_array{number}")) for number in range(int(geometry[_ARRAYS])))]
+    return [
+        (CT, 0),
+        *((plans.ARRAY, plan.position(f"index_array{number}")) for number in range(int(geometry[_ARRAYS]))),
+    ]
 
 
 def scatter_step(plan: Plan) -> Step | None:
@@ -162,9 +196,9 @@ def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | N
         return Step(address, geometry, _sources(plan, geometry))
     if indices is None or not size:
         return None
-    first = _without_ellipsis(plan.attrs["key"], result.ndim).index("array")
-    after = result.shape[first + int(geometry[_ARRAYS]) :]
-    shape = (*result.shape[:first], *indices, *after)
+    found = _indexed(result, plan.attrs["key"])
+    assert found is not None
+    shape = (*found.before, *indices, *found.after)
     return Step(address, geometry, _sources(plan, geometry), **summed_to(own, shape))
 
 
@@ -245,6 +279,6 @@ def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None
     outer, inner = math.prod(before), math.prod(after)
     n = part.size // (outer * inner) if outer * inner else 0
     geometry = np.array([0, outer, n, inner, whole.shape[dim]])
-    sources = [(CT, 0), (ARRAY, plan.position(indices))]
+    sources = [(CT, 0), (plans.ARRAY, plan.position(indices))]
     address = partial(along_address, own.dtype.name, scatters)
     return Step(address, geometry, sources, partial=scatters)

@@ -8,10 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.along import step_along
+from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.along import along, floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
-from tapegrad.ops.indexing import ARRAY, index_gather
+from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import movedim, reshape
 from tapegrad.ops.reductions import mean, sum

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.index_put import index_put, index_put_op, shape_of_indices
-from tapegrad.ops.indexing import ARRAY, Key, _index, index_gather
+from tapegrad.ops.indexing import Key, _index, index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
 from tapegrad.ops.table.op import Op

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.indexed import gather_by_arrays_step, left_out_step
+from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, left_out_step
 from tapegrad.kernels.structural import gather_step, part_left_out_step
-from tapegrad.ops.indexing import _COPIES, ARRAY, Key, _basic_index, _encode, _index, _index_error, index_gather
+from tapegrad.ops.indexing import _COPIES, Key, _basic_index, _encode, _index, _index_error, index_gather
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.tape.plan import Plan, Step

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad import errors, modes
+from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.history import give_node, is_part, keep_quotient, part_of, rewrite_at
 from tapegrad.ops.index_put import basic_part, encode, index_error, index_put_op, shape_of_indices, write_at
-from tapegrad.ops.indexing import ARRAY, Key, _basic_index, _index
+from tapegrad.ops.indexing import Key, _basic_index, _index
 from tapegrad.ops.inplace_checks import check_distinct, check_leaf, records
 from tapegrad.ops.parts import strided_put_op
 from tapegrad.ops.table.gateway import as_operand
