@@ -218,8 +218,7 @@ def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...
 
 def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
     """Return the cotangent of the scores; `out` is for the kernel, which so needs no sum of exponentials."""
-    places = (np.arange(x.shape[0]), *index_arrays)
-    at_class = xp.index_scatter_add(ct, places, (ARRAY, ARRAY), x.shape)
+    at_class = xp.index_scatter_add(ct, (np.arange(x.shape[0]), *index_arrays), (ARRAY, ARRAY), x.shape)
     return xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - at_class
 
 
