@@ -59,7 +59,7 @@ def fail_in_turn(work):
 
 @pytest.fixture(autouse=True)
 def nothing_else_holds(monkeypatch):
-    """Keep the collector from letting go in between, and pytest from holding the frames of a generator that cannot close."""
+    """Nothing is collected in between, and pytest holds no frame of a generator that cannot close."""
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
     gc.collect()
     gc.disable()
