@@ -225,9 +225,10 @@ def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
     """Return the kernel that goes over ``(outer, n, inner)`` elements, each with a number along another dimension.
 
     It adds element ``(i, k, j)`` of the cotangent to ``(i, number, j)`` of the target, or the other way round. Where it
-    scatters, the target is zeroed first.
+    scatters, the target is zeroed first. Numbers beyond the dimension are passed over: a user can reach the array that
+    holds them, e.g. the indices that a sort returned.
     """
-    size = np.dtype(dtype).itemsize
+    size, zero = np.dtype(dtype).itemsize, np.dtype(dtype).type(0)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
@@ -238,6 +239,10 @@ def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
                     at = (i * n + k) * inner + j
                     number = get(numbers, at)
                     number += length if number < 0 else 0
+                    if number < 0 or number >= length:
+                        if not scatters and not accumulate:
+                            store_at(target + at * size, 0, zero, dtype)
+                        continue
                     other = ((i * length + number) * inner + j) * size
                     here, there = source + at * size, target + other
                     if not scatters:
