@@ -1,4 +1,4 @@
-"""Kernels that go where arrays of indices say: they scatter, gather, or leave out; and the steps that call them."""
+"""Kernels on elements that index arrays choose: scatter, gather, and copy without them; and the steps that call them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 #: In a key, in place of an index array.
 ARRAY: Final = "array"
 
-# Words of a geometry: how many blocks there are, how many elements are chosen of each, of how many neighbours; how many
-# arrays of indices; the bytes from block to block; the bytes of all, and before the first block. Then for each array
-# the length of its dimension, and the bytes from one index to the next.
+# Words of a geometry: the number of blocks; of choices in each; of neighbours that a choice takes; of index arrays; the
+# bytes from block to block, of the whole array, and before the first block. Then for each index array the length of its
+# dimension, and the bytes from one index to the next.
 _OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _BEGIN, _DIMENSIONS = range(1, 9)
 
 

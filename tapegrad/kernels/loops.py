@@ -44,8 +44,8 @@ def loop(
     steps : tuple of int
         Bytes between elements of the sources and of the target, or STRIDED.
     length : int, optional
-        That of rows, which the kernel then goes over too, or STRIDED. Behind the dims of the outer dimensions stand
-        their number and the bytes between them: see `rows_at`.
+        The length of rows, or STRIDED, for a kernel that goes over rows too. How many rows there are, and the bytes
+        between them, stands at `rows_at` in the geometry.
     streams : int, optional
         The value of `accumulate` for which the target is written past the caches. To write a line of the cache, the
         CPU reads it first; of a large array that is a third of all that goes to and from memory.
@@ -136,7 +136,7 @@ def loop(
     return kernel_of_rows
 
 
-def joint_loop(
+def fused_loop(
     rules: tuple[Callable[..., Any], Callable[..., Any]],
     picks: tuple[tuple[int, ...], tuple[int, ...]],
     types: tuple[str, ...],

@@ -94,7 +94,7 @@ def fused_row_loop(
     Parameters
     ----------
     rules, picks, types, casts, steps
-        As for `tapegrad.kernels.loops.joint_loop`. Within a row the step of one target is 0: that one is summed.
+        As for `tapegrad.kernels.loops.fused_loop`. Within a row the step of one target is 0: that one is summed.
     wide : str
         dtype that terms are added up in.
     streams : int

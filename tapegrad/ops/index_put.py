@@ -1,4 +1,4 @@
-"""Rows: a copy with some elements replaced, which `x[index] = value` records."""
+"""Ops: a copy with some elements replaced, which `x[index] = value` records."""
 
 from __future__ import annotations
 

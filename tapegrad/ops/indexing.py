@@ -1,4 +1,4 @@
-"""Rows: indexing with integers, slices, arrays and masks, after NumPy's rules, and its adjoint.
+"""Ops: indexing with integers, slices, arrays and masks, after NumPy's rules, and its adjoint.
 
 A *key* says what an index does with each dimension, in hashable form: an int, a slice as ``(start, stop, step)``, None,
 an Ellipsis, the name of a bool, or `ARRAY` for an array of integers. The arrays are the op's index_arrays.
