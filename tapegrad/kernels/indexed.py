@@ -1,4 +1,4 @@
-"""Kernels on elements that index arrays choose: scatter, gather, and copy without them; and the steps that call them."""
+"""Kernels on elements that index arrays choose: scatter, gather, copy without them; and the steps that call them."""
 
 from __future__ import annotations
 
