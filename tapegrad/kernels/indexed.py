@@ -228,7 +228,7 @@ def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
     scatters, the target is zeroed first. Numbers beyond the dimension are passed over: a user can reach the array that
     holds them, e.g. the indices that a sort returned.
     """
-    size, zero = np.dtype(dtype).itemsize, np.dtype(dtype).type(0)
+    size = np.dtype(dtype).itemsize
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
@@ -241,7 +241,7 @@ def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
                     number += length if number < 0 else 0
                     if number < 0 or number >= length:
                         if not scatters and not accumulate:
-                            store_at(target + at * size, 0, zero, dtype)
+                            memset(target + at * size, size)
                         continue
                     other = ((i * length + number) * inner + j) * size
                     here, there = source + at * size, target + other
