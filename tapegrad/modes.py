@@ -56,8 +56,9 @@ def _switch(enabled: bool) -> None:
 
 def note_write() -> None:
     """Let the recording path look for stale views from now on."""
-    with _lock:
-        mode.value |= WRITES_NOTED
+    if not mode.value & WRITES_NOTED:
+        with _lock:
+            mode.value |= WRITES_NOTED
 
 
 def interceptor() -> Interceptor | None:

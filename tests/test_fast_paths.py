@@ -26,7 +26,6 @@ WITHOUT_KERNEL = {
     "deviations": {4: (0,), 6: (0,)},  # not contiguous; dimensions apart
     "getitem": {9: (0,), 10: (0,)},  # by a truth value
     "index_gather": {5: (0,), 6: (0,)},  # arrays with a slice between them
-    "index_put": {1: (1,)},  # a value that is broadcast
     "log_softmax": {4: (0,)},  # not contiguous
     "logsumexp": {4: (0,), 5: (0,)},
     "matmul": {5: (0, 1), 11: (0, 1), 12: (1,)},  # strides that BLAS does not take; no element
@@ -37,7 +36,6 @@ WITHOUT_KERNEL = {
     "prod": {5: (0,), 6: (0,)},
     "cumsum": {4: (0,)},
     "inv": {0: (0,), 1: (0,), 2: (0,), 3: (0,), 4: (0,), 5: (0,)},
-    "strided_put": {1: (1,)},
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
 }
 # Ops of two operands whose cotangents one kernel computes.

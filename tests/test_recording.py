@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.ops import indexing
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import op_table
 from tapegrad.tape import entries
@@ -389,3 +390,31 @@ def test_rows_with_arguments_take_what_is_no_tensor():
         for value in (s, np.float64(2.0), 2.0, 2, np.array(2.0), np.array([2.0])):
             assert tg.sum(value).item() == 2
             assert tg.reshape(value, (1, 1)).tolist() == [[2]]
+
+
+KNOWN_CALLS = {
+    "transpose": lambda x: x.transpose(0, 1),
+    "swapaxes": lambda x: tg.swapaxes(x, 0, -1),
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "array": lambda x: x[ROWS],
+    "arrays": lambda x: x[ROWS, ROWS],
+    "array behind a slice": lambda x: x[1:, ROWS],
+    "array before a slice": lambda x: x[ROWS, 1:],
+    "sort": lambda x: x.sort(1),
+}
+ROWS = np.array([0, 2, 1])
+
+
+@pytest.mark.parametrize("name", KNOWN_CALLS)
+def test_what_is_known_does_not_go_through_python(name, monkeypatch):
+    """The third call of a kind is found in the table."""
+    call, x = KNOWN_CALLS[name], leaf(4, 5)
+    for _ in range(2):
+        call(x)
+
+    def unexpected(*_):
+        raise AssertionError("Python looked at the call")
+
+    for place in (gateway, indexing):
+        monkeypatch.setattr(place, "compute", unexpected)
+    call(x)

@@ -118,3 +118,23 @@ def test_one_kernel_serves_both_operands():
     assert plan._words[JOINT] != 0
     words = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_int64 * 8).from_address(int(plan._words[STEPS + 1])))
     assert words[KIND] == SUMS_ROWS
+
+
+def test_large_gradients_are_streamed():
+    """A large gradient is written past the caches: the same bits as row by row, also where rows are not aligned."""
+    rng = np.random.default_rng(5)
+    for length in (256, 513):
+        x, y, weights = rng.normal(size=(blocking.STREAMED // (8 * length) + 1, length)), rng.normal(size=length), None
+        y = np.ascontiguousarray(rng.normal(size=(len(x), 1)))
+        weights = rng.normal(size=x.shape)
+        for wanted in ((True, True), (True, False)):
+            a, b = (tg.tensor(own, requires_grad=flag) for own, flag in zip((x, y), wanted, strict=True))
+            z = a * b
+            z.backward(tg.tensor(weights))
+            np.testing.assert_array_equal(a.grad.numpy(), weights * y)
+            if wanted[1]:
+                np.testing.assert_allclose(b.grad.numpy(), (weights * x).sum(1, keepdims=True), rtol=1e-10)
+            z = b / a
+            a.grad = None
+            z.backward(tg.tensor(weights))
+            np.testing.assert_allclose(a.grad.numpy(), -weights * y / x**2, rtol=1e-14)

@@ -17,7 +17,8 @@ from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.op import op_table
 from tests.cases import oracle
 
-OURS = {name: row.forward for name, row in op_table.items() if isinstance(row.forward, Function)}
+_ALL = {name: row for name, row in op_table.items() if isinstance(row.forward, Function)}
+OURS, OF_TWO = ({name: op.forward for name, op in _ALL.items() if len(op.operands) == n} for n in (1, 2))
 each = pytest.mark.parametrize(("name", "dtype"), [*itertools.product(OURS, ["float64", "float32"])])
 
 
@@ -36,6 +37,39 @@ def data(name: str, dtype: str, n: int = 1000) -> np.ndarray:
 def test_there_are_some() -> None:
     names = "exp expm1 log log1p sqrt sin cos tan sinh cosh tanh sigmoid softplus erf rsqrt logit"
     assert set(OURS) == set(names.split())
+    assert set(OF_TWO) == {"atan2", "hypot"}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", OF_TWO)
+def test_of_two_operands(name: str, dtype: str) -> None:
+    """They are precise, NumPy's at special points, and the same bits for all layouts."""
+    ufunc, other = OF_TWO[name].ufunc(dtype), OF_TWO[name].other
+    rng, info = np.random.default_rng(4), np.finfo(dtype)
+    x, y = (np.ldexp(rng.uniform(-1, 1, 3000), rng.integers(-30, 30, 3000)).astype(dtype) for _ in range(2))
+    out = ufunc(x, y)
+    precise = other(x.astype(np.longdouble), y.astype(np.longdouble))
+    assert np.all(abs(out - precise) <= 1.5 * info.eps * abs(precise))
+    np.testing.assert_array_equal(ufunc(x[::-3], y[::-3]), out[::-3])
+    np.testing.assert_array_equal(ufunc(x[5:], y[5:]), out[5:])
+    np.testing.assert_array_equal(ufunc(x, y[7]), ufunc(x, np.full_like(y, y[7])))
+    big, tiny, least = info.max, info.tiny, info.smallest_subnormal
+    points = [0, 1, np.inf, big, 0.7 * big, 1e-3 * big, tiny, 3 * tiny, least, 2 * least, 3.3]
+    special = np.array([*points, *(-point for point in points), np.nan], dtype)
+    a, b = np.meshgrid(special, special)
+    with np.errstate(all="ignore"):
+        out, expected = ufunc(a, b), other(a, b)
+        np.testing.assert_array_equal(ufunc(a.ravel(), b.ravel()), out.ravel())
+    np.testing.assert_allclose(out, expected, rtol=2 * info.eps, atol=least)
+    np.testing.assert_array_equal(np.signbit(out)[out == out], np.signbit(expected)[out == out])
+
+
+def test_a_length_that_overflows() -> None:
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
+        tg.hypot(tg.tensor([1e308, 1.7e308]), tg.tensor([0.0, 1.7e308]))
+    with np.errstate(all="raise"):
+        assert tg.hypot(tg.tensor([np.inf, np.nan]), tg.tensor([1.0, 2.0])).tolist()[0] == np.inf
+        tg.atan2(tg.tensor([0.0, 1e308, 1e-308]), tg.tensor([0.0, -1e308, 1e308]))
 
 
 @each

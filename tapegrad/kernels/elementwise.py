@@ -11,11 +11,12 @@ import numpy as np
 
 from tapegrad import vmath
 from tapegrad.compiler import cache
-from tapegrad.kernels.loops import STREAMS, STRIDED, joint_loop, loop
+from tapegrad.kernels.loops import STREAMS, STRIDED, fused_loop, loop
 from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
 from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import blockwise, sum_step, wide_dtype
+from tapegrad.runtime.blocking import STREAMED
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
 from tapegrad.tape.steps import CT, NOTHING, Step
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # Of a rule's argument: where it is found, its dtype, its strides.
 Operand = tuple[tuple[int, int], str, Sequence[int]]
 BIND = {"xp": vmath}
-MAX_SOURCES = 6  # of a step in a run
+MAX_SOURCES = 6  # of a step in a group
 _STREAMED_ROW = 512  # bytes
 SHORT = 4  # elements of rows that have kernels for their length: compiled without a loop, and vectorised nevertheless
 #: Functions of NumPy that are worth such kernels, as rules.
@@ -77,7 +78,7 @@ def loop_step(
     is_flat, outer = len(lengths) == 1, max(len(lengths) - 2, 0)
     fixed = inner[-1] == sizes[-1] and all(step in (0, size) for step, size in zip(inner, sizes, strict=True))
     pattern = tuple(map(int, inner)) if fixed else (STRIDED,) * len(inner)
-    # Rows, one after the other, are the kernel's own affair, so that short ones cost no call each.
+    # The kernel itself goes over the last two dimensions, so that short rows cost no call each.
     length = None if is_flat else int(lengths[-1]) if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
     dims = [outer, lengths[-1], *inner, *lengths[:outer]]
     for dim in range(outer):
@@ -85,8 +86,8 @@ def loop_step(
     dims += [1, *[0] * len(steps)] if is_flat else [lengths[-2], *[own[-2] for own in steps]]
 
     sources = [source for source, _, _ in operands]
-    # In a run (`tapegrad.sweep.groups`) the target and a cotangent may be memory for a part of the elements, one after
-    # the other. A cotangent that is spread has fewer, and is in other memory.
+    # In a group (`tapegrad.sweep.groups`) the target and a cotangent may be memory for one block of elements, which
+    # are neighbours there. A cotangent that is broadcast has fewer elements, and is never memory for a block.
     in_order = [own[-1] == size and (is_flat or own[0] == size * lengths[-1])
                 for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
     divides = outer == 0 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
@@ -100,6 +101,8 @@ def loop_step(
         rule is identity and sources == [(CT, 0)] and types[0] == types[1] and (size == 1 or in_order == [True, True])
     )
     streams = STREAMS if copies else streams
+    if streams:
+        kwargs["streams"] = streams
     address = functools.partial(_loop_address, name, rule, types, casts, pattern, length, streams)
     return Step(address, dims, sources, elements=size if divides else 0, copies=copies, **kwargs)
 
@@ -119,14 +122,14 @@ def _loop_address(
 
 
 def elementwise_step(plan: Plan, operand: int) -> Step | None:
-    """Return the step of an elementwise row: its rule as a loop, then a sum over what was broadcast."""
+    """Return the step of an elementwise op: its rule as a loop, then a sum over what was broadcast."""
     rule = plan.op.rule(operand)
     if not callable(rule):
         return None
     result, own = plan.result, plan.layouts[operand]
     shape, dtype = result.shape, own.dtype
     if is_identity(rule) and dtype == result.dtype:
-        rule = identity  # one kernel for all rows
+        rule = identity  # one kernel for all ops
     operands, casts = _sources(plan, rule_parameters(rule))
     extra: dict[str, Any] = {}
     name = "identity" if rule is identity else f"{plan.name}-{plan.op.operands[operand]}"
@@ -140,15 +143,16 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
             extra["between"] = NOTHING  # the cotangent itself is summed
     target = (dtype_name(dtype), contiguous_strides(shape, dtype.itemsize))
     unrolled = plan.op.forward in ARITHMETIC
-    return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, **extra)
+    streams = STREAMS if result.nbytes >= STREAMED and own.size == result.size else None
+    return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, streams=streams, **extra)
 
 
 def _rows_of(
     plan: Plan, operands: Sequence[Operand], targets: Sequence[Layout]
 ) -> tuple[list[int], list[list[int]]] | None:
-    """Return lengths and steps of a loop over rows with targets of which some are one element a row; None if no such.
+    """Return lengths and steps of a loop over rows, for targets with one element a row or all; None if there is none.
 
-    Elements of a row are neighbours, of targets too that are not one element a row.
+    Elements of a row are neighbours, in sources and in targets.
     """
     shape = plan.result.shape
     in_order = [(own.shape, contiguous_strides(own.shape, own.dtype.itemsize)) for own in targets]
@@ -196,14 +200,14 @@ def _row_sum_address(
     return cache.address_of(f"rows-{name}-{'-'.join(types)}", function, bind=BIND)
 
 
-def joint_step(plan: Plan) -> Step | None:
-    """Return the step of a binary elementwise row for both operands at once; None if there is no such simple loop."""
+def fused_step(plan: Plan) -> Step | None:
+    """Return the step of a binary elementwise op for both operands at once; None if no such simple loop computes it."""
     result = plan.result
     rules = plan.op.rule(0), plan.op.rule(1)
     if not callable(rules[0]) or not callable(rules[1]):
         return None
     if is_identity(rules[0]) or is_identity(rules[1]):
-        return None  # which costs nothing where the cotangent's memory passes on
+        return None  # the other step costs nothing where it takes the cotangent's memory over
     names = tuple(dict.fromkeys((*rule_parameters(rules[0]), *rule_parameters(rules[1]))))
     operands, casts = _sources(plan, names)
     types = (*(dtype for _, dtype, _ in operands), *(dtype_name(own.dtype) for own in plan.layouts))
@@ -223,13 +227,14 @@ def joint_step(plan: Plan) -> Step | None:
         inner = tuple(int(own[-1]) for own in steps)
         rows, wide = [lengths[0], *(own[0] for own in steps)], wide_dtype(plan.layouts[whole.index(False)].dtype)
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
-    address = functools.partial(_joint_address, plan.name, rules, picks, types, tuple(casts), inner, wide)
+    streams = STREAMS if wide and result.nbytes >= STREAMED else 0
+    address = functools.partial(_fused_address, plan.name, rules, picks, types, tuple(casts), inner, wide, streams)
     sources = [source for source, _, _ in operands]
-    return Step(address, [0, lengths[-1], *inner, *rows], sources)
+    return Step(address, [0, lengths[-1], *inner, *rows], sources, streams=streams)
 
 
 @functools.cache
-def _joint_address(
+def _fused_address(
     name: str,
     rules: Any,
     picks: tuple[tuple[int, ...], tuple[int, ...]],
@@ -237,12 +242,13 @@ def _joint_address(
     casts: tuple[str, ...],
     steps: tuple[int, ...],
     wide: str,
+    streams: int,
 ) -> int:
     """Return the address of a kernel for both operands; `wide` is the dtype in which it sums rows, if it does."""
     if wide:
-        function, name = fused_row_loop(rules, picks, types, casts, steps, wide), f"rows-{name}"
+        function, name = fused_row_loop(rules, picks, types, casts, steps, wide, streams), f"rows-{name}"
     else:
-        function = joint_loop(rules, picks, types, casts, tuple(itemsize(dtype) for dtype in types))
+        function = fused_loop(rules, picks, types, casts, tuple(itemsize(dtype) for dtype in types))
     return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 

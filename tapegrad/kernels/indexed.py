@@ -1,28 +1,33 @@
-"""Kernels that go where arrays of indices say: they scatter, gather, or leave out; and the steps that call them."""
+"""Kernels on elements that index arrays choose: scatter, gather, copy without them; and the steps that call them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get, memcpy, memset
-from tapegrad.kernels.structural import zeroed_step
-from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.steps import ARRAY, CT, Source, Step
+from tapegrad.kernels.strides import coalesce
+from tapegrad.kernels.structural import summed_to, zeroed_step
+from tapegrad.tape import steps
+from tapegrad.tape.layout import Layout
+from tapegrad.tape.steps import CT, Source, Step, address_of_array
 
 if TYPE_CHECKING:
     from tapegrad.tape.plan import Plan
 
-# Words of a geometry: how many blocks there are, how many elements are chosen of each, of how many neighbours; how many
-# arrays of indices; the bytes from block to block; the bytes of all. Then for each array the length of its dimension,
-# and the bytes from one index to the next.
-_OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _DIMENSIONS = range(1, 8)
+#: In a key, in place of an index array.
+ARRAY: Final = "array"
+
+# Words of a geometry: the number of blocks; of choices in each; of neighbours that a choice takes; of index arrays; the
+# bytes from block to block, of the whole array, and before the first block. Then for each index array the length of its
+# dimension, and the bytes from one index to the next.
+_OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _BEGIN, _DIMENSIONS = range(1, 9)
 
 
 def _offset(arrays_at: int, dims: int, number: int) -> int:
@@ -43,6 +48,7 @@ def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
         chosen = get(args, get(dims, _ARRAYS) + 1)
         if not scatters:
             dense, chosen = chosen, dense
+        chosen += get(dims, _BEGIN)
         for i in range(get(dims, _OUTER)):
             for j in range(get(dims, _CHOSEN)):
                 at = chosen + i * get(dims, _STEP) + _offset(args + 8, dims, j)
@@ -66,6 +72,7 @@ def _left_out_kernel(dtype: str) -> Callable[..., int]:
     def kernel(args: int, dims: int, accumulate: int) -> int:
         source, target = get(args, 0), get(args, get(dims, _ARRAYS) + 1)
         memcpy(target, source, get(dims, _BYTES))
+        target += get(dims, _BEGIN)
         for i in range(get(dims, _OUTER)):
             for j in range(get(dims, _CHOSEN)):
                 memset(target + i * get(dims, _STEP) + _offset(args + 8, dims, j), get(dims, _INNER) * size)
@@ -80,8 +87,36 @@ def _indexed_address(way: str, dtype: str) -> int:
     return address_of(f"{way}-{dtype}", kernel)
 
 
+class _Indexed(NamedTuple):
+    """What a key says of the dimensions of an array: its arrays meet some that are neighbours."""
+
+    before: tuple[int, ...]
+    lengths: tuple[int, ...]  # of the dimensions that the arrays meet
+    after: tuple[int, ...]
+    strides: tuple[int, ...]
+    begin: int  # bytes before the first element
+
+
+def _indexed(whole: Layout, key: tuple[Any, ...]) -> _Indexed | None:
+    """Return what a key says of an array's dimensions; None if its arrays stand apart, or a truth value among them."""
+    full = [(None, None, None)] * (whole.ndim - sum(item is not Ellipsis and item is not None for item in key))
+    at = key.index(Ellipsis) if Ellipsis in key else len(key)
+    items = [*key[:at], *full, *key[at + (Ellipsis in key) :]]
+    if ARRAY not in items or any(isinstance(item, str) and item != ARRAY for item in items):
+        return None
+    first, arrays = items.index(ARRAY), items.count(ARRAY)
+    if items[first : first + arrays] != [ARRAY] * arrays:
+        return None
+    base = np.empty(whole.shape, whole.dtype)
+    view = base[tuple(slice(*item) if isinstance(item, tuple) else slice(None) if item == ARRAY else item
+                      for item in items)]  # fmt: skip
+    begin = address_of_array(view) - address_of_array(base) if view.size else 0
+    end = first + arrays
+    return _Indexed(view.shape[:first], view.shape[first:end], view.shape[end:], view.strides, begin)
+
+
 def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int) -> list[int] | None:
-    """Return the geometry of arrays of one shape that meet dimensions next to each other, beside which all are whole.
+    """Return the geometry of arrays of one shape; None if what stands before and behind them is not stepped through.
 
     Parameters
     ----------
@@ -92,32 +127,33 @@ def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int
     chosen : tuple of int, or int
         The shape of what is chosen; or how many indices there are.
     """
-    if any(item != "array" and item is not Ellipsis and item != (None, None, None) for item in key):
+    found = _indexed(whole, key)
+    if found is None:
         return None
-    full = [(None, None, None)] * (whole.ndim - sum(item is not Ellipsis for item in key))
-    at = key.index(Ellipsis) if Ellipsis in key else len(key)
-    spread = [*key[:at], *full, *key[at + 1 :]]
-    if "array" not in spread:
-        return None
-    first, arrays = spread.index("array"), spread.count("array")
-    if spread[first : first + arrays] != ["array"] * arrays:
-        return None
-    strides = contiguous_strides(whole.shape, whole.dtype.itemsize)
-    before, lengths, after = whole.shape[:first], whole.shape[first : first + arrays], whole.shape[first + arrays :]
+    before, lengths, after, strides, begin = found
+    first, end = len(before), len(before) + len(lengths)
     outer, inner = math.prod(before), math.prod(after)
     if isinstance(chosen, tuple):
         if chosen[:first] != before or chosen[len(chosen) - len(after) :] != after:
             return None  # the sizes that the kernel would go over are not those of the result
         chosen = math.prod(chosen) // (outer * inner) if outer * inner else 0
-    step = math.prod(lengths) * inner * whole.dtype.itemsize
-    dims = [0, outer, chosen, inner, arrays, step, whole.nbytes]
-    for length, stride in zip(lengths, strides[first:], strict=False):
+    blocks, (steps,) = coalesce(before, [strides[:first]])
+    _, (neighbours,) = coalesce(after, [strides[end:]])
+    if len(blocks) > 1 or (inner > 1 and neighbours != [whole.dtype.itemsize]):
+        return None
+    dims = [0, outer, chosen, inner, len(lengths), steps[0], whole.nbytes, begin]
+    for length, stride in zip(lengths, strides[first:end], strict=True):
         dims += [length, stride]
     return dims
 
 
+def is_indexed_by_kernel(whole: Layout, key: tuple[Any, ...]) -> bool:
+    """Whether there are kernels for a key of index arrays."""
+    return _geometry(whole, key, 1) is not None
+
+
 def _sources(plan: Plan, geometry: Sequence[int]) -> list[Source]:
-    return [(CT, 0), *((ARRAY, plan.position(f"index_array{number}")) for number in range(geometry[_ARRAYS]))]
+    return [(CT, 0), *((steps.ARRAY, plan.position(f"index_array{number}")) for number in range(geometry[_ARRAYS]))]
 
 
 def scatter_step(plan: Plan) -> Step | None:
@@ -134,26 +170,46 @@ def scatter_step(plan: Plan) -> Step | None:
     return Step(address, geometry, _sources(plan, geometry), partial=True)
 
 
-def gather_by_arrays_step(plan: Plan, operand: int) -> Step | None:
-    """Return the step of an operand that stands in the result where index arrays say; None as for `scatter_step`."""
+def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | None = None) -> Step | None:
+    """Return the step of an operand that stands in the result where index arrays say; None as for `scatter_step`.
+
+    Parameters
+    ----------
+    plan : Plan
+    operand : int
+    indices : tuple of int, optional
+        The shape of the index arrays, for an operand that may have been broadcast to what they choose.
+    """
     own, result = plan.layouts[operand], plan.result
-    geometry = _geometry(result, plan.attrs["key"], own.shape) if own.dtype == result.dtype else None
+    if own.dtype != result.dtype:
+        return None
+    chosen = own.shape if indices is None else math.prod(indices)
+    geometry = _geometry(result, plan.attrs["key"], chosen)
     if geometry is None:
         return None
-    return Step(partial(_indexed_address, "gather", own.dtype.name), geometry, _sources(plan, geometry))
+    address = partial(_indexed_address, "gather", own.dtype.name)
+    size = int(geometry[_OUTER] * geometry[_CHOSEN] * geometry[_INNER])
+    if own.size == size:
+        return Step(address, geometry, _sources(plan, geometry))
+    if indices is None or not size:
+        return None
+    found = _indexed(result, plan.attrs["key"])
+    assert found is not None
+    shape = (*found.before, *indices, *found.after)
+    return Step(address, geometry, _sources(plan, geometry), **summed_to(own, shape))
 
 
-def left_out_step(plan: Plan, chosen: int) -> Step | None:
+def left_out_step(plan: Plan, indices: tuple[int, ...]) -> Step | None:
     """Return the step of an operand that is the result but where index arrays say; None as for `scatter_step`.
 
     Parameters
     ----------
     plan : Plan
-    chosen : int
-        How many indices each array has.
+    indices : tuple of int
+        The shape of the index arrays.
     """
     own = plan.layouts[0]
-    geometry = _geometry(own, plan.attrs["key"], chosen)
+    geometry = _geometry(own, plan.attrs["key"], math.prod(indices))
     if geometry is None or own.dtype != plan.result.dtype:
         return None
     return zeroed_step(own, partial(_indexed_address, "left-out", own.dtype.name), geometry, _sources(plan, geometry))
@@ -166,7 +222,8 @@ def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
     """Return the kernel that goes over ``(outer, n, inner)`` elements, each with a number along another dimension.
 
     It adds element ``(i, k, j)`` of the cotangent to ``(i, number, j)`` of the target, or the other way round. Where it
-    scatters, the target is zeroed first.
+    scatters, the target is zeroed first. Numbers beyond the dimension are passed over: a user can reach the array that
+    holds them, e.g. the indices that a sort returned.
     """
     size = np.dtype(dtype).itemsize
 
@@ -179,6 +236,10 @@ def _along_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
                     at = (i * n + k) * inner + j
                     number = get(numbers, at)
                     number += length if number < 0 else 0
+                    if number < 0 or number >= length:
+                        if not scatters and not accumulate:
+                            memset(target + at * size, size)
+                        continue
                     other = ((i * length + number) * inner + j) * size
                     here, there = source + at * size, target + other
                     if not scatters:
@@ -220,6 +281,6 @@ def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None
     outer, inner = math.prod(before), math.prod(after)
     n = part.size // (outer * inner) if outer * inner else 0
     geometry = [0, outer, n, inner, whole.shape[dim]]
-    sources = [(CT, 0), (ARRAY, plan.position(indices))]
+    sources = [(CT, 0), (steps.ARRAY, plan.position(indices))]
     address = partial(along_address, own.dtype.name, scatters)
     return Step(address, geometry, sources, partial=scatters)

@@ -19,7 +19,7 @@ from tapegrad.kernels.geometry import rows_at
 #: In place of the flags of `accumulate`: the target is new, and so large that it is not to go through the caches.
 STREAMS = 4
 _ADDS = STREAMS - 1
-_LINE = 64  # bytes of a line of the cache
+LINE = 64  # bytes of a line of the cache
 _PART = 64  # lines that are computed before they are streamed
 STRIDED = -1  # a step that is read when the kernel runs; others are constants, so that LLVM vectorises
 
@@ -44,15 +44,15 @@ def loop(
     steps : tuple of int
         Bytes between elements of the sources and of the target, or STRIDED.
     length : int, optional
-        That of rows, which the kernel then goes over too, or STRIDED. Behind the dims of the outer dimensions stand
-        their number and the bytes between them: see `rows_at`.
+        The length of rows, or STRIDED, for a kernel that goes over rows too. How many rows there are, and the bytes
+        between them, stands at `rows_at` in the geometry.
     streams : int, optional
         The value of `accumulate` for which the target is written past the caches. To write a line of the cache, the
         CPU reads it first; of a large array that is a third of all that goes to and from memory.
     """
     count, target = len(casts), types[-1]
     size = np.dtype(target).itemsize
-    line, part, room = _LINE // size, _PART * _LINE // size, _PART * _LINE
+    line, part, room = LINE // size, _PART * LINE // size, _PART * LINE
 
     addresses, strides = readers(steps)
 
@@ -86,14 +86,14 @@ def loop(
             return
         memory = stack(room)
         own = as_pointer(memory, target)
-        first = min((-out & (_LINE - 1)) // size, n)
+        first = min((-out & (LINE - 1)) // size, n)
         for i in range(first):
             store_at(out, i * size, rule(*values(places, step, fixed, i)), target)
         while n - first >= line:
             many = min((n - first) & -line, part)
             for i in range(many):
                 store(own, i, rule(*values(places, step, fixed, first + i)))
-            for at in range(0, many * size, _LINE):
+            for at in range(0, many * size, LINE):
                 stream_line(out + first * size + at, memory + at)
             first += many
         for i in range(first, n):
@@ -136,7 +136,7 @@ def loop(
     return kernel_of_rows
 
 
-def joint_loop(
+def fused_loop(
     rules: tuple[Callable[..., Any], Callable[..., Any]],
     picks: tuple[tuple[int, ...], tuple[int, ...]],
     types: tuple[str, ...],

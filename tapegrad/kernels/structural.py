@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tapegrad.compiler.intrinsics import get, memcpy, memset, put, stack
 from tapegrad.kernels.elementwise import identity_step, loop_step, product_of_two
 from tapegrad.kernels.rules import identity
 from tapegrad.kernels.strides import broadcast_strides, coalesce
+from tapegrad.kernels.sums import sum_step
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name
 from tapegrad.tape.lengths import applied
 from tapegrad.tape.steps import CT, NUMBER, Source, Step, address_of_array
@@ -59,6 +61,8 @@ def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
 def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: int = 0) -> Step:
     """Return the step of an operand that became a part of the result: its cotangent is the same part of that.
 
+    If the operand was broadcast to the part, that is summed.
+
     Parameters
     ----------
     plan : Plan
@@ -70,7 +74,17 @@ def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: i
     whole = np.empty(result.shape, result.dtype)
     part = view(whole)
     offset = address_of_array(part) - address_of_array(whole) if part.size else 0
-    return identity_step(own.shape, ((CT, offset), dtype_name(part.dtype), part.strides), own)
+    source = ((CT, offset), dtype_name(part.dtype), part.strides)
+    if own.shape == part.shape:
+        return identity_step(own.shape, source, own)
+    target = (dtype_name(own.dtype), contiguous_strides(part.shape, own.dtype.itemsize))
+    return loop_step("identity", identity, part.shape, [source], target, **summed_to(own, part.shape))
+
+
+def summed_to(own: Layout, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return the fields of a step whose kernel writes a cotangent of a shape that the operand was broadcast to."""
+    size = math.prod(shape) * own.dtype.itemsize
+    return {"total": sum_step(shape, own.shape, own.dtype), "between": max(size, 1)}
 
 
 def slice_step(plan: Plan, operand: int, dim: int, start: int) -> Step:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import ops
-from tapegrad.ops import casts, inplace, logic, protocol
+from tapegrad.ops import casts, inplace, logic, protocol, setitem
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.complex import adjoint
 from tapegrad.ops.indexing import getitem
@@ -94,7 +94,7 @@ OPERATORS: dict[str, Any] = {
     "__or__": logic.bitwise_or, "__ror__": logic.bitwise_or,
     "__xor__": logic.bitwise_xor, "__rxor__": logic.bitwise_xor,
     "__invert__": logic.bitwise_not,
-    "__getitem__": getitem, "__setitem__": inplace.setitem,
+    "__getitem__": getitem, "__setitem__": setitem.setitem,
     "__array_ufunc__": protocol.array_ufunc, "__array_function__": protocol.array_function,
 }  # fmt: skip
 

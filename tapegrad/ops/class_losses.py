@@ -8,10 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.along import step_along
+from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.along import along, floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
-from tapegrad.ops.indexing import ARRAY, index_gather
+from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import movedim
@@ -217,8 +218,7 @@ def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...
 
 def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
     """Return the cotangent of the scores; `out` is for the kernel, which so needs no sum of exponentials."""
-    places = (np.arange(x.shape[0]), *index_arrays)
-    at_class = xp.index_scatter_add(ct, places, (ARRAY, ARRAY), x.shape)
+    at_class = xp.index_scatter_add(ct, (np.arange(x.shape[0]), *index_arrays), (ARRAY, ARRAY), x.shape)
     return xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - at_class
 
 

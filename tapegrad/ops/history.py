@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.broadcasting import expand
-from tapegrad.ops.index_put import count_of_indices, index_put, index_put_op
-from tapegrad.ops.indexing import ARRAY, Key, _index, index_gather
+from tapegrad.ops.index_put import index_put, index_put_op, shape_of_indices
+from tapegrad.ops.indexing import Key, _index, index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
 from tapegrad.ops.table.op import Op
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.hooks import hooks_of, retains_grad
-from tapegrad.tape.layout import layout_of
+from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tape.plan import Plan
 from tapegrad.tape.plan_cache import compiled
 from tapegrad.tensor import Tensor
@@ -97,7 +98,7 @@ def rewrite_at(
     while value._layout.ndim > ndim and value.shape[0] == 1:  # NumPy drops leading dimensions that are too many
         value = index_gather(value, (), (0,))
     if part is None:
-        attrs = {"key": key, "chosen": count_of_indices(index_arrays)}
+        attrs = {"key": key, "indices": shape_of_indices(index_arrays)}
         rewrite(target, record_written(index_put_op, (target, value), attrs, target._array(), index_arrays))
     else:
         base = views.root_of(target)
@@ -106,10 +107,15 @@ def rewrite_at(
 
 
 def _give(tensor: Tensor, node: TapeNode | Leaf | None) -> None:
-    """Give a tensor its newest node; `retain_grad` moves with it, as in PyTorch."""
-    before, retained = tensor._node, retains_grad(tensor)
+    """Give a tensor its newest node."""
     layout = layout_of(tensor._array())
-    tensor._layout, tensor._node = layout.tracked if node is not None else layout, node
+    give_node(tensor, layout.tracked if node is not None else layout, node)
+
+
+def give_node(tensor: Tensor, layout: Layout, node: TapeNode | Leaf | None) -> None:
+    """Give a tensor a node and the layout that goes with it; `retain_grad` moves to the node."""
+    before, retained = tensor._node, retains_grad(tensor)
+    tensor._layout, tensor._node = layout, node
     if retained and isinstance(before, list):
         hooks_of(before).retained = None
         tensor.retain_grad()
@@ -136,7 +142,7 @@ views.late.renew = renew
 
 
 def _take(base: Tensor, data: np.ndarray) -> Tensor:
-    part = _part_of(base._array(), data)
+    part = part_of(base._array(), data)
     if part is not None:
         return record_written(strided_part_op, (base,), {"part": part}, data)
     places = _places_in(base._array(), data)
@@ -144,14 +150,14 @@ def _take(base: Tensor, data: np.ndarray) -> Tensor:
 
 
 def _put(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
-    part = _part_of(base._array(), data)
+    part = part_of(base._array(), data)
     if part is not None:
         return record_written(strided_put_op, (base, value), {"part": part}, base._array())
     places = _places_in(base._array(), data)
     return reshape(index_put(reshape(base, -1), value, (places,), (ARRAY,)), base.shape)
 
 
-def _part_of(base: np.ndarray, data: np.ndarray) -> Part | None:
+def part_of(base: np.ndarray, data: np.ndarray) -> Part | None:
     """Return which part of a base a view of it is; None if the base is not contiguous."""
     if not base.flags.c_contiguous:
         return None

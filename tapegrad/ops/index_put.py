@@ -1,4 +1,4 @@
-"""Rows: a copy with some elements replaced, which `x[index] = value` records."""
+"""Ops: a copy with some elements replaced, which `x[index] = value` records."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.indexed import gather_by_arrays_step, left_out_step
+from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, left_out_step
 from tapegrad.kernels.structural import gather_step, part_left_out_step
-from tapegrad.ops.indexing import _COPIES, ARRAY, Key, _basic_index, _encode, _index, _index_error, index_gather
+from tapegrad.ops.indexing import _COPIES, Key, _basic_index, _encode, _index, _index_error, index_gather
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.tape.plan import Plan
@@ -16,7 +16,7 @@ from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 
-def _forward(x: Any, value: Any, *index_arrays: np.ndarray, key: Key, chosen: int = 0) -> np.ndarray:
+def _forward(x: Any, value: Any, *index_arrays: np.ndarray, key: Key, indices: tuple[int, ...] = ()) -> np.ndarray:
     out = np.array(x, order="C")
     out[_index(key, index_arrays) if index_arrays else _basic_index(key)] = value
     return out
@@ -25,7 +25,8 @@ def _forward(x: Any, value: Any, *index_arrays: np.ndarray, key: Key, chosen: in
 def _step(plan: Plan, operand: int) -> Step | None:
     key, value = plan.attrs["key"], plan.layouts[1]
     if ARRAY in key:
-        return gather_by_arrays_step(plan, 1) if operand == 1 else left_out_step(plan, plan.attrs["chosen"])
+        indices = plan.attrs["indices"]
+        return gather_by_arrays_step(plan, 1, indices) if operand == 1 else left_out_step(plan, indices)
     if any(item in _COPIES for item in key):
         return None
 
@@ -35,13 +36,12 @@ def _step(plan: Plan, operand: int) -> Step | None:
 
     if operand == 0:
         return part_left_out_step(plan, view)
-    whole = value.dtype == plan.result.dtype and value.shape == view(np.empty(plan.result.shape, bool)).shape
-    return gather_step(plan, view, 1) if whole else None
+    return gather_step(plan, view, 1) if value.dtype == plan.result.dtype else None
 
 
-def count_of_indices(index_arrays: tuple[np.ndarray, ...]) -> int:
-    """Return how many elements index arrays, which are of one shape, choose."""
-    return index_arrays[0].size if index_arrays else 0
+def shape_of_indices(index_arrays: tuple[np.ndarray, ...]) -> tuple[int, ...]:
+    """Return the shape that index arrays have, all the same."""
+    return index_arrays[0].shape if index_arrays else ()
 
 
 index_put_op = Op(
@@ -57,13 +57,15 @@ index_put_op = Op(
     family="indexing",
     linear=True,
     step=_step,
-    attrs=("key", "chosen"),
+    attrs=("key", "indices"),
     node_name="CopySlices",
     oracle=_forward,
     samples=(
         Sample(((4, 3), (3,)), {"index_arrays": (), "key": (1,)}),
         Sample(((4, 3), ()), {"index_arrays": (), "key": ((0, None, 2),)}),
         Sample(((4,), (2,)), {"index_arrays": (np.array([0, 3]),), "key": ("array",)}),
+        Sample(((4, 3), (3,)), {"index_arrays": (np.array([0, 3]),), "key": ("array",)}),
+        Sample(((4, 3), (2, 1)), {"index_arrays": (np.array([0, 3]),), "key": ("array",)}),
     ),
 )
 
@@ -71,9 +73,8 @@ index_put_op = Op(
 def index_put(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return a copy with the elements that a key and its arrays choose replaced by a value, which is broadcast."""
     x, v = as_operand(input, "index_put", "input", 1), as_operand(value, "index_put", "value", 2)
-    result: Tensor = apply(
-        index_put_op, Bound((x, v), {"key": key, "chosen": count_of_indices(index_arrays)}, index_arrays)
-    )
+    attrs = {"key": key, "indices": shape_of_indices(index_arrays)}
+    result: Tensor = apply(index_put_op, Bound((x, v), attrs, index_arrays))
     return result
 
 

@@ -1,4 +1,4 @@
-"""Rows: indexing with integers, slices, arrays and masks, after NumPy's rules, and its adjoint.
+"""Ops: indexing with integers, slices, arrays and masks, after NumPy's rules, and its adjoint.
 
 A *key* says what an index does with each dimension, in hashable form: an int, a slice as ``(start, stop, step)``, None,
 an Ellipsis, the name of a bool, or `ARRAY` for an array of integers. The arrays are the op's index_arrays.
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.kernels.indexed import gather_by_arrays_step, scatter_step
+from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, is_indexed_by_kernel, scatter_step
 from tapegrad.kernels.structural import gather_step, view_step
 from tapegrad.ops.table.gateway import apply, as_operand, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
@@ -26,7 +26,6 @@ from tapegrad.tape.plan import Plan
 from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
-ARRAY: Final = "array"
 WHOLE: Final = (None, None, None)
 # Single bools by name: as True and False they would equal 1 and 0.
 _FLAGS: Final[dict[Any, Any]] = {"true": np.True_, "false": np.False_}
@@ -125,6 +124,8 @@ _index_gather = Op(
         Sample(((2, 3),), {"key": np.array([[True, False, True], [False, True, False]])}),
         Sample(((2, 3),), {"key": (slice(None), np.array([True, False, True]))}),
         Sample(((3,),), {"key": np.array([], dtype=np.int64)}),
+        Sample(((4, 3),), {"key": (slice(1, None), [2, 0, 2])}),
+        Sample(((5, 4, 3),), {"key": (slice(None, None, -2), None, [[2], [0]], [1, -1])}),
     ),
     errors=(
         ErrorSample(lambda: getitem(np.ones(3), [3]), IndexError, "index 3 is out of bounds for dimension 0"),
@@ -215,13 +216,12 @@ def _getitem_new(input: Any, key: Any) -> Tensor:
     parts, index_arrays = _encode(x, key if key.__class__ is tuple else (key,))
     try:
         if index_arrays and len(parts) > 1:
-            # Slices and new dimensions first, as a view; so the arrays meet whole dimensions only.
+            # Where there is no kernel, slices and new dimensions first, as a view; so the arrays meet whole dimensions.
             basic = tuple(WHOLE if item is ARRAY else item for item in parts)
-            if any(item is not Ellipsis and item != WHOLE for item in basic):
-                view = index_gather(x, (), basic)
-                return index_gather(
-                    view, index_arrays, tuple(item if item is ARRAY or item is Ellipsis else WHOLE for item in parts)
-                )
+            is_mixed = any(item is not Ellipsis and item != WHOLE for item in basic)
+            if is_mixed and not is_indexed_by_kernel(x._layout, parts):
+                rest = tuple(item if item is ARRAY or item is Ellipsis else WHOLE for item in parts)
+                return index_gather(index_gather(x, (), basic), index_arrays, rest)
         result, plan = compute(_index_gather if index_arrays else _getitem, Bound((x,), {"key": parts}, index_arrays))
     except IndexError as error:
         raise _index_error(error, x) from None

@@ -12,32 +12,26 @@ from typing import Any, Literal
 import numpy as np
 
 from tapegrad import errors, modes
-from tapegrad.dtypes import check_range
 from tapegrad.ops import arithmetic
 from tapegrad.ops.casts import cast
-from tapegrad.ops.history import before_write, is_part, keep_quotient, rewrite, rewrite_at
-from tapegrad.ops.index_put import basic_part, encode, index_error, write_at
+from tapegrad.ops.history import before_write, rewrite
 from tapegrad.ops.inplace_checks import (
     can_hold,
     cast_error,
     check_distinct,
     check_leaf,
+    records,
     shape_error,
+    wrapped,
 )
 from tapegrad.ops.random import Generator, numpy_generator
+from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand, constant
 from tapegrad.tape import versions, views
-from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
-
-
-def _records(target: Tensor, *others: Any) -> bool:
-    operands = (views.renewed(value) for value in (target, *others) if isinstance(value, Tensor))
-    return any(operand._node is not None for operand in operands) and modes.is_grad_enabled()
-
 
 # Recorded ----------------------------------------------------------------------------------------------------------
 
@@ -81,7 +75,7 @@ def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> 
             return NotImplemented
         if refuses_bools and isinstance(other, Tensor) and other._layout.dtype.kind == "b":
             function(self, other)  # raises the op's error, which NumPy's loop would not
-        if not _records(self, other):
+        if not records(self, other):
             return _write(self, other, ufunc)
         if not self._layout.floating:
             raise cast_error(as_operand(other, name, "y", 2).dtype, self.dtype)
@@ -90,11 +84,6 @@ def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> 
 
     call.__doc__ = f"Compute ``{symbol}`` in place; recorded where a gradient is wanted."
     return call
-
-
-def _wrapped(number: float, dtype: np.dtype) -> np.ndarray:
-    """Return a Python number as an integer of a dtype, which wraps around; NumPy would raise."""
-    return np.array(number).astype(dtype)
 
 
 def _write(
@@ -120,7 +109,7 @@ def _write(
         versions.take_back(array)
         if ufunc is np.power and value < 0:
             raise ValueError("Integers to negative integer powers are not allowed.") from None
-        return _write(target, _wrapped(value, array.dtype), ufunc)
+        return _write(target, wrapped(value, array.dtype), ufunc)
     except ValueError:
         versions.take_back(array)
         check_distinct(array)
@@ -148,7 +137,7 @@ def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if name == "abs" and self._layout.dtype.kind == "c":
             raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
-        if _records(self, *args, *kwargs.values()):
+        if records(self, *args, *kwargs.values()):
             check_leaf(self)
             return _rebase(self, lambda x, *rest: function(x, *rest, **kwargs), args)
         with modes.no_grad():
@@ -179,56 +168,15 @@ def _scaled(operator: Callable[[Tensor, Any], Tensor], name: str) -> Callable[..
     return call
 
 
-def setitem(self: Tensor, key: Any, value: Any) -> None:
-    """Write at an index, as ``x[index] = value`` does; recorded where a gradient is wanted.
-
-    Raises
-    ------
-    IndexError
-        If the index does not fit the shape.
-    RuntimeError
-        If the value does not broadcast to what is chosen, or the tensor is a leaf that requires grad.
-    """
-    if isinstance(value, (list, tuple)):
-        value = np.asarray(value)
-    if _records(self) and isinstance(self._node, Leaf):
-        raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
-    _set(self, key, value, "x[index] = value")
-
-
-def _set(self: Tensor, key: Any, value: Any, call: str) -> None:
-    keys, index_arrays = encode(self, key)
-    array = self._array()
-    if array.dtype.kind in "iu" and isinstance(value, (int, float)):
-        check_range(value, array.dtype)
-        value = _wrapped(value, array.dtype)
-    check_distinct(array)
-    try:
-        part = None if index_arrays else basic_part(array, keys)
-        if part is not None and is_part(self, part, value):
-            return
-        operand = as_operand(value, call, "value", 2)
-        recorded = _records(self, operand)
-        if recorded:
-            check_leaf(self)
-        keep_quotient(self)
-        write_at(array, index_arrays, keys, operand._data)
-        versions.note(array)
-        if recorded and self._layout.floating:
-            rewrite_at(self, operand, part, index_arrays, keys)
-    except (IndexError, ValueError) as error:
-        raise index_error(error, self, getattr(value, "_data", value), index_arrays, keys) from None
-
-
 def copy_(self: Tensor, source: Any) -> Tensor:
     """Copy the elements of a tensor or array, broadcast to this one's shape; recorded where a gradient is wanted."""
-    if _records(self, source):
+    if records(self, source):
         check_leaf(self)
     if source is not self:
         shape = np.shape(getattr(source, "_data", source))
         if len(shape) > len(self.shape):
             raise shape_error(self.shape, shape)
-        _set(self, Ellipsis, source, "copy_()")
+        write_at_index(self, Ellipsis, source, "copy_()")
     return self
 
 
@@ -248,7 +196,7 @@ def _draw(self: Tensor, values: np.ndarray) -> Tensor:
     if modes.is_grad_enabled():
         check_leaf(self)
         if isinstance(self._node, list):
-            _set(self, Ellipsis, values, "a random number's method")
+            write_at_index(self, Ellipsis, values, "a random number's method")
             return self
     before_write(self)
     self._array()[...] = values

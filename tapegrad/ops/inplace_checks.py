@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import errors, modes
 from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.tape import views
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
+
+
+def records(target: Tensor, *others: Any) -> bool:
+    """Whether a write to a tensor is recorded: it, or another operand, wants a gradient."""
+    operands = (views.renewed(value) for value in (target, *others) if isinstance(value, Tensor))
+    return any(operand._node is not None for operand in operands) and modes.is_grad_enabled()
 
 
 def check_leaf(target: Tensor) -> None:
@@ -23,6 +32,11 @@ def check_leaf(target: Tensor) -> None:
 def can_hold(target: np.dtype, result: np.dtype) -> bool:
     """Whether a result may be written to a tensor: of its kind, or one below; integers to unsigned ones, too."""
     return np.can_cast(result, target, "same_kind") or (target.kind == "u" and result.kind == "i")
+
+
+def wrapped(number: float, dtype: np.dtype) -> np.ndarray:
+    """Return a Python number as an integer of a dtype, which wraps around; NumPy would raise."""
+    return np.array(number).astype(dtype)
 
 
 def cast_error(result: np.dtype, target: np.dtype) -> RuntimeError:

@@ -20,6 +20,7 @@ from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 _INDICES: Final = np.array([[0, 2, 0], [1, 1, 0]])
+_LONG: Final = 2048  # elements that are sorted
 _OUT_OF_RANGE: Final = "Dimension out of range (expected to be in range of [-1, 0], but got 1)"
 
 
@@ -175,15 +176,62 @@ min_along = _extremum("min_along", False)
 
 
 def _sort_forward(x: Any, dim: tuple[int, ...], descending: bool, stable: bool) -> tuple[Any, Any]:
+    sort: Callable[[Any], tuple[Any, Any]] = _sorter(x.shape, dim, descending)
+    return sort(x)
+
+
+def _stable_order(x: np.ndarray, axis: int) -> np.ndarray:
+    """Return the indices that sort an array; elements that are equal keep their order."""
+    if x.shape[axis] >= _LONG and x.dtype.kind == "f":
+        # NumPy's other sort is more than twice as fast. What it does to elements that are equal is mended.
+        order = np.ascontiguousarray(np.moveaxis(x.argsort(axis), axis, -1))
+        values = np.take_along_axis(np.moveaxis(x, axis, -1), order, -1)
+        if not np.isnan(values[..., -1]).any() and _sort_ties(order, values):
+            return np.moveaxis(order, -1, axis)
+    return x.argsort(axis, "stable")
+
+
+def _sort_ties(order: np.ndarray, values: np.ndarray) -> bool:
+    """Sort the indices of neighbours that are equal, along the last dimension; False if there are many of them."""
+    length = order.shape[-1]
+    begins = np.ones(order.shape, bool)  # a stretch of equal values
+    np.not_equal(values[..., 1:], values[..., :-1], out=begins[..., 1:])
+    tied = ~begins
+    tied[..., :-1] |= tied[..., 1:]
+    places = np.flatnonzero(tied)
+    if places.size > order.size // 8:
+        return False
+    if places.size:
+        indices = order.reshape(-1)
+        stretches = np.cumsum(begins)[places] * length + indices[places]
+        stretches.sort()
+        indices[places] = stretches % length
+    return True
+
+
+def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> Callable[..., Any]:
+    """Return what sorts arrays of a shape, and gives the indices."""
     if not dim:
-        return np.array(x), np.zeros((), np.int64)
+        return lambda x: (np.array(x), np.zeros((), np.int64))
+    axis, last = dim[0], shape[dim[0]] - 1
+    # Beside the order along one dimension, all places along the others.
+    index: list[Any] = list(np.indices(shape, sparse=True))
     # In descending order nan stands first and ties keep their order: as in the reverse of the reversed array.
-    own = np.flip(x, dim[0]) if descending else x
-    order = np.argsort(own, axis=dim[0], kind="stable")
-    if descending:
-        order = np.flip(x.shape[dim[0]] - 1 - order, dim[0])
-    order = np.ascontiguousarray(order)
-    return np.take_along_axis(x, order, dim[0]), order
+    reverse = (*[slice(None)] * axis, slice(None, None, -1))
+
+    def sort(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        order = _stable_order(x[reverse] if descending else x, axis)
+        if descending:
+            order = last - order[reverse]
+        if not order.flags.c_contiguous:
+            order = np.ascontiguousarray(order)
+        return x[(*index[:axis], order, *index[axis + 1 :])], order
+
+    def sort_line(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        order = _stable_order(x, 0)
+        return x[order], order
+
+    return sort_line if len(shape) == 1 and not descending else sort
 
 
 def _bind_sort(
@@ -204,6 +252,7 @@ _sort = Op(
     step=_chosen_step,
     attrs=("dim", "descending", "stable"),
     bind=_bind_sort,
+    prepare_forward=lambda layouts, attrs: _sorter(layouts[0].shape, attrs["dim"], attrs["descending"]),
     results=("values", "indices"),
     result_type=ValuesIndices,
     oracle=lambda x, dim=-1, descending=False: (

@@ -50,7 +50,7 @@ def _put_step(plan: Plan, operand: int) -> Step | None:
     part, value = plan.attrs["part"], plan.layouts[1]
     if operand == 0:
         return part_left_out_step(plan, lambda x: view_of(x, part))
-    gathered = value.shape == part.shape and part.of_real == (value.dtype != plan.result.dtype)
+    gathered = part.of_real == (value.dtype != plan.result.dtype)
     return gather_step(plan, lambda x: view_of(x, part), 1) if gathered else None
 
 

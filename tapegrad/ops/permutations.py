@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +10,11 @@ import numpy as np
 
 from tapegrad.ops.movement import STRIDED, same_view
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
-from tapegrad.runtime import state
+from tapegrad.tape.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
 
 
@@ -97,22 +96,21 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     >>> tg.transpose(tg.zeros(2, 3, 4), 0, -1).shape
     (4, 3, 2)
     """
+    result: Tensor = _call_transpose(input, dim0, dim1)
+    return result
+
+
+def _bind_transpose(input: Any, dim0: int, dim1: int) -> Bound:
     x = as_operand(input, "transpose", "input", 1)
-    order = _known_order if dim0.__class__ is int and dim1.__class__ is int else _swapped
-    return permute(x, order(x.ndim, dim0, dim1))
-
-
-def _swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
-    """Return the order of dimensions of which two are swapped."""
-    first, second = one_dim("transpose", ndim, dim0), one_dim("transpose", ndim, dim1)
-    dims = list(range(ndim))
+    x._array()
+    first, second = one_dim("transpose", x.ndim, dim0), one_dim("transpose", x.ndim, dim1)
+    dims = list(range(x.ndim))
     if dims:
         dims[first], dims[second] = second, first
-    return tuple(dims)
+    return Bound((x,), {"dims": tuple(dims)})
 
 
-_known_order = functools.lru_cache(maxsize=256)(_swapped)  # rules transpose matrices
-state.register("ops.permutations: orders", lambda: _known_order.cache_info().currsize, _known_order.cache_clear)
+_call_transpose = connect(op_table["permute"], 2, MAKES_VIEWS, name="transpose", bind=_bind_transpose)
 
 
 swapaxes = transpose

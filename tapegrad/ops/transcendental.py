@@ -14,6 +14,7 @@ from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import no_numbers
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, Names, public
 from tapegrad.tensor import Tensor
+from tapegrad.vmath import plane
 
 # `Function`: where our own loop is faster than NumPy's or SciPy's. The dtypes are those in which it is faster than
 # NumPy's loop for AVX-512, too.
@@ -123,7 +124,7 @@ def _abscissa_rule(ct: Any, x: Any, y: Any) -> Any:
 
 
 atan2 = binary(
-    "atan2", np.arctan2,
+    "atan2", Function("atan2", np.arctan2, (), formula=plane.atan2),
     (_ordinate_rule, _abscissa_rule),
     doc="Angle in radians of the point with ordinate `input` and abscissa `other`.",
     derivative=":math:`y/(x^2 + y^2)` and :math:`-x/(x^2 + y^2)`; 0 for both at the origin.",
@@ -257,7 +258,8 @@ logaddexp = binary(
 )  # fmt: skip
 
 hypot = binary(
-    "hypot", np.hypot, (lambda ct, x, out: ct * (x / out), lambda ct, y, out: ct * (y / out)),
+    "hypot", Function("hypot", np.hypot, errors="over", formula=plane.hypot),
+    (lambda ct, x, out: ct * (x / out), lambda ct, y, out: ct * (y / out)),
     doc="Length :math:`\\sqrt{x^2 + y^2}`.", derivative=":math:`x/` and :math:`y/\\sqrt{x^2 + y^2}`.",
     to_float=True, real_only=True, domain=(0.1, 3.0),  # far from the origin, where it has no slope
     check_dtypes=no_numbers("hypot", "input", "other"),

@@ -6,12 +6,10 @@ from typing import Final
 
 from tapegrad.compiler.intrinsics import call, stack
 from tapegrad.kernels.geometry import CombineGeometry, Geometry, Rows, SumGeometry, rows_at
-from tapegrad.kernels.loops import STREAMS
-from tapegrad.runtime.blocking import STREAMED
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.kernel_calls import give_back
 from tapegrad.sweep.workspace import FLAG_BITS, THREAD_BYTES, WRITTEN, Argument, Instruction, State
-from tapegrad.tape.steps import ALIAS, CT, TERMS
+from tapegrad.tape.steps import CT, TERMS
 from tapegrad.tape.structs import KernelCallFields
 
 # Flag of a cotangent's address: it is an offset in the memory for blocks, which each thread has.
@@ -39,8 +37,8 @@ def write_call(
     instruction.count = count
     instruction.row = row
     instruction.accumulate = (target & WRITTEN) + 2 * (second & WRITTEN)
-    if kernel_call.kind == ALIAS and target & (WRITTEN | LOCAL) == 0 and kernel_call.target_bytes >= STREAMED:
-        instruction.accumulate = STREAMS
+    if (target | second) & (WRITTEN | LOCAL) == 0:
+        instruction.accumulate = kernel_call.streams
     instruction.inner = 0
     for place in range(count):
         address, is_local = args[place], 0

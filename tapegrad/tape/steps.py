@@ -7,7 +7,8 @@ SUMS_ROWS if the target has one element a row
 4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
 7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
 10 number of sources   11 kernels that sum a block as parts, 12 and the parts; 13 the parts' size class
-14... each source: where it is found (2 bits), and there
+14 the bit of `accumulate` for which the kernel writes past the caches
+15... each source: where it is found (2 bits), and there
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 (
     KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET, SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES,
-    PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, SOURCES,
+    PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, STREAMED_BIT, SOURCES,
 ) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
 # Kinds of steps, beside 0.
@@ -83,6 +84,9 @@ class Step(NamedTuple):
         The kernel goes over rows and sums each: the target has one element a row.
     copies : bool
         The operand's cotangent is the result's, element by element.
+    streams : int
+        The bit of `accumulate` for which the kernel writes a new target past the caches; 0 if there is none. It is
+        used where the result is large.
     """
 
     kernel: Callable[[], int]
@@ -97,6 +101,7 @@ class Step(NamedTuple):
     copies: bool = False
     parts: tuple[Callable[[], int], Callable[[], int], int] | None = None
     sums_rows: bool = False
+    streams: int = 0
 
     @property
     def grain(self) -> int:
@@ -192,7 +197,7 @@ def kernel_calls(plan: Plan, first_word: int, fused_word: int, before: Sequence[
             words[start + KERNEL] = step.kernel()
         if elements and step.parts is not None:
             parts, finish, nbytes = step.parts
-            words[start + PARTS_KERNEL : start + SOURCES] = parts(), finish(), applied(buffer_class, nbytes)
+            words[start + PARTS_KERNEL : start + STREAMED_BIT] = parts(), finish(), applied(buffer_class, nbytes)
         calls.append(KernelCall(plan_word, start, step.kernel))
     python = tuple([operand for operand, step in enumerate(steps) if step is None and plan.wants(operand)])
     return KernelCalls(words, tuple(addresses), tuple(sources), tuple(calls), elements, multiple, python)
@@ -211,9 +216,10 @@ def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
         kind = ALIAS
     elif step.sums_rows:
         kind = SUMS_ROWS
+    streams = step.streams if result.nbytes >= blocking.STREAMED else 0
     return [
         0, 0, applied(buffer_class, target.nbytes), kind, target.nbytes, int(step.partial), step.offset, sum_kernel, 0,
-        scratch, len(step.sources), 0, 0, 0, *[value * 4 + place for place, value in step.sources],
+        scratch, len(step.sources), 0, 0, 0, streams, *[value * 4 + place for place, value in step.sources],
     ]  # fmt: skip
 
 

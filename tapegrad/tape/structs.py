@@ -29,6 +29,7 @@ class KernelCallFields(Struct):
     partial_sums_kernel: int  # sums a block as partial sums
     combine_kernel: int  # adds up partial sums
     partial_sums_class: int
+    streams: int  # the bit of `accumulate` that writes a new target past the caches, or 0
     sources: Array[int] = embedded()  # where a source is found (2 bits), and there
 
 

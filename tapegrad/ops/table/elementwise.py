@@ -12,7 +12,7 @@ import numpy as np
 
 from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
-from tapegrad.kernels.elementwise import elementwise_step, joint_step
+from tapegrad.kernels.elementwise import elementwise_step, fused_step
 from tapegrad.ops.table.docs import elementwise_doc
 from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
@@ -158,7 +158,7 @@ def binary(
         vjp=vjp,
         family="binary",
         step=elementwise_step,
-        joint=joint_step,
+        joint=fused_step,
         node_name=node_name,
         real_only=real_only,
         oracle=oracle,

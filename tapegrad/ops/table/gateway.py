@@ -19,7 +19,7 @@ from tapegrad.tape import versions, views
 from tapegrad.tape.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
 from tapegrad.tape.plan import Plan
-from tapegrad.tape.plan_cache import compiled
+from tapegrad.tape.plan_cache import PlanCache, compiled
 from tapegrad.tape.steps import address_of_array
 from tapegrad.tensor import Tensor
 
@@ -65,7 +65,14 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
     raise errors.not_a_tensor(call, name, position, value)
 
 
-def connect(op: Op, n_arguments: int = 0, flags: int = 0) -> Callable[..., Any]:
+def connect(
+    op: Op,
+    n_arguments: int = 0,
+    flags: int = 0,
+    *,
+    name: str | None = None,
+    bind: Callable[..., Bound] | None = None,
+) -> Callable[..., Any]:
     """Give an op its way in, and return it: compiled code for what it has a plan for, and this file for the rest.
 
     Parameters
@@ -76,8 +83,11 @@ def connect(op: Op, n_arguments: int = 0, flags: int = 0) -> Callable[..., Any]:
         The most arguments besides operands that compiled code looks at.
     flags : int
         See `tapegrad.tape.keys`.
+    name, bind
+        Of another function that is the op too, with arguments of its own.
     """
-    bind, plans = op.bind, op.plans
+    plans = op.plans if bind is None else PlanCache()
+    bind = bind or op.bind
     assert bind is not None, f"op {op.name} binds no arguments"
 
     def call_new(*args: Any, **kwargs: Any) -> Any:
@@ -88,7 +98,9 @@ def connect(op: Op, n_arguments: int = 0, flags: int = 0) -> Callable[..., Any]:
         return result
 
     n_operands = 1 if op.variadic else len(op.operands)
-    plans.connect(op.name, n_operands, call_new, n_arguments, flags | (SEQUENCE_OF_OPERANDS if op.variadic else 0))
+    plans.connect(
+        name or op.name, n_operands, call_new, n_arguments, flags | (SEQUENCE_OF_OPERANDS if op.variadic else 0)
+    )
     return lambda *args, **kwargs: plans.call(*args, **kwargs)
 
 

@@ -46,10 +46,16 @@ def several_results(
 
 
 def _pack_one(main: int, kept: Sequence[int], plan: Plan, out: Sequence[Any], *operands: Tensor) -> Any:
-    values = [from_array(np.asarray(value)) if number != main else value for number, value in enumerate(out)]
-    residuals = [out[number] for number in kept] if plan.records else []
-    values[main] = compiled.finish(plan, out[main], *operands, *residuals)
-    return plan.op.result_type(*values) if plan.op.result_type is not None else tuple(values)
+    values = list(out)
+    for number, value in enumerate(out):
+        if number != main:
+            values[number] = from_array(value if value.__class__ is np.ndarray else np.asarray(value))
+    if plan.records:
+        values[main] = compiled.finish(plan, out[main], *operands, *[out[number] for number in kept])
+    else:
+        values[main] = compiled.finish(plan, out[main], *operands)
+    # A named tuple's own constructor is a function of Python.
+    return tuple.__new__(plan.op.result_type or tuple, values)  # type: ignore[arg-type]
 
 
 def _pack_several(

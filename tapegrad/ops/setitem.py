@@ -1,0 +1,164 @@
+"""`x[index] = value`: compiled code finds the plan of a write by layouts and index, once it is known.
+
+The forward of such a plan writes, and returns the array that it wrote to. The tensor then takes the node of the result.
+Views, values that are views, numbers for integers, leaves and quotients go through `write_at_index`, which looks at
+each write anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad import errors, modes
+from tapegrad.dtypes import check_range
+from tapegrad.kernels.indexed import ARRAY
+from tapegrad.ops.history import give_node, is_part, keep_quotient, part_of, rewrite_at
+from tapegrad.ops.index_put import basic_part, encode, index_error, index_put_op, shape_of_indices, write_at
+from tapegrad.ops.indexing import Key, _basic_index, _index
+from tapegrad.ops.inplace_checks import check_distinct, check_leaf, records, wrapped
+from tapegrad.ops.parts import strided_put_op
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Op
+from tapegrad.tape import versions
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf
+from tapegrad.tape.keys import TAKES_ARRAYS
+from tapegrad.tape.layout import layout_of
+from tapegrad.tape.plan import Plan
+from tapegrad.tape.plan_cache import PlanCache, compiled
+from tapegrad.tape.views import base_of
+from tapegrad.tensor import Tensor
+
+_plans = PlanCache()
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """Write at an index, as ``x[index] = value`` does; recorded where a gradient is wanted.
+
+    Raises
+    ------
+    IndexError
+        If the index does not fit the shape.
+    RuntimeError
+        If the value does not broadcast to what is chosen, or the tensor is a leaf that requires grad.
+    """
+    if isinstance(value, (list, tuple)):
+        value = np.asarray(value)
+    node = self._node
+    is_result = node is None or (node.__class__ is list and node[PLAN_OBJECT].name != "div")  # see `keep_quotient`
+    wraps = self._layout.dtype.kind in "iu" and isinstance(value, (int, float))
+    if is_result and not wraps and getattr(self, "_base", None) is None and getattr(value, "_base", None) is None:
+        result: Tensor | None = _plans.call(self, value, key)  # None if Python wrote
+        if result is not None and result._node is not None:
+            _take_history(self, result)
+        return
+    if records(self) and isinstance(node, Leaf):
+        raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
+    write_at_index(self, key, value, "x[index] = value")
+
+
+def _take_history(tensor: Tensor, result: Tensor) -> None:
+    give_node(tensor, result._layout, result._node)
+    modes.note_write()
+
+
+def _set_new(self: Tensor, value: Any, key: Any) -> None:
+    write_at_index(self, key, value, "x[index] = value")
+
+
+_plans.connect("setitem", 2, _set_new, 1, TAKES_ARRAYS)
+
+
+def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
+    """Write at an index, and record it where a gradient is wanted; `call` is how errors name this."""
+    keys, index_arrays = encode(self, key)
+    array = self._array()
+    if array.dtype.kind in "iu" and isinstance(value, (int, float)):
+        check_range(value, array.dtype)
+        value = wrapped(value, array.dtype)
+    check_distinct(array)
+    try:
+        part = None if index_arrays else basic_part(array, keys)
+        if part is not None and is_part(self, part, value):
+            return
+        operand = as_operand(value, call, "value", 2)
+        recorded = records(self, operand)
+        if recorded:
+            check_leaf(self)
+        keep_quotient(self)
+        fits = operand._layout.ndim <= _ndim_of(array, part, index_arrays, keys)
+        if fits and base_of(self) is None and base_of(operand) is None and (part is None or array.flags.c_contiguous):
+            _write_by_plan(self, operand, part, index_arrays, keys, (self, value, key))
+            return
+        write_at(array, index_arrays, keys, operand._data)
+        versions.note(array)
+        if recorded and self._layout.floating:
+            rewrite_at(self, operand, part, index_arrays, keys)
+    except (IndexError, ValueError) as error:
+        raise index_error(error, self, getattr(value, "_data", value), index_arrays, keys) from None
+
+
+def _ndim_of(array: np.ndarray, part: np.ndarray | None, index_arrays: tuple[np.ndarray, ...], keys: Key) -> int:
+    """Return how many dimensions the chosen elements have; -1 if a truth value is among the keys."""
+    if part is not None:
+        return part.ndim
+    if not index_arrays or any(item.__class__ is str and item != ARRAY for item in keys):
+        return -1
+    return index_arrays[0].ndim + array.ndim - len(index_arrays) + keys.count(None)
+
+
+def _write_by_plan(
+    self: Tensor,
+    value: Tensor,
+    part: np.ndarray | None,
+    index_arrays: tuple[np.ndarray, ...],
+    keys: Key,
+    args: tuple[Any, ...],
+) -> None:
+    """Write by a plan. A plan that is met again goes into the table of compiled code, for calls with such `args`."""
+    array, enabled = self._array(), modes.is_grad_enabled()
+    layouts = tuple([tensor._layout if enabled else tensor._layout.plain for tensor in (self, value)])
+    plan_key = (layouts, keys, tuple([own.shape for own in index_arrays]))
+    plan = _plans.get(plan_key)
+    if plan is None:
+        writer = _writer(keys, index_arrays)
+        writer(array, value._data, *index_arrays)
+        op: Op = index_put_op
+        attrs: dict[str, Any] = {"key": keys, "indices": shape_of_indices(index_arrays)}
+        if part is not None:
+            op, attrs = strided_put_op, {"part": part_of(array, part)}
+        names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
+        plan = Plan(op, layouts, attrs, writer, layout_of(array), names)
+        _plans.remember(plan_key, plan)
+    else:
+        plan.forward(array, value._data, *index_arrays)
+        _plans.insert(plan, args, {}, (self, value), index_arrays)
+    if plan.records:
+        _take_history(self, compiled.finish(plan, array, self, value, *index_arrays))
+
+
+def _writer(keys: Key, index_arrays: tuple[np.ndarray, ...]) -> Callable[..., np.ndarray]:
+    """Return what writes a value to an array where a key and its arrays say, and notes it."""
+
+    def write(array: np.ndarray, value: Any, *index_arrays: np.ndarray) -> np.ndarray:
+        array[_index(keys, index_arrays)] = value
+        versions.note(array)
+        return array
+
+    def write_by_array(array: np.ndarray, value: Any, indices: np.ndarray) -> np.ndarray:
+        array[indices] = value
+        versions.note(array)
+        return array
+
+    index = None if index_arrays else _basic_index(keys)
+
+    def write_part(array: np.ndarray, value: Any) -> np.ndarray:
+        array[index] = value
+        versions.note(array)
+        return array
+
+    if index is not None:
+        return write_part
+    return write_by_array if keys == (ARRAY,) else write

@@ -1,0 +1,162 @@
+"""`x[index] = value`, the first, second and third time: by Python, into the table, by compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.tape import versions
+
+SHAPE = (6, 5)
+ROWS, COLUMNS = np.array([1, 3, 2, 5]), np.array([0, 1, 4, 2])
+CASES: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "element": ((1, 2), ()),
+    "row": (1, (5,)),
+    "number for a row": (1, ()),
+    "slice": (slice(1, 3), (2, 5)),
+    "row for a slice": (slice(1, 3), (5,)),
+    "column for a slice": ((slice(None), slice(1, 3)), (6, 1)),
+    "all": (Ellipsis, (6, 5)),
+    "no element": (slice(2, 2), (5,)),
+    "step": ((slice(None, None, -2), 1), (3,)),
+    "new dimension": ((None, 1), (1, 5)),
+    "array": (ROWS, (4, 5)),
+    "row for an array": (ROWS, (5,)),
+    "column for an array": (ROWS, (4, 1)),
+    "one for an array": (ROWS, (1,)),
+    "arrays": ((ROWS, COLUMNS), (4,)),
+    "one for arrays": ((ROWS, COLUMNS), (1,)),
+    "table of indices": (np.array([[1, 3], [2, 5]]), (2, 1, 5)),
+    "array behind a slice": ((slice(1, 5), COLUMNS), (4, 4)),
+    "array before a slice": ((COLUMNS, slice(1, 3)), (4, 2)),
+    "row for an array and a slice": ((slice(5, None, -2), COLUMNS), (4,)),
+    "no index": (np.array([], dtype=np.int64), (5,)),
+    "mask": (np.arange(6) % 2 == 0, (3, 5)),
+    "too many dimensions": (1, (1, 1, 5)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True), (False, False)])
+def test_values_and_gradients(case, wanted):
+    """Values are NumPy's. Gradients: the cotangent, 0 where it was written; and what was read there, summed."""
+    key, shape = CASES[case]
+    rng = np.random.default_rng(0)
+    x, weights = rng.normal(size=SHAPE), rng.normal(size=SHAPE)
+    for _ in range(4):
+        value = rng.normal(size=shape)
+        a, v = tg.tensor(x, requires_grad=wanted[0]), tg.tensor(value, requires_grad=wanted[1])
+        y = a * 1.0
+        y[key] = v
+        expected = x.copy()
+        expected[key] = value
+        np.testing.assert_array_equal(y.numpy() if not any(wanted) else y.detach().numpy(), expected)
+        assert y.requires_grad == any(wanted)
+        if any(wanted):
+            (y * weights).sum().backward()
+        if wanted[0]:
+            left = weights.copy()
+            left[key] = 0
+            np.testing.assert_array_equal(a.grad.numpy(), left)
+        if wanted[1]:
+            read = weights[key]
+            lengths = (*[1] * (len(shape) - read.ndim), *[1] * (read.ndim - len(shape)), *shape)[-max(read.ndim, 1) :]
+            summed = tuple(i for i, n in enumerate(lengths) if read.ndim and n == 1 and read.shape[i] != 1)
+            np.testing.assert_allclose(v.grad.numpy(), read.sum(summed).reshape(shape), rtol=1e-13)
+
+
+@pytest.mark.parametrize("value", [2, 2.5, np.float32(1.5), np.ones(5), np.ones(5, np.float32), [1, 2, 3, 4, 5]])
+def test_values_that_are_no_tensors(value):
+    a = tg.ones(SHAPE, requires_grad=True)
+    for _ in range(4):
+        y, expected = a * 1.0, np.ones(SHAPE)
+        y[1] = value
+        expected[1] = value
+        np.testing.assert_array_equal(y.detach().numpy(), expected)
+        a.grad = None
+        y.sum().backward()
+        assert a.grad.sum().item() == 25
+
+
+def test_what_is_not_recorded():
+    """With recording off, the tensor keeps its history; integers have none; a leaf may be written to."""
+    a, v = tg.ones(SHAPE, requires_grad=True), tg.ones(5, requires_grad=True)
+    for _ in range(4):
+        y, whole, leaf = a * 1.0, tg.zeros(SHAPE, dtype="int64"), tg.ones(3, requires_grad=True)
+        node = y._node
+        with tg.no_grad():
+            y[1] = v * 2
+            leaf[0] = 5.0
+        assert y._node is node
+        assert leaf.tolist() == [5.0, 1.0, 1.0]
+        assert leaf.is_leaf
+        whole[2] = v
+        assert not whole.requires_grad
+        assert whole.sum().item() == 5
+
+
+def test_errors_are_the_same_each_time():
+    for _ in range(4):
+        y = tg.ones(SHAPE, requires_grad=True) * 1.0
+        y[2] = 1.0
+        y[ROWS] = 1.0
+        with pytest.raises(RuntimeError, match=r"leaf"):
+            tg.ones(SHAPE, requires_grad=True)[2] = 1.0
+        with pytest.raises(IndexError, match="out of bounds"):
+            y[np.array([1, 3, 2, 6])] = 1.0
+        with pytest.raises(IndexError, match="out of bounds"):
+            y[6] = 1.0
+        with pytest.raises(RuntimeError, match=r"expanded size of the tensor \(5\)"):
+            y[2] = tg.ones(4)
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            y[ROWS] = tg.ones(4)
+
+
+def test_versions_and_residuals():
+    """Each write counts once, and a sweep refuses what was saved before it, not what was saved after it."""
+    for _ in range(4):
+        a = tg.ones(SHAPE, requires_grad=True)
+        y = a * 1.0
+        square = y * y
+        before = versions.version(y.detach().numpy())
+        y[1] = 3.0
+        assert versions.version(y.detach().numpy()) == before + 1
+        after = y * y
+        after.sum().backward(retain_graph=True)
+        assert a.grad.sum().item() == 50
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            square.sum().backward()
+
+
+def test_views_and_quotients():
+    """Views of what is written to get a new history; a value may be a view of the tensor; quotients keep a copy."""
+    for _ in range(4):
+        a, v = tg.ones(SHAPE, requires_grad=True), tg.ones(5, requires_grad=True)
+        y = a * 1.0
+        row = y[1]
+        y[1] = v * 3.0
+        (row * row).sum().backward()
+        assert v.grad.tolist() == [18.0] * 5
+        z = a * 2.0
+        z[0] = z[1]
+        z[2] += v
+        z.sum().backward()
+        assert v.grad.tolist() == [19.0] * 5
+        b = tg.full(SHAPE, 2.0, requires_grad=True)
+        quotient = 1.0 / b
+        quotient[0] = 7.0
+        quotient.sum().backward()
+        assert b.grad.tolist() == [[0.0] * 5] + [[-0.25] * 5] * 5
+
+
+def test_retained_gradients_move_to_the_result():
+    for _ in range(4):
+        y = tg.ones(SHAPE, requires_grad=True) * 1.0
+        y.retain_grad()
+        y[1] = 0.0
+        assert y.retains_grad
+        (y * 2).sum().backward()
+        assert y.grad.tolist() == [[2.0] * 5] * 6
