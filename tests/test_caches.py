@@ -16,8 +16,8 @@ from tapegrad.compiler import cache
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import op_table
+from tapegrad.recording import plan, plan_cache, steps
 from tapegrad.runtime import state
-from tapegrad.tape import plan, plan_cache, steps
 from tapegrad.tape.entries import PLAN_OBJECT
 from tapegrad.tape.layout import _recent, intern, layout_of
 
@@ -108,7 +108,7 @@ def test_plans_in_use_stay_and_others_go() -> None:
             tg.sinh(tg.ones(n + 1))
         assert plans.get(key) is used
     assert unused() is None
-    assert state.sizes()["tape.plan_cache: plans"] <= 2 * plan_cache.MOST_PLANS
+    assert state.sizes()["recording.plan_cache: plans"] <= 2 * plan_cache.MOST_PLANS
 
 
 def test_a_call_adds_no_reference_to_its_plan() -> None:

@@ -18,9 +18,9 @@ from tapegrad.kernels.elementwise import elementwise_step, loop_step
 from tapegrad.kernels.structural import view_step
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import Op, op_table, xp
+from tapegrad.recording.plan import Plan, alive
+from tapegrad.recording.steps import CT, Step
 from tapegrad.tape.layout import contiguous_strides, intern
-from tapegrad.tape.plan import Plan, alive
-from tapegrad.tape.steps import CT, Step
 from tests import checks, reference, test_programs, torch_programs
 from tests.cases import Case, draw, has_rule
 from tests.checks import Problem

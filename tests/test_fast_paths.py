@@ -13,9 +13,9 @@ import pytest
 import tapegrad as tg
 from tapegrad.forward.products import _gemm_kernel_address
 from tapegrad.ops.table.op import op_table
+from tapegrad.recording.plan import JOINT, Plan
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.entries import PLAN_OBJECT
-from tapegrad.tape.plan import JOINT, Plan
 from tests.cases import cases
 
 # Samples for which a sweep calls rules in Python, and of which operands. A new op without a kernel belongs here.

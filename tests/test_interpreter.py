@@ -60,7 +60,7 @@ BROKEN = """
 import numpy as np, tapegrad as tg
 from tapegrad.runtime.memory import OutOfBoundsError, watch
 from tapegrad.sweep import sweep
-from tapegrad.tape import plan
+from tapegrad.recording import plan
 from tapegrad.tape.entries import recorder
 
 kept = []
@@ -107,7 +107,7 @@ def test_what_a_broken_plan_or_a_freed_buffer_would_touch_is_caught():
 def test_a_call_says_what_its_compiled_form_says():
     program = (
         "import tapegrad as tg\n"
-        "from tapegrad.tape.native import load\n"
+        "from tapegrad.recording.native import load\n"
         "from tapegrad.sweep import find\n"
         "import numpy as np\n"
         "f = load(find.find, np.zeros(200, dtype=np.int64), 'find', 'Find.')\n"

@@ -12,11 +12,11 @@ import tapegrad as tg
 from tapegrad.forward import templates
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import op_table
+from tapegrad.recording import plan
+from tapegrad.recording.steps import kernel_calls
 from tapegrad.runtime import state
-from tapegrad.tape import plan
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.lengths import NotGeneralError, Templates, Trace, applied
-from tapegrad.tape.steps import kernel_calls
 
 
 def worked_out(function: Callable[..., Any], *first: int, attrs: Mapping[str, Any] | None = None) -> Callable[..., Any]:

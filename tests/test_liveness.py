@@ -11,10 +11,11 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.compiler import interpreter
+from tapegrad.recording import plan, steps
 from tapegrad.runtime import memory
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.sweep import sweep
-from tapegrad.tape import entries, plan, steps, versions
+from tapegrad.tape import entries, versions
 from tests.checks import SLOWER
 
 

@@ -14,8 +14,9 @@ from tapegrad.autograd import run
 from tapegrad.compiler import cache
 from tapegrad.forward import ufuncs
 from tapegrad.ops.table.op import op_table
+from tapegrad.recording import plan, plan_cache
 from tapegrad.runtime import pool, threads
-from tapegrad.tape import entries, layout, plan, plan_cache
+from tapegrad.tape import entries, layout
 
 NUMBERS = itertools.count(9_000)  # lengths that no other test has
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.recording.plan import JOINT, STEPS
+from tapegrad.recording.steps import KIND, SUMS_ROWS
 from tapegrad.runtime import blocking
-from tapegrad.tape.plan import JOINT, STEPS
-from tapegrad.tape.steps import KIND, SUMS_ROWS
 
 OPS = {
     "mul": lambda x, y: x * y, "sub": lambda x, y: x - y, "add": lambda x, y: x + y, "div": lambda x, y: x / y,

@@ -5,9 +5,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import autograd
+from tapegrad.recording import steps
 from tapegrad.runtime import blocking
 from tapegrad.sweep import sweep, workspace
-from tapegrad.tape import steps
 from tests.checks import by_kernel
 from tests.strategies import Program
 from tests.test_programs import each_program

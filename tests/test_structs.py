@@ -10,10 +10,10 @@ import pytest
 
 from tapegrad.compiler import cache, jit, words
 from tapegrad.compiler.fingerprint import fingerprint
+from tapegrad.recording.native import decref, incref, load
 from tapegrad.runtime import memory, objects, structs
 from tapegrad.runtime.objects import List
 from tapegrad.runtime.structs import Array, Struct, Table, embedded, int32, sizeof
-from tapegrad.tape.native import decref, incref, load
 
 
 class Pair(Struct):

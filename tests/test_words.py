@@ -12,8 +12,8 @@ from tapegrad.compiler import cache, jit, words
 from tapegrad.compiler.elements import as_pointer, store
 from tapegrad.compiler.intrinsics import call, call_void, clz, get, memcpy, memset, put, stack
 from tapegrad.forward import computed, direct, joined
+from tapegrad.recording import record
 from tapegrad.sweep import find, groups, leaf_grads, loop
-from tapegrad.tape import recording
 
 BIG, FLAG = 1 << 40, True
 NUMBERS = [0, 1, 2, 3, 7, 8, -1, -2, -7, -8, 1000, -1000, (1 << 62) + 5, -(1 << 63), (1 << 63) - 1]
@@ -188,7 +188,7 @@ def test_calls(compiler):
 
 
 @pytest.mark.parametrize("function", [
-    find.find, loop.sweep, recording.record, computed.compute, direct.run_loop, joined.join, groups.run,
+    find.find, loop.sweep, record.record, computed.compute, direct.run_loop, joined.join, groups.run,
     leaf_grads.bind_grads, leaf_grads.bind_inputs, leaf_grads.commit_grads,
 ])  # fmt: skip
 def test_the_walks_are_of_words(function):

@@ -55,6 +55,7 @@ NEAR = {
     "ops/warmup": "warmup",
     "optim": "optim",
     "printing": "printing",
+    "recording": "recording caches fast_paths leaves words interpreter structs",
     "runtime": "structs pool num_threads threads interpreter liveness caches words",
     "sweep": "backward runs leaves hooks seeds liveness num_threads sizes interrupts direct views",
     "sweep/recorded": "backward hooks functional kinks",

@@ -90,8 +90,8 @@ def _names(plain: str, both: str) -> frozenset[str]:
     return frozenset(plain.split()) | {name + end for name in both.split() for end in ("", "f")}
 
 
-# Memory functions of libc, floating flags, libm in double and float, and what `tapegrad.tape.native` needs of CPython:
-# `tapegrad.compiler.cache` resolves them by name.
+# Memory functions of libc, floating flags, libm in double and float, and what `tapegrad.recording.native` needs of
+# CPython: `tapegrad.compiler.cache` resolves them by name.
 ALLOWED = _names(
     "memset memcpy memmove memcmp bcmp bzero feclearexcept feraiseexcept fetestexcept "
     "Py_IncRef Py_DecRef _Py_Dealloc PyType_GenericAlloc PyList_New PyList_Append PyBytes_FromStringAndSize "

@@ -58,7 +58,7 @@ def _hold(holds: bool) -> bool:
 
 
 class Interpreted:
-    """A function that Python calls as it would call the compiled one (see `tapegrad.tape.native`)."""
+    """A function that Python calls as it would call the compiled one (see `tapegrad.recording.native`)."""
 
     def __init__(self, function: Callable[..., int], owner: object, name: str, doc: str) -> None:
         assert isinstance(function, FunctionType)

@@ -11,10 +11,10 @@ import numpy as np
 from tapegrad.compiler.intrinsics import call, clear_float_errors, float_errors, memset, stack
 from tapegrad.forward.results import Result, compiled_forward, new_result
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
-from tapegrad.kernels.geometry import Geometry, iterate
+from tapegrad.recording.native import decref, new_object, release_gil, take_gil, vectorcall
 from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array, embedded
-from tapegrad.tape.native import decref, new_object, release_gil, take_gil, vectorcall
+from tapegrad.tape.geometry import Geometry, iterate
 
 
 class Computation(Result):

@@ -14,10 +14,10 @@ from tapegrad.forward.results import Result, compiled_forward, new_result
 from tapegrad.forward.ufuncs import FLOAT_ERRORS
 from tapegrad.kernels.elementwise import ARITHMETIC
 from tapegrad.kernels.strides import broadcast_strides, coalesce
+from tapegrad.recording.native import decref, vectorcall
 from tapegrad.runtime.objects import NDArray, Object, Scalar, Ufunc
 from tapegrad.runtime.structs import Array, embedded
 from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.native import decref, vectorcall
 
 
 class Loop(Result):

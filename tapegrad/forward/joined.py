@@ -8,10 +8,10 @@ from typing import Any
 
 from tapegrad.compiler.intrinsics import memcpy
 from tapegrad.forward.results import Result, compiled_forward, new_result
+from tapegrad.recording.keys import MAX_ITEMS
 from tapegrad.runtime import pool
 from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array, embedded
-from tapegrad.tape.keys import MAX_ITEMS
 from tapegrad.tape.layout import Layout
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from tapegrad.compiler.intrinsics import get
 from tapegrad.forward.results import Draft, Words
+from tapegrad.recording.native import DATA, load, vectorcall
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_layout
-from tapegrad.tape.native import DATA, load, vectorcall
 
 # What computes a power of which the exponent is this number.
 _FASTER: Final[dict[float, np.ufunc]] = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal, 1.0: np.positive}

@@ -14,13 +14,13 @@ from tapegrad.compiler.intrinsics import call_void, get
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.blas import gemm_address
 from tapegrad.kernels.elementwise import product_of_two
-from tapegrad.kernels.geometry import rows_at
 from tapegrad.kernels.strides import broadcast_strides, coalesce
+from tapegrad.recording.steps import ARRAY, CT, Source, Step
+from tapegrad.tape.geometry import rows_at
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
-from tapegrad.tape.steps import ARRAY, CT, Source, Step
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan
+    from tapegrad.recording.plan import Plan
 
 # Words behind the geometry in which a call of gemm finds its arguments: BLAS takes addresses of everything.
 _GEMM, _TRANS_A, _TRANS_B, _M, _N, _K, _LDA, _LDB, _LDC, _ONE, _ZERO = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call
+from tapegrad.recording.native import incref, load, vectorcall
+from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime import pool
 from tapegrad.runtime.objects import NDArray, Object, new_array_function
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded
 from tapegrad.tape.lengths import Length
-from tapegrad.tape.native import incref, load, vectorcall
-from tapegrad.tape.steps import address_of_array
 
 
 class Result(Struct):

@@ -14,10 +14,10 @@ from tapegrad.kernels.elementwise import ARITHMETIC, loop_step
 from tapegrad.kernels.extrema import rows_extremum
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import sum_step
+from tapegrad.recording.steps import ARRAY
 from tapegrad.runtime import state
 from tapegrad.runtime.blocking import STREAMED
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides
-from tapegrad.tape.steps import ARRAY
 
 # Elements of arrays for which a kernel is not worth its compilation; of rows whose extrema NumPy finds as fast.
 _SMALL: Final = 256

@@ -17,11 +17,11 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import get
 from tapegrad.kernels.lines import LINES, Line
+from tapegrad.recording.steps import ARRAY, Step
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.steps import ARRAY, Step
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan
+    from tapegrad.recording.plan import Plan
 
 
 def _kernel(line: Line, size: int) -> Callable[..., int]:

@@ -16,12 +16,12 @@ from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
 from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import blockwise, sum_step, wide_dtype
+from tapegrad.recording.steps import CT, NOTHING, Step
 from tapegrad.runtime.blocking import STREAMED
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
-from tapegrad.tape.steps import CT, NOTHING, Step
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan
+    from tapegrad.recording.plan import Plan
 
 # Of a rule's argument: where it is found, its dtype, its strides.
 Operand = tuple[tuple[int, int], str, Sequence[int]]

@@ -11,10 +11,10 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
-from tapegrad.tape.steps import CT, Step
+from tapegrad.recording.steps import CT, Step
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan
+    from tapegrad.recording.plan import Plan
 
 
 @cache

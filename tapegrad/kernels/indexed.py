@@ -14,12 +14,12 @@ from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_a
 from tapegrad.compiler.intrinsics import get, memcpy, memset
 from tapegrad.kernels.strides import coalesce
 from tapegrad.kernels.structural import summed_to, zeroed_step
-from tapegrad.tape import steps
+from tapegrad.recording import steps
+from tapegrad.recording.steps import CT, Source, Step, address_of_array
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.steps import CT, Source, Step, address_of_array
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan
+    from tapegrad.recording.plan import Plan
 
 #: In a key, in place of an index array.
 ARRAY: Final = "array"

@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get, stack
-from tapegrad.tape.steps import TERMS
+from tapegrad.recording.steps import TERMS
 
 # A line: (args, byte offset of its first element, its number, n, bytes between elements, whether to add); it returns 0,
 # or 1 where it cannot be computed.

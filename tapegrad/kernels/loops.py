@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.compiler.elements import as_pointer, byte_address, load_at, numba_dtype, read, store, store_at
 from tapegrad.compiler.intrinsics import end_streams, get, intrinsic, stack, stream_line
-from tapegrad.kernels.geometry import rows_at
+from tapegrad.tape.geometry import rows_at
 
 #: In place of the flags of `accumulate`: the target is new, and so large that it is not to go through the caches.
 STREAMS = 4

@@ -13,11 +13,11 @@ import numpy as np
 
 from tapegrad.compiler.elements import as_pointer, load_at, store, store_at
 from tapegrad.compiler.intrinsics import end_streams, get, intrinsic, stack, stream_line
-from tapegrad.kernels.geometry import rows_at
 from tapegrad.kernels.loops import LINE, STRIDED, elements, moved, readers, words
 from tapegrad.kernels.rules import identity
 from tapegrad.kernels.sums import sum_of_neighbours
-from tapegrad.tape.steps import TERMS
+from tapegrad.recording.steps import TERMS
+from tapegrad.tape.geometry import rows_at
 
 
 def row_sum_loop(

@@ -15,12 +15,12 @@ from tapegrad.kernels.elementwise import identity_step, loop_step, product_of_tw
 from tapegrad.kernels.rules import identity
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import sum_step
+from tapegrad.recording.steps import CT, NUMBER, Source, Step, address_of_array
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name
 from tapegrad.tape.lengths import applied
-from tapegrad.tape.steps import CT, NUMBER, Source, Step, address_of_array
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan
+    from tapegrad.recording.plan import Plan
 
 
 @cache

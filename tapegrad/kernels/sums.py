@@ -16,8 +16,8 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import as_pointer, load, numba_dtype, store
 from tapegrad.compiler.intrinsics import intrinsic, stack
+from tapegrad.recording.steps import TERMS
 from tapegrad.tape.layout import dtype_name, itemsize
-from tapegrad.tape.steps import TERMS
 
 _COLUMNS = 32  # that are added up at a time, as they lie in memory, where the terms are no neighbours
 

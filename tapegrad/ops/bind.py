@@ -14,7 +14,7 @@ from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, 
 from tapegrad.ops.complex import adjoint
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.table import public
-from tapegrad.tape.plan_cache import PlanCache
+from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
 
 Binary = Callable[[Any, Any], Tensor]

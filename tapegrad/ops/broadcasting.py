@@ -17,8 +17,8 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import CT, Step
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import CT, Step
 from tapegrad.tensor import Tensor
 
 

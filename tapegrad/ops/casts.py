@@ -13,9 +13,9 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import public
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import CT, Step
 from tapegrad.tape.layout import contiguous_strides
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import CT, Step
 from tapegrad.tensor import Tensor
 
 

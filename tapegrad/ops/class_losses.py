@@ -21,7 +21,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public, publish
-from tapegrad.tape.keys import TAKES_ARRAYS
+from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.tensor import Tensor, from_array
 
 

@@ -11,7 +11,7 @@ from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import public
-from tapegrad.tape.keys import MAKES_VIEWS
+from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
 
 conj_of_complex = unary(

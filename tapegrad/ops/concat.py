@@ -14,9 +14,9 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 Shapes = Sequence[tuple[int, ...]]

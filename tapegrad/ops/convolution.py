@@ -19,9 +19,9 @@ from tapegrad.ops.patches import columns_of
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import CT, NOTHING, Step
 from tapegrad.tape.layout import Layout, contiguous_strides
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import CT, NOTHING, Step
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]

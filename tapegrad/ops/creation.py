@@ -14,7 +14,7 @@ from tapegrad.dtypes import check_dtype, default_dtype
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
-from tapegrad.tape.leaves import leaf_maker, remember, tensor_maker
+from tapegrad.recording.leaves import leaf_maker, remember, tensor_maker
 from tapegrad.tensor import Tensor, _late, from_array, lend
 
 

@@ -17,8 +17,8 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import REDUCTION_SAMPLES, one_dim, reduction
 from tapegrad.ops.table.values import with_zeros
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tensor import Tensor
 
 Dims = tuple[int, ...]

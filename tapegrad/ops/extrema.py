@@ -18,9 +18,9 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, reduction
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 

@@ -20,12 +20,12 @@ from tapegrad.ops.indexing import Key, _index, index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
 from tapegrad.ops.table.op import Op
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import compiled
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.hooks import hooks_of, retains_grad
 from tapegrad.tape.layout import Layout, layout_of
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.plan_cache import compiled
 from tapegrad.tensor import Tensor
 
 

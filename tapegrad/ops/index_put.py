@@ -11,8 +11,8 @@ from tapegrad.kernels.structural import gather_step, part_left_out_step
 from tapegrad.ops.indexing import _COPIES, Key, _basic_index, _encode, _index, _index_error, index_gather
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tensor import Tensor
 
 

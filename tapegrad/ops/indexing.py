@@ -19,11 +19,11 @@ from tapegrad.kernels.structural import gather_step, view_step
 from tapegrad.ops.table.gateway import apply, as_operand, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
+from tapegrad.recording.keys import MAKES_VIEWS, TAKES_ARRAYS
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.runtime import state
-from tapegrad.tape.keys import MAKES_VIEWS, TAKES_ARRAYS
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 WHOLE: Final = (None, None, None)

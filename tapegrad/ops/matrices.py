@@ -18,7 +18,7 @@ from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import LINALG, public, publish
 from tapegrad.ops.table.values import MATRIX_KINKS, invertible
-from tapegrad.tape.plan import Plan
+from tapegrad.recording.plan import Plan
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]

@@ -14,8 +14,8 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import movement, one_dim, sizes
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tensor import Tensor
 
 STRIDED = np.arange(12.0).reshape(3, 4)[:, ::2].T  # (2, 3)

@@ -14,9 +14,9 @@ from tapegrad.ops.table.gateway import apply, as_operand, connect
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 _INDICES: Final = np.array([[0, 2, 0], [1, 1, 0]])

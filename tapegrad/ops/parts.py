@@ -14,8 +14,8 @@ from tapegrad.kernels.structural import gather_step, part_left_out_step, view_st
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import publish
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tensor import Tensor
 
 

@@ -12,8 +12,8 @@ from tapegrad.kernels.convolution import Pair, Window, convolution_address, geom
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import CT, Step
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import CT, Step
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]

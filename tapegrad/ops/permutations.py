@@ -14,7 +14,7 @@ from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
-from tapegrad.tape.keys import MAKES_VIEWS
+from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
 
 

@@ -17,9 +17,9 @@ from tapegrad.kernels.structural import spread_step
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import REDUCTION_SAMPLES, all_dims, reduction
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_layout
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 _add: Any = np.add.reduce

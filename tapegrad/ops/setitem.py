@@ -22,12 +22,12 @@ from tapegrad.ops.inplace_checks import check_distinct, check_leaf, records, wra
 from tapegrad.ops.parts import strided_put_op
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Op
+from tapegrad.recording.keys import TAKES_ARRAYS
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.tape import versions
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf
-from tapegrad.tape.keys import TAKES_ARRAYS
 from tapegrad.tape.layout import layout_of
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.plan_cache import PlanCache, compiled
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
 

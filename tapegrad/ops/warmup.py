@@ -19,8 +19,8 @@ from tapegrad.kernels.elementwise import ARITHMETIC, SHORT, elementwise_step
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import from_numpy, tensor
 from tapegrad.ops.table.op import NotYet, Op, Sample, op_table, xp
+from tapegrad.recording.plan import alive
 from tapegrad.runtime import blocking
-from tapegrad.tape.plan import alive
 from tapegrad.tensor import from_array
 
 __all__ = ["Warmup", "warmup"]

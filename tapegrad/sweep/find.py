@@ -1,6 +1,6 @@
 """Compiled: find the entries that a cotangent reaches, in the order of the sweep.
 
-`find` is a function as `tapegrad.tape.native` says. It never raises: it returns a status, and Python raises. It
+`find` is a function as `tapegrad.recording.native` says. It never raises: it returns a status, and Python raises. It
 holds the GIL, and checks everything before it changes anything.
 """
 
@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import clz
+from tapegrad.recording.native import integer, new_integer
+from tapegrad.recording.plan import PENDING
+from tapegrad.recording.results import slot_of
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.workspace import (
@@ -24,9 +27,6 @@ from tapegrad.sweep.workspace import (
     State,
 )
 from tapegrad.tape.entries import CONSUMED, HEAD_ENTRIES, INLINE_OPERANDS, SLOT, WANTED
-from tapegrad.tape.native import integer, new_integer
-from tapegrad.tape.plan import PENDING
-from tapegrad.tape.results import slot_of
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
 DOES_NOT_RUN: Final = 1 << 40  # in place of the uses of an entry

@@ -14,6 +14,9 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import stack
+from tapegrad.recording.native import integer, new_integer, release_gil, take_gil
+from tapegrad.recording.plan import PYTHON
+from tapegrad.recording.steps import ALIAS, NOTHING, SUMS_ROWS
 from tapegrad.runtime.blocking import MAX_BLOCK
 from tapegrad.runtime.objects import NDArray, Object
 from tapegrad.runtime.structs import Array
@@ -34,9 +37,6 @@ from tapegrad.sweep.workspace import (
     FreeBuffer,
     State,
 )
-from tapegrad.tape.native import integer, new_integer, release_gil, take_gil
-from tapegrad.tape.plan import PYTHON
-from tapegrad.tape.steps import ALIAS, NOTHING, SUMS_ROWS
 from tapegrad.tape.structs import PlanFields
 
 SUMMED: Final = -(1 << 40)  # the mark of what a group sums up

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import call, stack
-from tapegrad.kernels.geometry import CombineGeometry, Geometry, Rows, SumGeometry, rows_at
+from tapegrad.recording.steps import CT, TERMS
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.kernel_calls import give_back
 from tapegrad.sweep.workspace import FLAG_BITS, THREAD_BYTES, WRITTEN, Argument, Instruction, State
-from tapegrad.tape.steps import CT, TERMS
+from tapegrad.tape.geometry import CombineGeometry, Geometry, Rows, SumGeometry, rows_at
 from tapegrad.tape.structs import KernelCallFields
 
 # Flag of a cotangent's address: it is an offset in the memory for blocks, which each thread has.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tapegrad.compiler.intrinsics import call, memset
-from tapegrad.kernels.geometry import Geometry, iterate
+from tapegrad.recording.steps import ARRAY, CT, IN_PARTS, INLINE, NOTHING
 from tapegrad.runtime.objects import NDArray, Object, Scalar
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.workspace import (
@@ -15,7 +15,7 @@ from tapegrad.sweep.workspace import (
     FreeBuffer,
     State,
 )
-from tapegrad.tape.steps import ARRAY, CT, IN_PARTS, INLINE, NOTHING
+from tapegrad.tape.geometry import Geometry, iterate
 from tapegrad.tape.structs import KernelCallFields, PlanFields
 
 

@@ -1,8 +1,8 @@
 """Compiled: where a sweep writes the gradients of the leaves that it found.
 
-`bind_grads`, `bind_inputs` and `commit_grads` are functions as `tapegrad.tape.native` says. They serve leaves without
-hooks whose gradient is an array of the leaf's layout that can be added to, or does not exist yet. All others are left
-to Python.
+`bind_grads`, `bind_inputs` and `commit_grads` are functions as `tapegrad.recording.native` says. They serve leaves
+without hooks whose gradient is an array of the leaf's layout that can be added to, or does not exist yet. All
+others are left to Python.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import call, stack
+from tapegrad.recording.native import C_INT, append, decref, incref, integer, new_integer, vectorcall
+from tapegrad.recording.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, plain_layout
 from tapegrad.runtime.objects import ALIGNED, WRITEABLE, List, NDArray, Object
 from tapegrad.runtime.pool import THRESHOLD
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.workspace import BORROWED, FLAG_BITS, WRITTEN, State
-from tapegrad.tape.native import C_INT, append, decref, incref, integer, new_integer, vectorcall
-from tapegrad.tape.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, plain_layout
 
 USABLE: Final = ALIGNED | WRITEABLE
 # In place of a target: Python has to look at the leaf; Python raised.

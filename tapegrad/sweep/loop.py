@@ -1,12 +1,15 @@
 """Compiled: the sweep, which computes the cotangents of the operands of each found entry.
 
-`sweep` is a function as `tapegrad.tape.native` says. It works without the GIL, reads entries, plans and residuals, and
-writes to nothing but the workspace and the cotangents. It never raises: it returns a status.
+`sweep` is a function as `tapegrad.recording.native` says. It works without the GIL, reads entries, plans and residuals,
+and writes to nothing but the workspace and the cotangents. It never raises: it returns a status.
 """
 
 from __future__ import annotations
 
 from tapegrad.compiler.intrinsics import stack
+from tapegrad.recording.native import new_integer, release_gil, take_gil
+from tapegrad.recording.plan import PYTHON
+from tapegrad.recording.steps import ALIAS
 from tapegrad.runtime.objects import List, NDArray, Object
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.kernel_calls import donate, give_back, run_call, run_fused
@@ -24,9 +27,6 @@ from tapegrad.sweep.workspace import (
     FreeBuffer,
     State,
 )
-from tapegrad.tape.native import new_integer, release_gil, take_gil
-from tapegrad.tape.plan import PYTHON
-from tapegrad.tape.steps import ALIAS
 
 
 def start(state: State, seeds: List) -> None:

@@ -1,6 +1,6 @@
 """The recorded sweep of create_graph: the walk back over the found entries, calling the differentiable rules.
 
-`walk` is a function as `tapegrad.tape.native` says. It keeps the GIL, calls rules and hooks as it meets them, and
+`walk` is a function as `tapegrad.recording.native` says. It keeps the GIL, calls rules and hooks as it meets them, and
 leaves entries of several results to Python.
 """
 
@@ -17,6 +17,10 @@ from tapegrad.modes import enable_grad, is_grad_enabled
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_of_results, parts_of
 from tapegrad.ops.table.rules import cotangents, fit, rule_calls
+from tapegrad.recording.native import add, decref, incref, keep_forever, load, new_integer, vectorcall
+from tapegrad.recording.objects import Runtime, runtime
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.rule_calls import RuleCall, call_rule
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct
@@ -26,10 +30,6 @@ from tapegrad.sweep.sweep import Sweep
 from tapegrad.sweep.workspace import CAPTURED, UNWANTED, State
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode
 from tapegrad.tape.hooks import node_hooks
-from tapegrad.tape.native import add, decref, incref, keep_forever, load, new_integer, vectorcall
-from tapegrad.tape.objects import Runtime, runtime
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.rule_calls import RuleCall, call_rule
 from tapegrad.tensor import Tensor, from_array
 
 

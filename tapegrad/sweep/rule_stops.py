@@ -1,6 +1,6 @@
 """Compiled: cotangents by rules without kernel, where a sweep stops at an entry of one result.
 
-`run_rules` is a function as `tapegrad.tape.native` says. It keeps the GIL.
+`run_rules` is a function as `tapegrad.recording.native` says. It keeps the GIL.
 """
 
 from __future__ import annotations
@@ -13,14 +13,32 @@ import numpy as np
 
 from tapegrad.compiler.intrinsics import call, stack
 from tapegrad.ops.table.rules import fit, rule_calls
+from tapegrad.recording.native import (
+    C_INT,
+    append,
+    decref,
+    incref,
+    integer,
+    keep_forever,
+    load,
+    new_integer,
+    vectorcall,
+)
+from tapegrad.recording.objects import (
+    LayoutObject,
+    PlanObject,
+    Runtime,
+    TensorObject,
+    new_tensor,
+    plain_layout,
+    runtime,
+)
+from tapegrad.recording.rule_calls import RuleCall, call_rule
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import ALIGNED, C_CONTIGUOUS, WRITEABLE, List, NDArray, Object, Tuple, numpy_function
 from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, State
 from tapegrad.tape.entries import PLAN_OBJECT
-from tapegrad.tape.native import C_INT, append, decref, incref, integer, keep_forever, load, new_integer, vectorcall
-from tapegrad.tape.objects import LayoutObject, PlanObject, Runtime, TensorObject, new_tensor, plain_layout, runtime
-from tapegrad.tape.rule_calls import RuleCall, call_rule
 
 IS_SIMPLE, CALLS = 0, 1  # fields of `tapegrad.ops.table.rules.RuleCalls`
 USABLE: Final = ALIGNED | WRITEABLE | C_CONTIGUOUS

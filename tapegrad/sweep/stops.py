@@ -13,6 +13,8 @@ from tapegrad.modes import no_grad
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.results import parts_of, split_cotangent
 from tapegrad.ops.table.rules import cotangents
+from tapegrad.recording.native import load
+from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime.memory import object_at
 from tapegrad.sweep import find, groups, leaf_grads, loop
 from tapegrad.sweep import workspace as ws
@@ -21,8 +23,6 @@ from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WR
 from tapegrad.tape.entries import NODE, PLAN_OBJECT, SLOT, TapeNode, read_entry
 from tapegrad.tape.hooks import node_hooks
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.native import load
-from tapegrad.tape.steps import address_of_array
 from tapegrad.tensor import Tensor, from_array
 
 # All memory, from byte 1 on: NumPy takes a buffer at 0 for none.

@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.recording.plan import plan_at
+from tapegrad.recording.steps import TERMS, size_classes
 from tapegrad.runtime import blocking
 from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.memory import object_at
@@ -37,8 +39,6 @@ from tapegrad.tape.entries import (
     write_word,
 )
 from tapegrad.tape.hooks import empty
-from tapegrad.tape.plan import plan_at
-from tapegrad.tape.steps import TERMS, size_classes
 
 _idle: list[Sweep] = []
 _to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read

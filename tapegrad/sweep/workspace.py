@@ -10,14 +10,14 @@ from typing import Final
 
 import numpy as np
 
+from tapegrad.recording.objects import Runtime, runtime
+from tapegrad.recording.steps import size_classes
 from tapegrad.runtime import blocking, pool
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List
 from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
 from tapegrad.runtime.threads import SHARED_WORK
 from tapegrad.tape.entries import write_word
-from tapegrad.tape.objects import Runtime, runtime
-from tapegrad.tape.steps import size_classes
 from tapegrad.tape.structs import Entry, PageHead, PlanFields
 
 

@@ -2,7 +2,7 @@
 
 An entry is one record of eight integers.  Its address is its *slot*: one integer for Python and for compiled code.
 
-    word  0     plan: address of what is known about the operation on these layouts (`tapegrad.tape.plan`); 0 for a leaf
+    word  0     plan: address of the plan of the operation on these layouts (`tapegrad.recording.plan`); 0 for a leaf
           1     node: the identity of the entry's node, which holds the residuals; of a leaf's `Leaf`
           2-4   operands: their slots, 0 where no gradient is wanted; more than three stand in a side array whose
                 address is in word 2

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.kernels.geometry import Geometry, SumGeometry
 from tapegrad.runtime.objects import List, Object
 from tapegrad.runtime.structs import Array, Struct, embedded, sizeof
+from tapegrad.tape.geometry import Geometry, SumGeometry
 
 __all__ = ["ENTRY_BYTES", "PAGE_BYTES", "Entry", "KernelCallFields", "PageHead", "PlanFields"]
 
 
 class KernelCallFields(Struct):
-    """How the sweep computes one operand's cotangent: see `tapegrad.tape.plan.Step`."""
+    """How the sweep computes one operand's cotangent: see `tapegrad.recording.plan.Step`."""
 
     kernel: int  # 0 until it is needed
     geometry: Geometry

@@ -1,6 +1,6 @@
 """The families of elementwise ops: unary, binary, and any number of operands.
 
-Each returns the function that users call, which hands its operands to `tapegrad.tape.recording`.
+Each returns the function that users call, which hands its operands to `tapegrad.recording.record`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def unary(
     to_float : bool
         Integers are converted to the default dtype.
     flags : int
-        See `tapegrad.tape.keys`.
+        See `tapegrad.recording.keys`.
     names : Names, optional
         Where users find it; None for nowhere.
     """

@@ -15,12 +15,12 @@ from tapegrad.forward import templates
 from tapegrad.forward.prepared import prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
+from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import PlanCache, compiled
+from tapegrad.recording.steps import address_of_array
 from tapegrad.tape import versions, views
-from tapegrad.tape.keys import SEQUENCE_OF_OPERANDS
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.plan_cache import PlanCache, compiled
-from tapegrad.tape.steps import address_of_array
 from tapegrad.tensor import Tensor
 
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
@@ -82,7 +82,7 @@ def connect(
     n_arguments : int
         The most arguments besides operands that compiled code looks at.
     flags : int
-        See `tapegrad.tape.keys`.
+        See `tapegrad.recording.keys`.
     name, bind
         Of another function that is the op too, with arguments of its own.
     """

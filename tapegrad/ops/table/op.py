@@ -14,13 +14,13 @@ from tapegrad import vmath
 from tapegrad.dtypes import on_change
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.values import KINKS, Draw
+from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan
-    from tapegrad.tape.steps import Step
+    from tapegrad.recording.plan import Plan
+    from tapegrad.recording.steps import Step
 
 Rule = Callable[..., Any]
 

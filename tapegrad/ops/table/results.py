@@ -15,10 +15,10 @@ import numpy as np
 
 from tapegrad.kernels.elementwise import identity_part_step
 from tapegrad.ops.table.op import Op, op_table
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import compiled
+from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout, contiguous_strides, intern, layout_of
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.plan_cache import compiled
-from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor, from_array
 
 _WORD: Final = 8

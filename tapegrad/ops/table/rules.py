@@ -1,7 +1,7 @@
 """Calling a rule with tensors: what create_graph records, and what a sweep does where there is no kernel.
 
 What the rules of a plan ask for is worked out once, and written down as words, which compiled code reads
-(`tapegrad.tape.rule_calls`).
+(`tapegrad.recording.rule_calls`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,22 @@ from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, xp
 from tapegrad.ops.table.results import part_of_results, part_plan, parts_of
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import compiled
+from tapegrad.recording.rule_calls import (
+    COTANGENT,
+    MADE,
+    MOST_ARGUMENTS,
+    RESIDUAL,
+    TENSOR,
+    THE_NODE,
+    VALUE,
+    WANTED,
+    late,
+)
 from tapegrad.runtime.memory import watch
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
 from tapegrad.tape.layout import Layout, layout_of
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.plan_cache import compiled
-from tapegrad.tape.rule_calls import COTANGENT, MADE, MOST_ARGUMENTS, RESIDUAL, TENSOR, THE_NODE, VALUE, WANTED, late
 from tapegrad.tensor import Tensor, from_array
 
 # From an entry's node, and whether residuals are attached to the graph, to one argument of a rule.

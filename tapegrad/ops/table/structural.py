@@ -16,10 +16,10 @@ from tapegrad import errors
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
 from tapegrad.ops.table.public import publish
-from tapegrad.tape.keys import MAKES_VIEWS
+from tapegrad.recording.keys import MAKES_VIEWS
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.steps import Step
 from tapegrad.tensor import Tensor
 
 P = ParamSpec("P")

@@ -28,7 +28,7 @@ from tapegrad.tape.lengths import applied
 from tapegrad.tape.structs import KernelCallFields
 
 if TYPE_CHECKING:
-    from tapegrad.tape.plan import Plan
+    from tapegrad.recording.plan import Plan
 
 (
     KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET, SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES,
@@ -259,4 +259,4 @@ def buffer_class(nbytes: int) -> int:
     return number
 
 
-state.register("tape.steps: size classes", lambda: len(size_classes))
+state.register("recording.steps: size classes", lambda: len(size_classes))

@@ -8,15 +8,15 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import external, stack
+from tapegrad.recording.native import decref, incref, integer, keep_forever, load, new_integer, new_object, vectorcall
+from tapegrad.recording.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, runtime
+from tapegrad.recording.results import take_slot
 from tapegrad.runtime import state
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Type
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded, sizeof
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import Layout
-from tapegrad.tape.native import decref, incref, integer, keep_forever, load, new_integer, new_object, vectorcall
-from tapegrad.tape.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, runtime
-from tapegrad.tape.results import take_slot
 from tapegrad.tape.structs import Entry
 
 MOST_DIMS: Final = 4
@@ -67,7 +67,7 @@ def _forget() -> None:
     _held.clear()
 
 
-state.register("tape.leaves: layouts of arrays", lambda: len(_held), _forget)
+state.register("recording.leaves: layouts of arrays", lambda: len(_held), _forget)
 
 
 def tensor_maker(lends: bool, otherwise: Callable[..., Any]) -> Callable[[np.ndarray], Any]:

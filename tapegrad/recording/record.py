@@ -1,6 +1,6 @@
 """The compiled recording path: from operands to a result and its entry.
 
-`record` is a function as `tapegrad.tape.native` says. It stands behind every op of few operands, and `finish`,
+`record` is a function as `tapegrad.recording.native` says. It stands behind every op of few operands, and `finish`,
 which all other ops end with. It knows tensors, arrays and numbers as operands, and layouts and arguments that the op
 has a plan for; whatever else comes goes to Python, and with it every error.
 """
@@ -8,9 +8,7 @@ has a plan for; whatever else comes goes to Python, and with it every error.
 from __future__ import annotations
 
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.runtime.objects import NDArray, Object, Tuple
-from tapegrad.runtime.structs import Array
-from tapegrad.tape.keys import (
+from tapegrad.recording.keys import (
     KEY_WORDS,
     MAKES_VIEWS,
     SEQUENCE_OF_OPERANDS,
@@ -22,9 +20,9 @@ from tapegrad.tape.keys import (
     add_keywords,
     find_bucket,
 )
-from tapegrad.tape.native import C_INT, clear_error, decref, error_matches, incref, vectorcall
-from tapegrad.tape.objects import Runtime, TensorObject
-from tapegrad.tape.operands import (
+from tapegrad.recording.native import C_INT, clear_error, decref, error_matches, incref, vectorcall
+from tapegrad.recording.objects import Runtime, TensorObject
+from tapegrad.recording.operands import (
     CALL_BYTES,
     RAISED,
     RECORDS,
@@ -36,7 +34,9 @@ from tapegrad.tape.operands import (
     read_mode,
     read_operands,
 )
-from tapegrad.tape.results import finish, keep_base, pack, result_of
+from tapegrad.recording.results import finish, keep_base, pack, result_of
+from tapegrad.runtime.objects import NDArray, Object, Tuple
+from tapegrad.runtime.structs import Array
 
 
 def bucket_of(

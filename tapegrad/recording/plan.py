@@ -25,14 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tapegrad.dtypes import on_change
-from tapegrad.runtime import blocking, state
-from tapegrad.runtime.locks import module_lock
-from tapegrad.runtime.memory import object_at
-from tapegrad.runtime.structs import WORD
-from tapegrad.tape.entries import FIRST_OPERAND
-from tapegrad.tape.layout import Layout, general
-from tapegrad.tape.lengths import Templates, Trace, applied
-from tapegrad.tape.steps import (
+from tapegrad.recording.steps import (
     ARRAY,
     CT,
     INLINE,
@@ -44,6 +37,13 @@ from tapegrad.tape.steps import (
     buffer_class,
     kernel_calls,
 )
+from tapegrad.runtime import blocking, state
+from tapegrad.runtime.locks import module_lock
+from tapegrad.runtime.memory import object_at
+from tapegrad.runtime.structs import WORD
+from tapegrad.tape.entries import FIRST_OPERAND
+from tapegrad.tape.layout import Layout, general
+from tapegrad.tape.lengths import Templates, Trace, applied
 from tapegrad.tape.structs import PlanFields
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 
 _preparing = module_lock()
-_templates = Templates("tape.plan: kernel calls of all lengths")
+_templates = Templates("recording.plan: kernel calls of all lengths")
 _MOST_OPERANDS: Final = 8  # of an op whose kernel calls are worked out for all lengths
 
 
@@ -239,4 +239,4 @@ def _forget_steps() -> None:
 
 blocking.on_new_block += [_forget_steps, _templates.clear]
 on_change.append(_templates.clear)
-state.register("tape.plan: plans that are alive", lambda: len(_alive))
+state.register("recording.plan: plans that are alive", lambda: len(_alive))

@@ -10,10 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.runtime import state
-from tapegrad.runtime.locks import module_lock
-from tapegrad.runtime.memory import watch
-from tapegrad.tape.keys import (
+from tapegrad.recording.keys import (
     BUCKET_WORDS,
     BUCKETS,
     BUCKETS_WITH_ARGUMENTS,
@@ -25,11 +22,14 @@ from tapegrad.tape.keys import (
     Bucket,
     OpFields,
 )
+from tapegrad.recording.native import as_method, keep_forever, load
+from tapegrad.recording.objects import runtime
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.record import record
+from tapegrad.runtime import state
+from tapegrad.runtime.locks import module_lock
+from tapegrad.runtime.memory import watch
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
-from tapegrad.tape.native import as_method, keep_forever, load
-from tapegrad.tape.objects import runtime
-from tapegrad.tape.plan import Plan
-from tapegrad.tape.recording import record
 from tapegrad.tensor import Tensor
 
 #: Plans of all ops that are remembered in a generation: see `PlanCache.remember`.
@@ -80,7 +80,7 @@ class PlanCache(dict[Any, Plan]):
         n_arguments : int
             The most arguments besides that compiled code looks at.
         flags : int
-            See `tapegrad.tape.keys`.
+            See `tapegrad.recording.keys`.
         """
         self._n_operands, self._flags = n_operands, flags
 
@@ -216,11 +216,11 @@ def _count_all() -> int:
     return sum(len(cache) + len(cache._old) for cache in list(_caches))
 
 
-state.register("tape.plan_cache: plans", _count_all, _clear_all)
+state.register("recording.plan_cache: plans", _count_all, _clear_all)
 
 
 class _Key:
-    """A key as `tapegrad.tape.keys` makes it, and the objects whose addresses stand in it."""
+    """A key as `tapegrad.recording.keys` makes it, and the objects whose addresses stand in it."""
 
     def __init__(self) -> None:
         self.words: list[int] = []

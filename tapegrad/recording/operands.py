@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.modes import DISABLED, INTERCEPTORS, WRITES_NOTED
-from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple
-from tapegrad.runtime.structs import Array, Struct, embedded, sizeof
-from tapegrad.tape.entries import SLOT
-from tapegrad.tape.keys import (
+from tapegrad.recording.keys import (
     KEY_WORDS,
     MAX_ARRAYS,
     MAX_ITEMS,
@@ -16,8 +13,11 @@ from tapegrad.tape.keys import (
     Objects,
     OpFields,
 )
-from tapegrad.tape.native import as_float, decref, incref, integer, vectorcall
-from tapegrad.tape.objects import LayoutObject, Runtime, TensorObject, is_tensor, plain_layout
+from tapegrad.recording.native import as_float, decref, incref, integer, vectorcall
+from tapegrad.recording.objects import LayoutObject, Runtime, TensorObject, is_tensor, plain_layout
+from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Tuple
+from tapegrad.runtime.structs import Array, Struct, embedded, sizeof
+from tapegrad.tape.entries import SLOT
 from tapegrad.tape.structs import PAGE_BYTES, Entry, PageHead
 
 # Statuses, in place of positive lengths and layouts: Python serves the call; Python raised.
@@ -27,7 +27,7 @@ RECORDS, RECORDS_NOT = 1, 2
 
 
 class Call(Struct):
-    """A call on the way to its plan, on the stack of `tapegrad.tape.recording.record`."""
+    """A call on the way to its plan, on the stack of `tapegrad.recording.record.record`."""
 
     count: int  # of operands
     key: Array[int] = embedded(KEY_WORDS)

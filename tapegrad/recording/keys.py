@@ -1,7 +1,7 @@
 """Compiled: the key of a call, made of words, and the table in which the call's plan is found by its key.
 
-A key is made of the operands' layouts and of the arguments that decide what is computed. `tapegrad.tape.plan_cache`
-fills the table, with keys that Python makes.
+A key is made of the operands' layouts and of the arguments that decide what is computed. It is
+filled by `tapegrad.recording.plan_cache`, with keys that Python makes.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import stack
+from tapegrad.recording.native import integer_or_overflow
+from tapegrad.recording.objects import PlanObject, Runtime, TensorObject, is_tensor
 from tapegrad.runtime.objects import C_CONTIGUOUS, NDArray, Object, Scalar, Slice, Tuple
 from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
-from tapegrad.tape.native import integer_or_overflow
-from tapegrad.tape.objects import PlanObject, Runtime, TensorObject, is_tensor
 from tapegrad.tape.structs import PlanFields
 
 # Flags of an op: the first argument is a list or tuple of its operands; arguments may be index arrays; the result may

@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.recording.native import decref, incref, keep_forever, new_object
+from tapegrad.recording.plan import Plan
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import watch, watch_forever
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type, new_array_function
 from tapegrad.runtime.structs import WORD, Struct, sizeof, slot
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
-from tapegrad.tape.native import decref, incref, keep_forever, new_object
-from tapegrad.tape.plan import Plan
 from tapegrad.tape.views import renewed
 from tapegrad.tensor import Tensor
 

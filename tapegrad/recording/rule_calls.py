@@ -1,7 +1,7 @@
 """Compiled: one call of a rule, that is its arguments as tensors in their old place in the graph, and the call itself.
 
 What a rule asks for is described once for a plan, by `tapegrad.ops.table.rules`. `call` is a function as
-`tapegrad.tape.native` says.
+`tapegrad.recording.native` says.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tapegrad.compiler.intrinsics import stack
+from tapegrad.recording.native import decref, incref, load, vectorcall
+from tapegrad.recording.objects import LayoutObject, Runtime, new_tensor, plain_layout, runtime
 from tapegrad.runtime.objects import List, NDArray, Object
 from tapegrad.runtime.structs import Array, Struct, Table, embedded
-from tapegrad.tape.native import decref, incref, load, vectorcall
-from tapegrad.tape.objects import LayoutObject, Runtime, new_tensor, plain_layout, runtime
 
 #: The most arguments of a rule.
 MOST_ARGUMENTS: Final = 32

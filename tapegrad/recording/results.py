@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from tapegrad.compiler.intrinsics import stack
+from tapegrad.recording.native import decref, incref, integer, new_bytes, new_list, vectorcall
+from tapegrad.recording.objects import (
+    LayoutObject,
+    LeafObject,
+    PlanObject,
+    Runtime,
+    TensorObject,
+    is_tensor,
+    new_tensor,
+)
 from tapegrad.runtime.objects import Bytes, List, NDArray, Object
 from tapegrad.runtime.structs import Array
 from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, PAGE, PLAN_OBJECT, SLOT
-from tapegrad.tape.native import decref, incref, integer, new_bytes, new_list, vectorcall
-from tapegrad.tape.objects import LayoutObject, LeafObject, PlanObject, Runtime, TensorObject, is_tensor, new_tensor
 from tapegrad.tape.structs import Entry, PlanFields
 
 MAX_SAVED: Final = 8  # operands that may be residuals
