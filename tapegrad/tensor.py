@@ -15,10 +15,10 @@ from tapegrad.dtypes import default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
 from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped
+from tapegrad.tape.graph import Node, node_of
 from tapegrad.tape.layout import Layout, intern, layout_of
 
 if TYPE_CHECKING:
-    from tapegrad.autograd.graph import Node
     from tapegrad.methods import TensorMethods  # a stub: `tapegrad.ops.bind` gives Tensor its operations
     from tapegrad.tape.hooks import RemovableHandle
 else:
@@ -26,13 +26,14 @@ else:
 
 
 class _Late:
-    """What this file calls and what imports this file: `tapegrad.autograd` puts its `backward` here.
+    """What this file calls and what imports this file: `tapegrad.autograd` and `tapegrad.ops.creation` put it here.
 
     An import statement in the method would take half a microsecond of each call.
     """
 
     backward: Callable[..., None]
     as_leaf: Callable[[Tensor], Tensor]
+    legacy_array: Callable[[Any], np.ndarray]
 
 
 _late = _Late()
@@ -70,9 +71,7 @@ class Tensor(TensorMethods):
 
     def __init__(self, data: Any = ()) -> None:
         # Only what users write comes here: operations call __new__.
-        from tapegrad.ops.creation import legacy_array
-
-        array = legacy_array(data)
+        array = _late.legacy_array(data)
         self._data, self._layout, self._node, self._grad = array, layout_of(array), None, None
 
     # --- the array ---------------------------------------------------------------------------------------------------
@@ -274,10 +273,6 @@ class Tensor(TensorMethods):
         node = views.renewed(self)._node
         if not isinstance(node, list):
             return None
-        from tapegrad.autograd.graph import (
-            node_of,  # at call time: the graph is a view of what this file makes
-        )
-
         return node_of(node)
 
     @property

@@ -286,7 +286,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return _compiled.borrower(ndarray)
 
 
-def legacy_array(data: Any) -> np.ndarray:
+def _legacy_array(data: Any) -> np.ndarray:
     """Return the array of ``Tensor(data)``, always of the default dtype.
 
     Raises
@@ -300,6 +300,9 @@ def legacy_array(data: Any) -> np.ndarray:
             f"tapegrad.empty({data!r}) for that length"
         )
     return array_of("Tensor", data, default_dtype(), True)
+
+
+_late.legacy_array = _legacy_array
 
 
 def _legacy(name: str, dtype: str) -> Callable[[Any], Tensor]:

@@ -1,0 +1,73 @@
+"""The graph as PyTorch shows it: nodes with names and next functions, a view of nodes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode, operand_nodes
+
+if TYPE_CHECKING:
+    from tapegrad.tensor import Tensor
+
+
+class Node:
+    """The operation that computed a tensor; its class is named after the operation, e.g. ``MulBackward0``.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> y = x * x
+    >>> y.grad_fn
+    <MulBackward0>
+    >>> y.grad_fn.next_functions[0][0].variable is x
+    True
+    """
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: TapeNode | Leaf) -> None:
+        self._node = node
+
+    def name(self) -> str:
+        """Return the name of the class."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """For each operand, the node that computed it (None for a constant) and the number of its output."""
+        if isinstance(self._node, Leaf):
+            return ()
+        return tuple((None if node is None else node_of(node), 0) for node in operand_nodes(self._node))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and other._node is self._node
+
+    def __hash__(self) -> int:
+        return id(self._node)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+class AccumulateGrad(Node):
+    """The end of the graph at a leaf."""
+
+    __slots__ = ()
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The leaf, None if it is no more."""
+        assert isinstance(self._node, Leaf)
+        return self._node.tensor()
+
+
+@cache
+def _node_class(name: str) -> type[Node]:
+    return type(name, (Node,), {"__slots__": ()})
+
+
+def node_of(node: TapeNode | Leaf) -> Node:
+    """Return the node that shows a node."""
+    return AccumulateGrad(node) if isinstance(node, Leaf) else _node_class(node[PLAN_OBJECT].op.node_name)(node)
