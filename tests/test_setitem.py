@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.ops import setitem
+from tapegrad.recording.keys import TAKES_ARRAYS
+from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.tape import versions
 
 SHAPE = (6, 5)
@@ -160,3 +163,17 @@ def test_retained_gradients_move_to_the_result():
         assert y.retains_grad
         (y * 2).sum().backward()
         assert y.grad.tolist() == [[2.0] * 5] * 6
+
+
+def test_methods_write_before_anything_is_written_at_an_index(monkeypatch):
+    plans = PlanCache()
+    plans.connect("setitem", 2, setitem._set_new, 1, TAKES_ARRAYS)
+    monkeypatch.setattr(setitem, "_plans", plans)
+    for _ in range(3):
+        x = tg.ones(3, requires_grad=True)
+        y = x * 2
+        y.zero_()
+        (y + x).sum().backward()
+        assert (y.tolist(), x.grad.tolist()) == ([0, 0, 0], [1, 1, 1])
+    y[0] = 5
+    assert y.tolist() == [5, 0, 0]

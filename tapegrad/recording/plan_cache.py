@@ -169,6 +169,8 @@ class PlanCache(dict[Any, Plan]):
         operands, index_arrays
             What they became.
         """
+        if not len(self._table):
+            return  # `call` was not used yet, which makes the table
         key = _Key()
         values = list(args[: self._n_operands])
         if self._flags & SEQUENCE_OF_OPERANDS:
