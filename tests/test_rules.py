@@ -50,3 +50,46 @@ def test_its_gradient_is_zero(steps_of: Callable[..., tg.Tensor]) -> None:
     steps_of(np.ones(3), y).sum().backward()
     assert y.grad is not None
     assert y.grad.tolist() == [0.0]
+
+
+def test_one_rule_for_operands_of_which_one_is_wanted() -> None:
+    a, b = tg.tensor([[2.0, 1.0], [0.0, 4.0]], requires_grad=True), tg.tensor([3.0, 8.0], requires_grad=True)
+    for _ in range(3):
+        (of_b,) = tg.autograd.grad(tg.linalg.solve(a, b).sum(), b)
+        np.testing.assert_allclose(of_b, np.linalg.solve(a.detach().numpy().T, np.ones(2)))
+        both = tg.autograd.grad(tg.linalg.solve(a, b).sum(), [a, b])
+        np.testing.assert_allclose(both[0], -np.outer(of_b, np.linalg.solve(a.detach().numpy(), b.detach().numpy())))
+        np.testing.assert_allclose(both[1], of_b)
+
+
+def test_an_operand_twice() -> None:
+    x = tg.tensor([[2.0, 1.0], [0.0, 4.0]], requires_grad=True)
+    tg.linalg.solve(x, x).square().sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad, np.zeros((2, 2)), atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [list, lambda values: tuple(values)[:1]])
+def test_a_rule_that_returns_no_tuple_of_all(kind: Callable[..., Any]) -> None:
+    """A list serves as well; what is too short is an error, and reads no memory behind it."""
+    op = Op(
+        name="pair_of",
+        operands=("x", "y"),
+        forward=lambda x, y: x + y,
+        vjp=lambda ct: kind((ct, 2 * ct)),
+        family="linalg",
+        step=lambda plan, operand: None,
+        bind=lambda x, y: Bound((as_operand(x, "pair_of", "x", 1), as_operand(y, "pair_of", "y", 2))),
+        oracle=lambda x, y: x + y,
+    )
+    try:
+        x, y = tg.tensor([1.0], requires_grad=True), tg.tensor([2.0], requires_grad=True)
+        out = connect(op)(x, y).sum()
+        if kind is list:
+            out.backward()
+            assert (x.grad.tolist(), y.grad.tolist()) == ([1], [2])  # type: ignore[union-attr]
+        else:
+            with pytest.raises(IndexError):
+                out.backward()
+    finally:
+        del op_table["pair_of"]

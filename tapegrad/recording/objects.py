@@ -58,6 +58,7 @@ class PlanObject(Object, of=Plan):
     """A plan; its fields stand elsewhere (`tapegrad.tape.structs.PlanFields`)."""
 
     address: Object = slot("address")
+    layouts: Tuple = slot("layouts")
     rule_calls: Tuple = slot("rule_calls")  # empty until they are described
 
 

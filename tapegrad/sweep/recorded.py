@@ -74,7 +74,7 @@ def call_rules(
         value = call_rule(functions.runtime, rule, node, cts[number], functions.runtime.none, functions.runtime.true)
         if value == 0:
             return 0
-        value = fitted(functions.runtime, functions.fit, value, rule)
+        value = fitted(functions.runtime, functions.fit, value, rule.layout)
         if value == 0:
             return 0
         before = cts[touched]

@@ -40,7 +40,8 @@ from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, State
 from tapegrad.tape.entries import PLAN_OBJECT
 
-IS_SIMPLE, CALLS = 0, 1  # fields of `tapegrad.ops.table.rules.RuleCalls`
+TO_PYTHON: Final = -1  # in place of 1, and of 0 where Python raised
+IS_SIMPLE, CALLS, WANTED = 0, 1, 2  # fields of `tapegrad.ops.table.rules.RuleCalls`
 USABLE: Final = ALIGNED | WRITEABLE | C_CONTIGUOUS
 
 
@@ -66,13 +67,13 @@ def rule_calls_of(describe: Object, node: List) -> Tuple:
     return plan.rule_calls
 
 
-def fitted(runtime: Runtime, fit: Object, value: Object, rule: RuleCall) -> Object:
+def fitted(runtime: Runtime, fit: Object, value: Object, layout: LayoutObject) -> Object:
     """Return what a rule returned as a tensor of the operand's shape and dtype; it takes over the reference."""
-    if value.type == runtime.tensor_type and plain_layout(runtime, TensorObject(value).layout) == rule.layout:
+    if value.type == runtime.tensor_type and plain_layout(runtime, TensorObject(value).layout) == layout:
         return value
     given = Array[Object](stack(16))
     given[0] = value
-    given[1] = rule.layout
+    given[1] = layout
     result = Object(vectorcall(fit, given, 2, 0))
     decref(value)
     return result
@@ -125,27 +126,64 @@ def bring(state: State, add: Object, keep: List, touched: int, value: TensorObje
     return 1
 
 
+def is_reached(state: State, operand: int) -> int:
+    """Whether a cotangent is wanted, and made by a rule, for an operand of the entry at which a sweep stands."""
+    fields, touched = state.slots[state.order[state.position]].plan, state.edges[state.starts[state.position] + operand]
+    return 1 if touched >= 0 and fields.calls[operand] == 0 and state.cts[touched] != UNWANTED else 0
+
+
+def bring_returned(
+    functions: Functions, state: State, operand: int, value: Object, layout: LayoutObject, add: Object, keep: List
+) -> int:
+    """Add what a rule returned to an operand's cotangent; it takes over the reference; 0 if Python raised."""
+    value = fitted(functions.runtime, functions.fit, value, layout)
+    if value == 0:
+        return 0
+    touched = state.edges[state.starts[state.position] + operand]
+    done = bring(state, add, keep, touched, TensorObject(value), layout)
+    decref(value)
+    return done
+
+
 def call_rules(
     functions: Functions, state: State, node: List, calls: Tuple, ct: TensorObject, add: Object, keep: List
 ) -> int:
     """Call the rules of operands without kernel, and add to the operands' cotangents; 0 if Python raised."""
-    runtime, fields = functions.runtime, state.slots[state.order[state.position]].plan
-    edge = state.edges.at(state.starts[state.position])
-    for operand in range(fields.arity):
-        touched = edge[operand]
-        if touched < 0 or fields.calls[operand] != 0 or state.cts[touched] == UNWANTED:
-            continue
-        rule = RuleCall(NDArray(calls.items[operand]).data)
-        value = call_rule(runtime, rule, node, ct, runtime.none, runtime.false)
-        if value != 0:
-            value = fitted(runtime, functions.fit, value, rule)
-        if value == 0:
-            return 0
-        done = bring(state, add, keep, touched, TensorObject(value), rule.layout)
-        decref(value)
-        if done == 0:
+    runtime = functions.runtime
+    for operand in range(PlanObject(node.items[PLAN_OBJECT]).layouts.length):
+        if is_reached(state, operand):
+            rule = RuleCall(NDArray(calls.items[operand]).data)
+            value = call_rule(runtime, rule, node, ct, runtime.none, runtime.false)
+            if value == 0 or bring_returned(functions, state, operand, value, rule.layout, add, keep) == 0:
+                return 0
+    return 1
+
+
+def reaches_all(runtime: Runtime, state: State, wanted: Tuple) -> int:
+    """Whether cotangents of all operands that want a gradient are wanted in this sweep."""
+    for operand in range(wanted.length):
+        if wanted.items[operand] == runtime.true and is_reached(state, operand) == 0:
             return 0
     return 1
+
+
+def call_one_rule(
+    functions: Functions, state: State, node: List, calls: Tuple, wanted: Tuple, ct: Object, add: Object, keep: List
+) -> int:
+    """Call the rule that serves all operands, and add to their cotangents; 0 if Python raised, or TO_PYTHON."""
+    runtime, layouts = functions.runtime, PlanObject(node.items[PLAN_OBJECT]).layouts
+    values = Tuple(call_rule(runtime, RuleCall(NDArray(calls.items[0]).data), node, ct, wanted, runtime.false))
+    if values == 0:
+        return 0
+    done = 1 if values.type == runtime.tuple_type and values.length == layouts.length else TO_PYTHON
+    for operand in range(layouts.length):
+        if done == 1 and wanted.items[operand] == runtime.true:
+            value = values.items[operand]
+            incref(value)
+            layout = plain_layout(runtime, LayoutObject(layouts.items[operand]))
+            done = bring_returned(functions, state, operand, value, layout, add, keep)
+    decref(values)
+    return done
 
 
 def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
@@ -163,8 +201,8 @@ def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
     Returns
     -------
     bool
-        False of an entry that is left to Python: of several results, one rule for all operands, or a result whose
-        layout is not that of its cotangent.
+        False of an entry that is left to Python: of several results, a rule that serves more operands than are
+        wanted, or a result whose layout is not that of its cotangent.
     """
     functions, state = Functions(self.data), State(NDArray(args[0]).data)
     runtime, number = functions.runtime, state.order[state.position]
@@ -173,9 +211,11 @@ def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
     calls = rule_calls_of(functions.describe, node)
     if calls == 0:
         return calls
-    is_simple = calls.items[IS_SIMPLE] == runtime.true and slot.plan.pack == 0
+    wanted, is_simple = Tuple(calls.items[WANTED]), calls.items[IS_SIMPLE] == runtime.true
+    serves_all = wanted != runtime.none and reaches_all(runtime, state, wanted)
+    has_plain_cotangent = slot.plan.pack == 0 and layout.contiguous == runtime.true and layout.inline != runtime.true
     result = runtime.true
-    if not is_simple or layout.contiguous != runtime.true or layout.inline == runtime.true:
+    if not has_plain_cotangent or not (is_simple or serves_all):
         result = runtime.false
     elif address & WRITTEN:
         ct = cotangent_at(functions, layout, address & ~FLAG_BITS)
@@ -183,8 +223,13 @@ def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
             return Object(ct)
         incref(calls)  # another thread may describe them too
         incref(node)
-        if call_rules(functions, state, node, Tuple(calls.items[CALLS]), ct, args[2], List(args[1])) == 0:
-            result = Object(0)
+        rules, done = Tuple(calls.items[CALLS]), 0
+        if is_simple:
+            done = call_rules(functions, state, node, rules, ct, args[2], List(args[1]))
+        else:
+            done = call_one_rule(functions, state, node, rules, wanted, ct, args[2], List(args[1]))
+        if done != 1:
+            result = Object(0) if done == 0 else runtime.false
         decref(node)
         decref(calls)
         decref(ct)

@@ -38,7 +38,7 @@ Maker = Callable[[TapeNode, bool], Any]
 
 
 class RuleCalls(NamedTuple):
-    """The rules of a plan, and what they are called with; compiled code reads the first two fields.
+    """The rules of a plan, and what they are called with; compiled code reads the first three fields.
 
     Attributes
     ----------
@@ -46,12 +46,15 @@ class RuleCalls(NamedTuple):
         The entry has one result, whose cotangent each rule turns into that of its operand.
     calls : tuple of numpy.ndarray
         The words of a `RuleCall` for each operand that wants a gradient, or of the one that serves all.
+    wanted : tuple of bool, optional
+        Of an entry with one result and one rule that serves all operands: which of them want a gradient.
     held : list
         Objects whose addresses stand in the words.
     """
 
     is_simple: bool
     calls: tuple[np.ndarray | None, ...]
+    wanted: tuple[bool, ...] | None
     held: list[Any]
 
 
@@ -88,17 +91,14 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
         return results
     wanted = tuple(operand in operands for operand in range(plan.arity))
     values = call(calls[0], node, ct, wanted, differentiable)
-    for operand in operands:
-        value, layout = values[operand], layouts[operand]
-        if value is not None:
-            results.append((operand, fit(value, layout)))
-        elif not differentiable:
-            results.append((operand, from_array(np.zeros(layout.shape, layout.dtype))))
-    return results
+    made = [operand for operand in operands if values[operand] is not None or not differentiable]
+    return [(operand, fit(values[operand], layouts[operand])) for operand in made]
 
 
 def fit(value: Any, layout: Layout) -> Tensor:
-    """Undo broadcasting and promotion: sum to the operand's shape, and convert to its dtype."""
+    """Undo broadcasting and promotion: sum to the operand's shape, and convert to its dtype. None is zero."""
+    if value is None:
+        return from_array(np.zeros(layout.shape, layout.dtype))
     returned = value._layout
     if returned is layout._plain:
         return value  # type: ignore[no-any-return]
@@ -124,10 +124,12 @@ def is_converted(op: Op, layout: Layout) -> bool:
 
 def _described(plan: Plan) -> RuleCalls:
     held: list[Any] = []
+    wanted = tuple([plan.wants(operand) for operand in range(plan.arity)])
+    has_one_result = plan.op is not part_of_results and not parts_of(plan)
     if callable(plan.op.vjp):
-        return RuleCalls(False, (_call(plan, 0, held),), held)
-    calls = tuple([_call(plan, operand, held) if plan.wants(operand) else None for operand in range(plan.arity)])
-    return RuleCalls(plan.op is not part_of_results and not parts_of(plan), calls, held)
+        return RuleCalls(False, (_call(plan, 0, held),), wanted if has_one_result else None, held)
+    calls = tuple([_call(plan, operand, held) if own else None for operand, own in enumerate(wanted)])
+    return RuleCalls(has_one_result, calls, None, held)
 
 
 def _call(plan: Plan, operand: int, held: list[Any]) -> np.ndarray:
