@@ -1,6 +1,7 @@
 """Leaves, flags, grad modes, `.grad`, arrays and numbers: each test runs on tapegrad and on PyTorch."""
 
 import copy
+import gc
 import pickle
 import sys
 import threading
@@ -335,6 +336,7 @@ def test_lines_of_layouts_are_told_apart():
                 np.testing.assert_array_equal(x.grad.numpy(), 2 * array)
     layout = x._layout
     del x
+    gc.collect()  # garbage of other tests holds None thousands of times
     before = sys.getrefcount(None), sys.getrefcount(layout)
     leaves = [tapegrad.from_numpy(array).requires_grad_() for _ in range(1000)]
     assert all(x._layout is layout for x in leaves)

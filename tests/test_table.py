@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -398,5 +397,5 @@ def test_ops_are_described_and_do_not_change() -> None:
             *[(own, "attrs") for own in op.samples],
             *[(own, "words") for own in op.errors],
         ):
-            with pytest.raises(dataclasses.FrozenInstanceError):
+            with pytest.raises(AttributeError):
                 setattr(own, field, None)

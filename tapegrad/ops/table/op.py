@@ -255,9 +255,9 @@ class Op(_Frozen):
 
     @property
     def formula(self) -> Rule | None:
-        """The forward on numbers, for compiled loops: `fx`, or `vmath`'s function of the op's name, or a ufunc."""
-        by_name = getattr(vmath, self.name, None)
-        return self.fx or by_name or (self.forward if isinstance(self.forward, np.ufunc) else None)
+        """The forward on numbers, for compiled loops: `fx`, `vmath`'s function of the name, or the forward's own."""
+        found = self.fx or getattr(vmath, self.name, None) or getattr(self.forward, "formula", None)
+        return found or (self.forward if isinstance(self.forward, np.ufunc) else None)
 
     def forward_for(self, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
         """Return the function that computes the forward from operands of these layouts, with these attributes."""
