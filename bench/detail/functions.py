@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,17 +25,17 @@ def functions() -> dict[str, Any]:
     return {name: row.forward for name, row in op_table.items() if isinstance(row.forward, Function)}
 
 
-def _of_torch(name: str, x: np.ndarray, out: np.ndarray) -> Run:
+def _of_torch(name: str, operands: Sequence[np.ndarray], out: np.ndarray) -> Run:
     import torch
 
-    operand, result = torch.from_numpy(x), torch.from_numpy(out)
+    tensors, result = map(torch.from_numpy, operands), torch.from_numpy(out)
     if name == "softplus":
-        return partial(torch.nn.functional.softplus, operand)
-    return partial(getattr(torch, name), operand, out=result)
+        return partial(torch.nn.functional.softplus, *tensors)
+    return partial(getattr(torch, name), *tensors, out=result)
 
 
-def _of_other(function: Callable[..., Any], x: np.ndarray, out: np.ndarray) -> Run:
-    return partial(function, x, out=out) if isinstance(function, np.ufunc) else partial(function, x)
+def _of_other(function: Callable[..., Any], operands: Sequence[np.ndarray], out: np.ndarray) -> Run:
+    return partial(function, *operands, out=out) if isinstance(function, np.ufunc) else partial(function, *operands)
 
 
 def tables(rounds: int, quick: bool) -> list[Table]:
@@ -50,11 +50,12 @@ def tables(rounds: int, quick: bool) -> list[Table]:
         for dtype in DTYPES:
             ours, cells = function.ufunc(dtype), []
             for size in sizes:
-                x = rng.uniform(*BETWEEN.get(name, (-3, 3)), size).astype(dtype)
-                out = np.empty_like(x)
-                runs: dict[str, Run] = {"other": _of_other(function.other, x, out), "ours": partial(ours, x, out=out)}
+                drawn = rng.uniform(*BETWEEN.get(name, (-3, 3)), (ours.nin, size)).astype(dtype)
+                operands, out = list(drawn), np.empty_like(drawn[0])
+                runs: dict[str, Run] = {"other": _of_other(function.other, operands, out)}
+                runs["ours"] = partial(ours, *operands, out=out)
                 if installed("torch"):
-                    runs["torch"] = _of_torch(name, x, out)
+                    runs["torch"] = _of_torch(name, operands, out)
                 times = interleaved(runs, rounds, at_least=0.001)
                 medians = {tool: float(np.median(own)) / size * 1e9 for tool, own in times.items()}
                 cells += [f"{medians[tool]:.2f}" if tool in medians else "-" for tool in ("other", "ours", "torch")]
