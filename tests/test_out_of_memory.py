@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import tapegrad as tg
+from tapegrad.autograd import run
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.sweep import sweep
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT
@@ -107,6 +108,7 @@ def test_a_pass_back(name):
         finally:
             _testcapi.remove_mem_hooks()
         assert not sweep.running, number
+        assert not run._grads._is_owned(), number
         assert [gradient.tolist() for gradient in work()] == [[3, 4], [1, 2]], number
         assert not sweep._to_empty, number
     assert failed > 10

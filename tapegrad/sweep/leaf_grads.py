@@ -131,17 +131,17 @@ def bind_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
     state = State(self.data)
     runtime, acquire, held = state.runtime, args[3], List(args[4])
     kept, new, unknown = List(args[0]), List(args[1]), List(args[2])
+    if not appended(held, runtime.false):  # before the lock is taken: noting that needs no memory then
+        return 0
     if state.has_hooks:
-        return new_none(runtime) if appended(held, runtime.false) else Object(0)
+        return new_none(runtime)
     blocking = Array[Object](stack(8))
     blocking[0] = runtime.false
     is_taken = Object(vectorcall(acquire, blocking, 1, 0))
     if is_taken == 0:
         return 0
-    is_noted = appended(held, is_taken)
-    decref(is_taken)
-    if not is_noted:
-        return 0
+    held.items[0] = is_taken
+    decref(runtime.false)
     if is_taken == runtime.false:
         return new_none(runtime)
     for place in range(state.n_leaves):
