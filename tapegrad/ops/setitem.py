@@ -48,7 +48,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         value = np.asarray(value)
     node = self._node
     is_result = node is None or (node.__class__ is list and node[PLAN_OBJECT].name != "div")  # see `keep_quotient`
-    wraps = self._layout.dtype.kind in "iu" and isinstance(value, (int, float))
+    wraps = _wraps_around(value, self._layout.dtype)
     if is_result and not wraps and getattr(self, "_base", None) is None and getattr(value, "_base", None) is None:
         result: Tensor | None = _plans.call(self, value, key)  # None if Python wrote
         if result is not None and result._node is not None:
@@ -56,7 +56,12 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         return
     if records(self) and isinstance(node, Leaf):
         raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
-    write_at_index(self, key, value, "x[index] = value")
+    _set_new(self, value, key)
+
+
+def _wraps_around(value: Any, dtype: np.dtype) -> bool:
+    """Whether a Python number is written to integers, which it may have to wrap around for."""
+    return dtype.kind in "iu" and isinstance(value, (int, float))
 
 
 def _take_history(tensor: Tensor, result: Tensor) -> None:
@@ -75,7 +80,7 @@ def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
     """Write at an index, and record it where a gradient is wanted; `call` is how errors name this."""
     keys, index_arrays = encode(self, key)
     array = self._array()
-    if array.dtype.kind in "iu" and isinstance(value, (int, float)):
+    if _wraps_around(value, array.dtype):
         check_range(value, array.dtype)
         value = wrapped(value, array.dtype)
     check_distinct(array)
