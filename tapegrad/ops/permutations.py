@@ -113,9 +113,6 @@ def _bind_transpose(input: Any, dim0: int, dim1: int) -> Bound:
 _call_transpose = connect(op_table["permute"], 2, MAKES_VIEWS, name="transpose", bind=_bind_transpose)
 
 
-swapaxes = transpose
-
-
 @public(method=True)
 @composite((Sample(((3,),)), Sample(((2, 3),))), np.transpose)
 def t(input: Any) -> Tensor:
