@@ -1,4 +1,4 @@
-"""The dtypes that tensors can have, by PyTorch's names (NumPy's dtype objects), and the default one."""
+"""The dtypes of tensors, by PyTorch's names, and the default dtype. They are NumPy's dtype objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _default_dtype: np.dtype = np.dtype(np.float64)
 _ALLOWED = dict.fromkeys((float32, float64, complex64, complex128, bool, int8, int16, int32, int64, uint8))
 
 
-#: Called when the default dtype has changed.
+#: Functions that are called when the default dtype has changed.
 on_change: list[Callable[[], None]] = []
 
 
@@ -32,7 +32,7 @@ def default_dtype() -> np.dtype:
 
 
 def set_default_dtype(dtype: DTypeLike) -> None:
-    """Set the dtype that Python floats get where nothing else decides.
+    """Set the dtype of tensors that are made from Python floats without a `dtype`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def set_default_dtype(dtype: DTypeLike) -> None:
 
 
 def check_range(number: Any, dtype: np.dtype) -> None:
-    """Raise RuntimeError if an integer dtype does not hold a number; unsigned ones wrap negative integers around."""
+    """Raise RuntimeError if an integer dtype cannot hold a number; unsigned ones wrap negative integers around."""
     if dtype.kind not in "iu" or not isinstance(number, (builtins.int, builtins.float)):
         return
     limits = np.iinfo(dtype)

@@ -1,4 +1,4 @@
-"""Messages of errors: PyTorch's words first, then the call, the shapes and the repair."""
+"""Errors and their messages: PyTorch's words first, then the call, the shapes and the repair."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NUMPY_OF_GRAD: Final = "Can't call numpy() on Tensor that requires grad. Use ten
 
 
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):
-    """What cannot be computed of a matrix: NumPy's error, and PyTorch's, which is a RuntimeError."""
+    """The error of a matrix without inverse, factors or eigenvalues: NumPy's class, and a RuntimeError as PyTorch's."""
 
 
 def second_backward(entry: str) -> RuntimeError:
@@ -80,7 +80,7 @@ def modified(dtype: str, shape: Sequence[int], node: str | None, version: int, e
 
 
 def _sizes_that_differ(first: Sequence[int], second: Sequence[int]) -> str:
-    """Say in PyTorch's words which lengths of two shapes do not broadcast; nothing if all do."""
+    """Return PyTorch's words for the lengths of two shapes that do not broadcast; "" if all do."""
     for dim in range(1, max(len(first), len(second)) + 1):
         a = first[-dim] if dim <= len(first) else 1
         b = second[-dim] if dim <= len(second) else 1

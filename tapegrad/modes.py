@@ -1,4 +1,4 @@
-"""Modes of a thread: whether operations are recorded, and who is shown them before they are computed."""
+"""Modes of a thread: whether its operations are recorded, and which function intercepts them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from tapegrad.runtime.locks import in_child, module_lock
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# What compiled code reads once a call. The lower half counts the modes in force in any thread that turn recording off:
-# while it is 0, nobody looks at the thread-local value, which costs 35 ns. The upper half counts interceptors in any
-# thread: while there is one, every call goes to Python, which serves it or goes on as usual. A bit says whether
-# anything was ever written to in place with a gradient: from then on it is looked whether an operand is a view that the
-# write made stale (see `tapegrad.tape.views`).
+# The mode word, which compiled code reads once a call. The lower half counts the threads that do not record: while it
+# is 0, nobody looks at the thread-local value, which would cost 35 ns. The upper half counts the threads with an
+# interceptor: while there is one, every call goes to Python. The highest bit says whether a write in place was ever
+# recorded: from then on, recording checks whether an operand is a stale view (see `tapegrad.tape.views`).
 INTERCEPTED: Final = 1 << 32
 WRITES_NOTED: Final = 1 << 62
-DISABLED: Final = INTERCEPTED - 1  # the bits that count them
-INTERCEPTORS: Final = WRITES_NOTED - INTERCEPTED
+DISABLED: Final = INTERCEPTED - 1  # the lower half
+INTERCEPTORS: Final = WRITES_NOTED - INTERCEPTED  # the upper half
 mode = ctypes.c_int64(0)
 
 Interceptor = Callable[..., Any]
 
 _local = threading.local()
 _lock = module_lock()
-#: Whether operations of this thread are recorded, where `mode` says that some thread's are not: no Python in between.
+#: Whether this thread records, for when the mode word says that some thread does not. It runs no Python code.
 is_enabled_here: Final[Callable[[], bool]] = functools.partial(getattr, _local, "enabled", True)
 
 
@@ -49,7 +48,7 @@ def is_grad_enabled() -> bool:
 def _switch(enabled: bool) -> None:
     with _lock:
         difference = int(is_enabled_here()) - int(enabled)
-        # No call between the two, after which a signal's handler that raises would leave one without the other.
+        # No call stands between the two: a signal handler that raises there would leave one done and not the other.
         _local.enabled = enabled
         mode.value += difference
 
@@ -62,18 +61,18 @@ def note_write() -> None:
 
 
 def interceptor() -> Interceptor | None:
-    """Return what this thread's operations are shown to before they are computed."""
+    """Return the function that intercepts this thread's operations, None if there is none."""
     return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
 class intercept:
-    """Show every operation of this thread to a function, in a ``with`` block; tracing and checks stand on it.
+    """Call a function in place of every operation of this thread, in a ``with`` block: the base of tracing and checks.
 
     Parameters
     ----------
     function : callable
-        Called as ``function(op, bound)`` (see `tapegrad.ops.table.op.Bound`) in place of the operation. What it returns
-        is the result; inside it, operations are computed as usual.
+        Called as ``function(op, bound)`` (see `tapegrad.ops.table.op.Bound`); it returns the result of the operation.
+        Operations inside the function are computed as usual.
     """
 
     def __init__(self, function: Interceptor) -> None:
@@ -92,12 +91,12 @@ def _set_interceptor(function: Interceptor | None) -> None:
     with _lock:
         before = getattr(_local, "interceptor", None)
         difference = int(function is not None) - int(before is not None)
-        _local.interceptor = function  # as in `_switch`
+        _local.interceptor = function  # no call before the next statement, as in `_switch`
         mode.value += INTERCEPTED * difference
 
 
 class uninterrupted:
-    """Compute operations as usual in a ``with`` block, whatever looks at them outside."""
+    """Compute operations as usual in a ``with`` block, without the interceptor."""
 
     def __enter__(self) -> None:
         self.before = getattr(_local, "interceptor", None)
@@ -116,7 +115,7 @@ in_child(_forget_other_threads)
 
 
 class _Mode:
-    """A mode as context manager and decorator, of functions and of generators."""
+    """A grad mode as a context manager, and as a decorator of functions and generators."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
@@ -127,7 +126,7 @@ class _Mode:
         try:
             self.before.append(before)
             _switch(self.mode)
-        except BaseException:  # a signal's handler raised: no `__exit__` will follow
+        except BaseException:  # a signal handler raised: `__exit__` will not be called
             _switch(before)
             raise
 
@@ -151,7 +150,7 @@ def _decorate(function: F, mode: bool) -> F:
 
         @functools.wraps(function)
         def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            # The mode holds while the generator runs, and not while its consumer does.
+            # The mode is on while the generator runs, and off while its consumer does.
             inner = function(*args, **kwargs)
             resume: Callable[[], Any] = functools.partial(next, inner)
             try:
@@ -185,7 +184,7 @@ def _decorate(function: F, mode: bool) -> F:
 class no_grad(_Mode):
     """Do not record: a context manager, and a decorator with or without parentheses.
 
-    Holds for the calling thread only; the mode before is restored, also after an error.
+    Only the calling thread is affected. The previous mode is restored at the end, after an error too.
 
     Examples
     --------
@@ -233,7 +232,7 @@ class enable_grad(_Mode):
 
 
 class set_grad_enabled(_Mode):
-    """Switch recording on or off at once; as a context manager, restore the mode before on exit.
+    """Switch recording on or off at once. As a context manager, restore the previous mode on exit.
 
     Parameters
     ----------
@@ -257,5 +256,5 @@ class set_grad_enabled(_Mode):
             super().__enter__()
 
     def __call__(self, function: F) -> F:
-        _switch(self.before.pop())  # as a decorator it holds inside the function only
+        _switch(self.before.pop())  # a decorator switches only inside the function
         return super().__call__(function)

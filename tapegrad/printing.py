@@ -1,8 +1,8 @@
-"""An array as the text torch prints for it: one style chosen from the values on show, then wrapped lines.
+"""How a tensor is printed: `format_tensor` returns the text that torch prints for the same values.
 
-The rules are those of torch 2.13's output, against which ``tests/test_printing.py`` holds them.
-:func:`format_tensor` picks the values on show (`_on_show`) and a style for them (`_column`), lays them out
-(`_lay_out`), and hangs the suffixes on the last line (`_append`).
+The rules are those of torch 2.13; ``tests/test_printing.py`` compares the outputs. `format_tensor` picks the values to
+show (`_on_show`), chooses one style for them (`_column`), lays them out (`_lay_out`), and appends the suffixes
+(`_append`).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def set_printoptions(
 ) -> None:
     """Choose how tensors are printed, for the whole process.
 
-    An option left at None keeps its value, except `sci_mode`: as in torch, every call sets it, so that
-    leaving it out returns to the automatic choice.
+    An option that is None keeps its value, except `sci_mode`: as in torch, every call sets it, and None restores the
+    automatic choice.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def set_printoptions(
     threshold : float, optional
         Arrays of more elements than this are summarised (1000 at first); ``math.inf`` never summarises.
     edgeitems : int, optional
-        Items shown at each end of a summarised axis (3 at first). With 0, values give way to ``size=``.
+        Items shown at each end of a summarised axis (3 at first). With 0, ``size=`` is printed in place of values.
     linewidth : int, optional
         Columns after which a line breaks (80 at first).
     profile : {"default", "short", "full"}, optional
@@ -83,8 +83,8 @@ def set_printoptions(
     if profile is not None and profile not in _PROFILES:
         raise ValueError(f"set_printoptions: profile={profile!r} is unknown; choose from {list(_PROFILES)}")
     base = _options if profile is None else _PROFILES[profile]
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    chosen = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    changes: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     for name, value in changes.items():
         if not value >= _LOWEST[name]:
             raise ValueError(f"set_printoptions: {name}={value!r} is too small; the least is {_LOWEST[name]}")
@@ -104,10 +104,10 @@ def format_tensor(
     data : ndarray or NumPy scalar
         Values of any shape and of a boolean, integer, floating or complex dtype.
     default_dtype : dtype, default float64
-        The floating dtype that needs no mention; complex values of its precision need none either.
+        The floating dtype that is not printed; the complex dtype of its precision is not printed either.
     suffixes : sequence of str, optional
-        Further words, such as ``requires_grad=True`` or ``grad_fn=<MulBackward0>``, put after ``size=`` and
-        ``dtype=`` and wrapped at the line width like the rest.
+        Further words, such as ``requires_grad=True`` or ``grad_fn=<MulBackward0>``, which come after ``size=`` and
+        ``dtype=`` and are wrapped like these.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def format_tensor(
     options = _options
     array = np.asarray(data)
     summarise = array.size > options.threshold
-    # the brackets of an empty tensor show one axis; and torch gives every shape when there are to be no edges
+    # the brackets of an empty tensor show one axis only; with edgeitems=0 torch prints every shape
     tell_shape = array.ndim != 1 if array.size == 0 else options.edgeitems == 0
     words = [f"size={array.shape}"] if tell_shape else []
     if array.size == 0:
@@ -141,9 +141,9 @@ def format_tensor(
     return _append(_HEAD + body, [*words, *suffixes], options.linewidth) + ")"
 
 
-@functools.lru_cache(maxsize=256)  # to ask dtypes for their names takes 20 µs
+@functools.lru_cache(maxsize=256)  # asking dtypes for their names takes 20 µs
 def _needs_dtype(dtype: np.dtype, is_empty: bool, default: np.dtype) -> bool:
-    """Whether the values leave the dtype open. Compared by name, so that byte order plays no part."""
+    """Whether ``dtype=`` is printed, as the values do not show the dtype. Names are compared: byte order is ignored."""
     told = {default.name}
     if not is_empty:  # no value shows whether an empty tensor is of bool, int64 or complex
         told |= {"bool", "int64", np.result_type(default, np.complex64).name}
@@ -151,7 +151,7 @@ def _needs_dtype(dtype: np.dtype, is_empty: bool, default: np.dtype) -> bool:
 
 
 class _Column(NamedTuple):
-    """How every element of one tensor is written: a width in characters, and the writing itself."""
+    """The style of all elements of a tensor: the width in characters, and the function that writes an element."""
 
     width: int
     write: Callable[[Any], str]
@@ -167,13 +167,13 @@ def _column(shown: np.ndarray, options: _Options) -> _Column:
 
 
 def _float_column(shown: np.ndarray, options: _Options) -> _Column:
-    """Whole, fixed or scientific: decided by the values that are neither 0, nor infinite, nor nan."""
+    """Return the style of floats: whole, fixed or scientific. Values that are 0, infinite or nan do not decide it."""
     # A longdouble beyond float64 prints as inf. Few numbers: lists are faster than arrays.
     values = [value for value in map(float, shown.ravel().tolist()) if math.isfinite(value) and value]
     whole = all(value.is_integer() for value in values)
     low, high = (min(map(abs, values)), max(map(abs, values))) if values else (1.0, 1.0)
     scientific = high / low > 1000 or high > 1e8 or low < 1e-4
-    if options.sci_mode is not None and values:  # nothing but 0, inf and nan is "0." in every mode
+    if options.sci_mode is not None and values:  # without other values, 0 is "0." in every mode
         scientific = options.sci_mode
 
     if scientific:
@@ -192,7 +192,7 @@ def _float_column(shown: np.ndarray, options: _Options) -> _Column:
 
 
 def _complex_column(shown: np.ndarray, options: _Options) -> _Column:
-    """Two float styles; only the real part is aligned, since the imaginary part follows it without a gap."""
+    """Return the style of complex numbers: two styles of floats. Only the real part is aligned, as in torch."""
     real, imag = _float_column(shown.real, options), _float_column(shown.imag, options)
 
     def write(value: complex) -> str:
@@ -203,7 +203,7 @@ def _complex_column(shown: np.ndarray, options: _Options) -> _Column:
 
 
 def _on_show(array: np.ndarray, edge: int) -> np.ndarray:
-    """Keep the two ends of every axis longer than both together; these alone decide the style."""
+    """Return the values to show: of each axis that is too long, its two ends. Hidden values do not affect the style."""
     for axis, length in enumerate(array.shape):
         if length > 2 * edge:
             array = array.take([*range(edge), *range(length - edge, length)], axis=axis)
@@ -211,7 +211,7 @@ def _on_show(array: np.ndarray, edge: int) -> np.ndarray:
 
 
 def _lay_out(shown: np.ndarray, column: _Column, indent: int, options: _Options, cut: Sequence[bool]) -> str:
-    """Write `shown` from column `indent` on, with dots in the middle of each axis that was `cut`."""
+    """Return the text of the values, which begins at column `indent`, with dots in each axis that was `cut`."""
     if shown.ndim == 0:
         return column.write(shown.item())
     margin = " " * (indent + 1)
@@ -230,12 +230,12 @@ def _lay_out(shown: np.ndarray, column: _Column, indent: int, options: _Options,
 
 
 def _append(text: str, words: Sequence[str], linewidth: int) -> str:
-    """Put each word after a comma, on a new line where it would pass `linewidth`."""
-    # torch keeps two columns free after a line that began with values (")" and a spare one), and none after
-    # a line that began with a word
+    """Append each word after a comma, on a new line if it would pass `linewidth`."""
+    # torch keeps two columns free on a line that begins with values (for ")" and a spare one), none on a line that
+    # begins with a word
     used = len(text) - (text.rfind("\n") + 1) + 2
     for word in words:
-        # torch breaks before "dtype=torch.float32"; break at the same place, so that only the word differs
+        # torch writes "dtype=torch.float32": count the same length, so that lines break at the same word
         length = len(word) + (len("torch.") if word.startswith("dtype=") else 0)
         if used + len(", ") + length > linewidth:
             text += ",\n" + " " * len(_HEAD) + word

@@ -1,4 +1,4 @@
-"""Tensor: an array, the gradient that is wanted for it, and the node of the entry that computed it."""
+"""`Tensor`: an array, its gradient, and the node of the entry that computed it. `ops.bind` gives it its operations."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ else:
     TensorMethods = object
 
 
-_new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
+_new = object.__new__  # takes half the time of Tensor.__new__, which goes through a wrapper
 
 
 class Tensor(TensorMethods):
-    """A NumPy array that operations are recorded for, so that gradients can be computed.
+    """A NumPy array whose operations are recorded, so that gradients can be computed.
 
-    Made by `tensor`, `from_numpy` and other functions, and by operations. Numbers, arrays and tensors may stand on
-    either side of an operator; NumPy's functions work on tensors and are recorded too.
+    Functions such as `tensor` and `from_numpy` make tensors, and so do operations. Numbers, arrays and tensors may
+    stand on either side of an operator. NumPy's functions work on tensors and are recorded too.
 
     Examples
     --------
@@ -43,10 +43,10 @@ class Tensor(TensorMethods):
     tensor([2., 4.])
     """
 
-    # _data    the array; for a result without dimensions the NumPy scalar, which NumPy computes 7 times faster
-    # _layout  of the data; the tracked one iff the tensor requires grad
-    # _node  of the entry that computed it, or its Leaf, or None if it does not require grad
-    # _base  of a view: the tensor that its memory belongs to; not set in others (see `tapegrad.tape.views`)
+    # _data    the array; a result without dimensions has a NumPy scalar, with which NumPy computes 7 times faster
+    # _layout  the layout of the data; the tracked one if the tensor requires grad
+    # _node    the node of the entry that computed the tensor, or a Leaf, or None if it does not require grad
+    # _base    of a view: the tensor that the memory belongs to; not set in others (see `tapegrad.tape.views`)
     __slots__ = ("__weakref__", "_base", "_data", "_grad", "_layout", "_node")
 
     _data: Any
@@ -60,7 +60,7 @@ class Tensor(TensorMethods):
     # --- the array ---------------------------------------------------------------------------------------------------
 
     def _array(self) -> np.ndarray:
-        """Return the data as an array that writes are seen through."""
+        """Return the data as an array, whose writes change the tensor: it takes the place of a NumPy scalar."""
         if not isinstance(self._data, np.ndarray):
             array = np.asarray(self._data)
             layout = layout_of(array)
@@ -109,12 +109,12 @@ class Tensor(TensorMethods):
         return self.dtype.kind == "c"
 
     def numpy(self) -> np.ndarray:
-        """Return the data as an array that shares memory with the tensor, and nothing else: a view.
+        """Return the data as an array. It is a view: it shares memory with the tensor, not its shape or strides.
 
         Raises
         ------
         RuntimeError
-            If the tensor requires grad: changes through the array would not be noticed.
+            If the tensor requires grad: a write to the array would not be noticed.
         """
         if self.requires_grad:
             raise RuntimeError(errors.NUMPY_OF_GRAD)
@@ -129,7 +129,7 @@ class Tensor(TensorMethods):
         Raises
         ------
         RuntimeError
-            If there is not exactly one.
+            If the tensor has no element, or several.
         """
         if self.numel() != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar; use tolist()")
@@ -197,19 +197,19 @@ class Tensor(TensorMethods):
             )
         twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad, type(self))
         twin._grad = copy.deepcopy(self._grad, memo)
-        if hasattr(self, "__dict__"):  # of a subclass
+        if hasattr(self, "__dict__"):  # a subclass may have attributes
             vars(twin).update(copy.deepcopy(vars(self), memo))
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What pickle and copy.copy make is a leaf, as in PyTorch.
+        # pickle and copy.copy make leaves, as in PyTorch.
         return _rebuilt, (self._array(), self.requires_grad, type(self)), getattr(self, "__dict__", None) or None
 
     # --- gradients ---------------------------------------------------------------------------------------------------
 
     @property
     def requires_grad(self) -> bool:
-        """Whether a gradient is wanted: set by the user for a leaf, and derived for a result."""
+        """Whether a gradient is wanted. Users set it for leaves; a result has it if one of its operands has it."""
         return views.renewed(self)._node is not None
 
     @requires_grad.setter
@@ -233,12 +233,12 @@ class Tensor(TensorMethods):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation computed the tensor."""
+        """Whether the tensor is no result of a recorded operation."""
         return not isinstance(views.renewed(self)._node, list)
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node of the graph that computed the tensor, None for a leaf."""
+        """The operation that computed the tensor, None for a leaf."""
         node = views.renewed(self)._node
         if not isinstance(node, list):
             return None
@@ -246,7 +246,7 @@ class Tensor(TensorMethods):
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that backward passes have accumulated, None before the first."""
+        """The gradient that backward passes have accumulated, None before the first pass."""
         if self._grad is None and isinstance(self._node, list) and not self.retains_grad:
             warnings.warn(errors.GRAD_OF_RESULT, UserWarning, stacklevel=2)
         return self._grad
@@ -272,7 +272,7 @@ class Tensor(TensorMethods):
         return hooks.retains_grad(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call a function with the gradient of this tensor in every backward pass; what it returns replaces it.
+        """Call a function with this tensor's gradient in every backward pass. If it returns a tensor, that replaces it.
 
         Raises
         ------
@@ -292,7 +292,7 @@ class Tensor(TensorMethods):
         return hooks.register_post_accumulate_grad_hook(self, hook)
 
     def retain_grad(self) -> None:
-        """Fill `grad` of this result in backward passes too.
+        """Let backward passes accumulate `grad` of this result, as they do for leaves.
 
         Raises
         ------
@@ -302,17 +302,17 @@ class Tensor(TensorMethods):
         hooks.retain_grad(views.renewed(self))
 
     def tape(self) -> Tape:
-        """Return the part of the tape that this tensor was computed by; print it to read it."""
+        """Return the recorded operations that this tensor was computed by; ``print`` lists them."""
         return Tape(views.renewed(self)._node)
 
     def detach(self) -> Tensor:
-        """Return a tensor that shares memory with this one and that no gradient is wanted for."""
+        """Return a tensor that shares memory with this one and does not require grad."""
         return from_array(self._array())
 
     @property
     def data(self) -> Tensor:
-        """An alias of the data that is not recorded, and whose writes are not noticed; `detach` notices them."""
-        # Behind a memoryview the memory is another storage, with its own version.
+        """A tensor over the same memory. Writes to it are neither recorded nor noticed; `detach` notices them."""
+        # An array over a memoryview counts as another storage, which has its own version.
         return from_array(np.asarray(self._array().data))
 
     @data.setter
@@ -335,14 +335,14 @@ class Tensor(TensorMethods):
 
 
 def from_array(array: np.ndarray) -> Tensor:
-    """Return a constant tensor over an array, sharing its memory."""
+    """Return a constant tensor that shares the memory of an array."""
     result = _new(Tensor)
     result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None
     return result
 
 
 def _rebuilt(array: np.ndarray, requires_grad: bool, kind: type[Tensor] = Tensor) -> Tensor:
-    if not array.dtype.isnative or not array.flags.aligned:  # pickled where the order of bytes is another
+    if not array.dtype.isnative or not array.flags.aligned:  # the pickle comes from a machine of other byte order
         array = array.astype(array.dtype.newbyteorder("="))
     result = kind.__new__(kind)
     result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None

@@ -1,4 +1,4 @@
-"""Gradients of recorded computations: `backward`, `grad`, and grad modes, with PyTorch's names and meaning."""
+"""Gradients of recorded computations: `backward`, `grad` and grad modes, with PyTorch's names and meaning."""
 
 from tapegrad.autograd.backward import backward, grad
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled

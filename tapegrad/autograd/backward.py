@@ -1,4 +1,4 @@
-"""backward and grad: run a sweep from checked roots, and put gradients into leaves or return them."""
+"""`backward` and `grad`: check the arguments, run a pass, and accumulate the gradients in leaves or return them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def backward(
     grad_tensors : Tensor or sequence of Tensor or None, optional
         Their cotangents, of their shapes; ones for roots of one element.
     retain_graph : bool, optional
-        Keep the residuals so that the graph can be gone through again; default `create_graph`.
+        Keep the residuals, so that a second pass can run over the graph; default `create_graph`.
     create_graph : bool
         Record the computation of the gradients, so that they can be differentiated.
     inputs : Tensor or sequence of Tensor, optional
-        Accumulate into these only. They may be results; the sweep stops at them.
+        Accumulate into these only. They may be results; the pass ends at them.
 
     Raises
     ------
@@ -78,10 +78,10 @@ def backward(
             UserWarning,
             stacklevel=3,
         )
-    found = run(roots, Destination(chosen, create_graph, accumulate=True), retain)
+    gradients = run(roots, Destination(chosen, create_graph, accumulate=True), retain)
     for tensor in chosen or ():
-        if isinstance(tensor._node, list) and tensor._node[SLOT] in found and not tensor.retains_grad:
-            accumulate(tensor, found[tensor._node[SLOT]], create_graph)
+        if isinstance(tensor._node, list) and tensor._node[SLOT] in gradients and not tensor.retains_grad:
+            accumulate(tensor, gradients[tensor._node[SLOT]], create_graph)
             tensor.retain_grad()
 
 
@@ -107,9 +107,9 @@ def grad(
     retain_graph, create_graph : bool, optional
         As for `backward`.
     allow_unused : bool, optional
-        Return None for an input that the outputs do not depend on; default `materialize_grads`.
+        Return None for an input on which the outputs do not depend; default `materialize_grads`.
     is_grads_batched : bool
-        The first dimension of each of `grad_outputs`, and of the results, counts cotangents.
+        `grad_outputs` are batches of cotangents, and the results batches of gradients, along the first dimension.
     materialize_grads : bool
         Return zeros for unused inputs.
 
@@ -134,9 +134,9 @@ def grad(
     """
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if outputs.__class__ is Tensor and not is_grads_batched and not materialize_grads:
-        given = (inputs,) if inputs.__class__ is Tensor else inputs
-        if given.__class__ in (tuple, list) and given:
-            gradients = run_to_inputs(outputs, grad_outputs, given, retain, create_graph)
+        leaves = (inputs,) if inputs.__class__ is Tensor else inputs
+        if leaves.__class__ in (tuple, list) and leaves:
+            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph)
             if gradients is not None:
                 return tuple(gradients)
     if isinstance(inputs, Mapping):
@@ -156,8 +156,8 @@ def grad(
     roots = check_roots("grad()", as_sequence(outputs), grad_outputs)
     _check_inputs(chosen)
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
-    found = run(roots, Destination(chosen, create_graph, accumulate=False), retain, bool(unused_allowed))
-    results = [found.get(slot_of(tensor._node)) for tensor in chosen]
+    by_slot = run(roots, Destination(chosen, create_graph, accumulate=False), retain, bool(unused_allowed))
+    results = [by_slot.get(slot_of(tensor._node)) for tensor in chosen]
     if materialize_grads:
         results = [zeros_of(t) if value is None else value for t, value in zip(chosen, results, strict=True)]
     return tuple(results)

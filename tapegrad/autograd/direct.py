@@ -1,4 +1,4 @@
-"""The pass of nearly every call: from one result to all leaves, or to some. `run.py` serves all other calls."""
+"""The pass of nearly every call: from one result to all leaves, or to some of them. `run.py` serves all other calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _sweep_to_all_leaves: Final = Destination(None, create_graph=False, accumulate=T
 
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
-    """Run the pass of nearly every call, from one result to all leaves; False for any other root or gradient."""
+    """Run a pass from one result to all leaves; return False, without a pass, for any other root or gradient."""
     if modes.mode.value:
         views.renewed(root)
     node = root._node
@@ -32,9 +32,9 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
 def run_to_inputs(
     root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool
 ) -> list[Any] | None:
-    """Run the pass of most calls of `grad`, from one result to some leaves, and return their gradients.
+    """Run a pass from one result to some leaves, and return their gradients.
 
-    None for any other root, gradient or input, or if there is something to be said about one: nothing has changed then.
+    Return None, and change nothing, for any other root, gradient or input, and where `run` may have to raise an error.
     """
     if modes.mode.value:
         views.renewed(root)
@@ -58,7 +58,7 @@ def run_to_inputs(
 
 
 def _gradients(sweep: Sweep) -> list[Any] | None:
-    """Return the gradients of a sweep's inputs, leaves; None if one is not found, or has hooks."""
+    """Return the gradients of a sweep's inputs, which are leaves; None if one was not found, or if there are hooks."""
     inputs = sweep.inputs or []
     results: list[Any] = [None] * len(inputs)
     try:
@@ -74,7 +74,7 @@ def _gradients(sweep: Sweep) -> list[Any] | None:
 
 
 def _gradients_recorded(sweep: Sweep, seed: Tensor) -> list[Any] | None:
-    """Return the gradients of a sweep's inputs, as `_gradients` does, and record how they are computed."""
+    """Return the gradients of a sweep's inputs, as `_gradients` does, and record the computation."""
     try:
         ids = None if sweep.has_hooks() else ids_of(sweep, sweep.inputs or [])
     except BaseException:

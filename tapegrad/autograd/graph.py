@@ -1,4 +1,4 @@
-"""The recorded graph, with PyTorch's names."""
+"""PyTorch's ``torch.autograd.graph``: the class of `Tensor.grad_fn`."""
 
 from tapegrad.tape.graph import Node
 

@@ -1,13 +1,13 @@
-"""Forward mode of one op, derived from what the op table says: the tangent of its result.
+"""Forward mode of one op: the tangent of its result, derived from the op's forward and rules.
 
-No op has a second formula. The tangent follows from the first of these that applies:
+No op has a second formula. The first of these cases that applies gives the tangent:
 
 1. a linear op: the forward of the tangents;
 2. a bilinear op: the forward with each operand in turn replaced by its tangent, summed;
-3. an elementwise op: the VJP rule with the tangent as cotangent. The Jacobian is diagonal, so that it is its own
-   transpose; complex tangents are conjugated before and after;
-4. any other: a VJP rule is linear in the cotangent, so its transpose is the rule differentiated by the cotangent
-   (J. Bradbury et al., "You only linearize once", POPL 2023, derive the one from the other the other way round).
+3. an elementwise op: the VJP rule with the tangent as cotangent. The Jacobian is diagonal, so it is its own transpose;
+   complex tangents are conjugated before and after;
+4. any other op: a VJP rule is linear in the cotangent, so its transpose is the derivative of the rule with respect to
+   the cotangent (J. Bradbury et al., "You only linearize once", POPL 2023, transpose in the other direction).
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def jvp(op: Op, bound: Bound, out: Any, tangents: Tangents) -> Any:
     ----------
     op : Op
     bound : Bound
-        The call.
+        The arguments of the call.
     out : Tensor, or tuple of Tensor
-        What the call returned.
+        The result of the call.
     tangents : sequence of (Tensor or None)
-        Of the operands, each of its operand's shape and dtype; None stands for zeros.
+        The tangents of the operands, each of its operand's shape and dtype; None stands for zeros.
 
     Returns
     -------
     Tensor, or tuple of (Tensor or None)
-        Of the shape and dtype of `out`; of several results a tuple, with None for those that are no floating numbers.
-        It is computed by ops, so that it can be differentiated.
+        The tangent, of the shape and dtype of `out`; for several results a tuple, with None for integer results. Ops
+        compute it, so that it can be differentiated.
     """
     if op.linear:
         return compute(op, bound._replace(operands=_with_zeros(op, bound.operands, tangents)))[0]
@@ -60,12 +60,12 @@ def jvp(op: Op, bound: Bound, out: Any, tangents: Tangents) -> Any:
 
 
 def _with_zeros(op: Op, operands: Sequence[Tensor], tangents: Tangents) -> list[Tensor]:
-    """Return the tangents, zeros where there is none, and operands without derivatives, e.g. indices, as they are."""
-    found = []
-    for number, (x, tangent) in enumerate(zip(operands, tangents, strict=True)):
-        constant = op.rule(number) is NOT_DIFFERENTIABLE
-        found.append(tangent if tangent is not None else x if constant else _zeros(x))
-    return found
+    """Return the tangents: zeros where there is none, and the operand itself if it has no derivative, as indices."""
+    filled = []
+    for operand, (x, tangent) in enumerate(zip(operands, tangents, strict=True)):
+        constant = op.rule(operand) is NOT_DIFFERENTIABLE
+        filled.append(tangent if tangent is not None else x if constant else _zeros(x))
+    return filled
 
 
 def _zeros(like: Tensor) -> Tensor:
@@ -73,10 +73,10 @@ def _zeros(like: Tensor) -> Tensor:
 
 
 def _one_replaced(operands: Sequence[Tensor], tangents: Tangents) -> list[list[Tensor]]:
-    """Return the operands once for each tangent, with that one in the place of its operand."""
+    """Return the operands once for each tangent, with the tangent in place of its operand."""
     return [
-        [*operands[:number], tangent, *operands[number + 1 :]]
-        for number, tangent in enumerate(tangents)
+        [*operands[:index], tangent, *operands[index + 1 :]]
+        for index, tangent in enumerate(tangents)
         if tangent is not None
     ]
 
@@ -90,9 +90,9 @@ def _sum(terms: Sequence[Tensor]) -> Tensor:
 
 def _along_the_diagonal(op: Op, bound: Bound, out: Tensor, tangents: Tangents) -> Tensor:
     terms = []
-    for number, tangent in enumerate(tangents):
+    for operand, tangent in enumerate(tangents):
         if tangent is not None:
-            term = _rule_value(op, number, bound, (out,), xp.conj(tangent))
+            term = _rule_value(op, operand, bound, (out,), xp.conj(tangent))
             terms.append(xp.conj(term))
     return fit(xp.expand(_sum(terms), out._layout.shape), out._layout)
 
@@ -108,13 +108,16 @@ def _by_transposition(op: Op, bound: Bound, out: Any, tangents: Tangents) -> Any
         if callable(op.vjp):
             values = _rule_value(op, 0, bound, results, ct, wanted)
         else:
-            values = [_rule_value(op, number, bound, results, ct) if own else None for number, own in enumerate(wanted)]
+            values = [
+                _rule_value(op, operand, bound, results, ct) if is_wanted else None
+                for operand, is_wanted in enumerate(wanted)
+            ]
         pairs = [
             (fit(value, x._layout), tangent)
             for value, x, tangent in zip(values, bound.operands, tangents, strict=True)
             if value is not None and tangent is not None and value.requires_grad
         ]
-        found = grad(
+        slopes = grad(
             [value for value, _ in pairs],
             cts,
             [tangent for _, tangent in pairs],
@@ -123,17 +126,17 @@ def _by_transposition(op: Op, bound: Bound, out: Any, tangents: Tangents) -> Any
             materialize_grads=True,
         )
     if not isinstance(out, tuple):
-        return found[0]
-    rest = iter(found)
+        return slopes[0]
+    rest = iter(slopes)
     return tuple(next(rest) if result._layout.floating else None for result in results)
 
 
 def _rule_value(
     op: Op, operand: int, bound: Bound, results: Sequence[Tensor], ct: Any, wanted: tuple[bool, ...] = ()
 ) -> Any:
-    """Call the rule of an operand with what it asks for."""
+    """Call the rule of an operand with the arguments that it names."""
     rule: Callable[..., Any] = op.rule(operand)  # type: ignore[assignment]  # only operands with a rule have tangents
-    known = {
+    arguments = {
         **{f"{name}_shape": x._layout.shape for name, x in zip(op.operands, bound.operands, strict=False)},
         **{name: _residual(op, x, results[0]) for name, x in zip(op.operands, bound.operands, strict=False)},
         **dict(zip(op.results, results, strict=True)),
@@ -144,11 +147,11 @@ def _rule_value(
         "index_arrays": bound.index_arrays,
         "wanted": wanted,
     }
-    return rule(*[known[name] for name in rule_parameters(rule)])
+    return rule(*[arguments[name] for name in rule_parameters(rule)])
 
 
 def _residual(op: Op, x: Tensor, out: Tensor) -> Any:
-    """Return an operand as rules get it."""
+    """Return an operand as it is passed to rules."""
     if x._layout.weak:
         return x._data
     return xp.cast(x, out._layout.dtype) if is_converted(op, x._layout) else x

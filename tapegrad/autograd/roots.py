@@ -1,4 +1,4 @@
-"""Roots of a backward pass: the tensors to differentiate, and their cotangents, checked before anything happens."""
+"""Roots of a backward pass: check the tensors to differentiate and their cotangents, before anything changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ state.register("autograd.roots: ones", lambda: len(_ones), _ones.clear)
 
 
 def implicit_cotangent(layout: Layout) -> Tensor | None:
-    """Return the cotangent that a root of this layout has if none is given, None if it needs one."""
+    """Return the default cotangent of a root of this layout, a one; None if the user has to pass a cotangent."""
     try:
         return _ones[layout]
     except KeyError:
@@ -41,7 +41,7 @@ def _one(layout: Layout) -> Tensor | None:
 
 
 def like(root: Tensor, gradient: Any) -> Tensor | None:
-    """Return a gradient that a sweep takes as it is: a tensor over a contiguous array, of the root's layout."""
+    """Return a gradient if a sweep can use it as it is: a contiguous array of the root's layout; else None."""
     if gradient.__class__ is not Tensor or gradient._layout.plain is not root._layout.plain:
         return None
     data = gradient._data
@@ -54,12 +54,12 @@ def as_sequence(value: Any) -> tuple[Any, ...]:
 
 
 def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple[Tensor, Tensor]]:
-    """Return each root with its cotangent.
+    """Check roots and gradients, and return each root with its cotangent.
 
     Parameters
     ----------
     call : str
-        What the user called.
+        The function that the user called, for messages.
     tensors : sequence of Tensor
     gradients : Tensor, sequence of Tensor or None, or None
 
@@ -75,7 +75,7 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
     elif isinstance(gradients, (Tensor, np.ndarray)):
         gradients = (gradients,)
     else:
-        gradients = tuple(gradients)  # a number is not iterable, says Python
+        gradients = tuple(gradients)  # Python raises for a number
     if len(gradients) != len(tensors):
         raise RuntimeError(
             f"got {len(tensors)} tensors and {len(gradients)} gradients; {call} needs one for each, None for ones"
@@ -125,9 +125,9 @@ def _cotangent(call: str, index: int, tensor: Tensor, gradient: Tensor | np.ndar
 
 
 def seed_arrays(cotangents: Sequence[Tensor]) -> list[np.ndarray]:
-    """Return the cotangents of the roots as a sweep takes them: C-contiguous, with addresses whose low bits are free.
+    """Return the cotangents of the roots as arrays for a sweep: C-contiguous, with the low bits of the address free.
 
-    A root that another root was computed from gets more added to it, so several seeds are copies.
+    If there are several, they are copies: a root may be an operand of another one, and the sweep adds to its cotangent.
     """
     seeds = []
     for cotangent in cotangents:

@@ -1,4 +1,4 @@
-"""One pass from checked roots: find, sweep, and what becomes of the gradients."""
+"""A pass from checked roots: find, sweep, then accumulate the gradients in leaves or return them."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaf_at, slot_of
 from tapegrad.tape.hooks import node_hooks, run_table
 from tapegrad.tensor import Tensor, from_array
 
-# Held by whoever adds to gradients that exist: a sweep does so without the GIL, and NumPy on big arrays too.
+# The lock of all gradients. It is held while adding to existing ones, as sweeps, and NumPy, add without the GIL.
 _grads: Any = module_lock()
 _acquire: Final = _grads.acquire
 
 
 class Destination:
-    """What becomes of the gradients of a pass: they are accumulated in leaves, or they are its results.
+    """Where the gradients of a pass go: into the `grad` of leaves, or into its results.
 
     Parameters
     ----------
     inputs : sequence of Tensor, optional
-        Those that gradients are wanted for; default: all leaves.
+        The tensors whose gradients are wanted; default: all leaves.
     create_graph : bool
         Record the computation of the gradients.
     accumulate : bool
-        In the `grad` of leaves. The gradients of other inputs are results in any case.
+        Accumulate the gradients of leaves in their `grad`. The gradients of other inputs are always results.
 
     Attributes
     ----------
     results : dict
-        From slots to cotangents.
+        Gradients by slot.
     """
 
     __slots__ = ("accumulate", "create_graph", "inputs", "results")
@@ -52,10 +52,9 @@ class Destination:
 
     def sweep(self, sweep: Sweep) -> None:
         """Sweep over the entries that were found, in compiled code."""
-        # Tensors that may get a gradient, each followed by it.
-        new: list[Tensor] = []
-        unknown: list[int] = []
-        fresh: list[tuple[Tensor, np.ndarray]] = []
+        new: list[Tensor] = []  # tensors without gradient, each followed by a new gradient
+        unknown: list[int] = []  # indices of leaves that compiled code does not serve
+        fresh: list[tuple[Tensor, np.ndarray]] = []  # tensors of such leaves, with new arrays
         held: list[bool] = []
         try:
             try:
@@ -84,25 +83,25 @@ class Destination:
             sweep.capture_rest(results)
             self.results.update(sweep.captured)
 
-    def _bind_others(self, sweep: Sweep, numbers: list[int], fresh: list[tuple[Tensor, np.ndarray]]) -> None:
-        """Have leaves that compiled code does not know write to new arrays; all leaves without numbers."""
+    def _bind_others(self, sweep: Sweep, unknown: list[int], fresh: list[tuple[Tensor, np.ndarray]]) -> None:
+        """Let the sweep write the gradients of unknown leaves, or of all leaves if none is unknown, to new arrays."""
         self.check(sweep)
         slots = sweep.leaf_slots()
-        for number in numbers or range(len(slots)):
-            tensor = self._wanted(leaf_at(slots[number]))
+        for index in unknown or range(len(slots)):
+            tensor = self._wanted(leaf_at(slots[index]))
             array = None
             if tensor is not None:
                 array = pool.empty(tensor._layout.shape, tensor._layout.dtype)
                 fresh.append((tensor, array))
-            sweep.set_target(number, array)
+            sweep.set_target(index, array)
 
     def check(self, sweep: Sweep) -> None:
-        """Hold the sizes in the graph against those of today's leaves and gradients; nothing has changed yet.
+        """Check that leaves and gradients still have the sizes that they have in the graph; nothing has changed yet.
 
         Raises
         ------
         RuntimeError
-            If data, or a gradient, were replaced by others of another shape.
+            If `data` or `grad` was replaced by one of another shape.
         ValueError
             If a gradient cannot be added to.
         """
@@ -120,17 +119,17 @@ class Destination:
                     check_grad(hooks.retained())
 
     def check_grad(self, tensor: Tensor | None) -> None:
-        """Check that the gradient of a tensor can be added to, where that is to be done."""
+        """Check that the gradient of a tensor can be added to, if this pass accumulates."""
         if self.accumulate:
             check_grad(tensor)
 
     def _wanted(self, leaf: Leaf) -> Tensor | None:
-        """Return the tensor of a leaf if its gradient is wanted."""
+        """Return the tensor of a leaf if its gradient is wanted; else None."""
         tensor = leaf.tensor()
         return tensor if tensor is not None and tensor._node is leaf and self._wants(tensor) else None
 
     def sweep_recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
-        """Sweep over the entries that were found, and record what is computed."""
+        """Sweep over the entries that were found, and record the computation."""
         finished = finish(sweep, run_recorded(sweep, seeds))
         for slot in sweep.leaf_slots():
             ct = finished.pop(slot, None)
@@ -143,13 +142,13 @@ class Destination:
         return self.inputs is None or any(tensor is wanted for wanted in self.inputs)
 
     def finish_leaf(self, tensor: Tensor, value: Tensor) -> None:
-        """Run a leaf's hooks on its gradient, then accumulate it or keep it as a result."""
+        """Run a leaf's hooks on its gradient, then accumulate the gradient or make it a result."""
         leaf = tensor._node
         assert isinstance(leaf, Leaf)
         if leaf.hooks or self.create_graph:
             with set_grad_enabled(self.create_graph):
                 value = run_table(leaf.hooks or {}, value)
-                # A hook may have kept what it saw or returned.
+                # Clone it: a hook may have kept a reference to it.
                 self._deliver(leaf, tensor, value if self.create_graph else value.clone())
         else:
             self._deliver(leaf, tensor, value)
@@ -179,7 +178,7 @@ def run(
     Raises
     ------
     RuntimeError
-        If the graph was freed, or a residual was changed; or if an input was not used, unless that is allowed.
+        If the graph was freed, a residual was changed, or an input was not used though `allow_unused` is False.
     """
     create_graph, inputs = destination.create_graph, destination.inputs
     seeds: list[Tensor] = []
@@ -234,7 +233,7 @@ def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) ->
 
 
 def check_grad(tensor: Tensor | None) -> None:
-    """Check that a tensor's gradient, if it has one, can be added to: `Destination.check` says what is raised."""
+    """Check that a tensor's gradient, if it has one, can be added to; raises as `Destination.check` does."""
     gradient = None if tensor is None else tensor._grad
     if tensor is None or gradient is None:
         return
@@ -256,7 +255,7 @@ def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
 def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     gradient = tensor._grad
     shape = tensor.shape if gradient is None else gradient.shape
-    if value.shape != shape:  # a hook, or another thread, has replaced something since `check`
+    if value.shape != shape:  # a hook, or another thread, has replaced `data` or `grad` since `check`
         raise errors.reshaped("a tensor", shape, value.shape)
     if create_graph or (gradient is not None and gradient.requires_grad):
         tensor._grad = value if gradient is None else xp.add(gradient, value)
@@ -266,7 +265,7 @@ def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
         array += value._data
     elif tensor._layout.contiguous:
         tensor._grad = value
-    else:  # a gradient has its tensor's strides
+    else:  # a gradient has the strides of its tensor
         array = np.empty_like(tensor._data)
         array[...] = value._data
         tensor._grad = from_array(array)
