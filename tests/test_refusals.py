@@ -57,6 +57,8 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "three channels": (lambda T: _conv2d(T, (1, 3, 4, 4)), RuntimeError, "Given groups=1, weight of size [3, 2, 2, 2]"),
     "kernel larger than the image": (lambda T: _conv2d(T, (1, 2, 1, 4)), RuntimeError,
                                      "Calculated padded input size per channel: (1 x 4). Kernel size: (2 x 2)."),
+    "spread kernel larger than the image": (lambda T: _conv2d(T, (1, 2, 5, 3), dilation=(3, 3)), RuntimeError,
+                                            "Calculated padded input size per channel: (5 x 3). Kernel size: (4 x 4)."),
     "mm of a vector": (lambda T: T.mm(T.ones(3), T.ones(3, 2)), RuntimeError, "self must be a matrix"),
     "mm with a vector": (lambda T: T.mm(T.ones(2, 3), T.ones(3)), RuntimeError, "mat2 must be a matrix"),
     "bmm of matrices": (lambda T: T.bmm(T.ones(2, 3), T.ones(2, 3, 4)), RuntimeError, "batch1 must be a 3D tensor"),
@@ -182,3 +184,9 @@ def test_initial_values_of_nothing() -> None:
     for name in ("kaiming_uniform_", "kaiming_normal_"):
         with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op"):
             assert getattr(tg.nn.init, name)(w) is w
+
+
+@pytest.mark.parametrize(("length", "dilation"), [(2, 1), (4, 3), (5, 4)])
+def test_a_kernel_may_be_as_large_as_the_image(T: Any, length: int, dilation: int) -> None:
+    found = _conv2d(T, (1, 2, length, length + 1), dilation=dilation)
+    assert found.tolist() == [[[[8.0, 8.0]]] * 3]

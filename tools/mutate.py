@@ -3,8 +3,9 @@
 Draws changes of one place (`tools.mutants`), makes each in a copy of the tree, and runs the tests that are likely to
 notice it until one fails: those that noticed changes near it before, those that ran the changed line
 (`tools.coverage_by_test` records them, once, and of compiled functions it cannot), those with the name of the op in
-theirs, those of `NEAR`. Says which changes survived: look at each, as many change nothing that anybody could see. At
-the end, tests that failed run on the unchanged tree, too. Kernels come from a copy of your cache, so it must be warm.
+theirs, those of the file of the same name and of `NEAR`. Says which changes survived: look at each, as many change
+nothing that anybody could see, and others are noticed by a test that was not asked. At the end, tests that failed run
+on the unchanged tree, too. Kernels come from a copy of your cache, so it must be warm.
 """
 
 from __future__ import annotations
@@ -112,12 +113,12 @@ class Recorded:
         """Return the tests to run on a change, the likeliest first."""
         lines, name = self.ran[mutant.file], around.name
         ran = {test for line in range(mutant.line, mutant.last_line + 1) for test in lines.get(line, ())}
-        own = [test for test in self.seconds if name and f"[{name}-" in test.replace("]", "-").replace("_op-", "-")]
+        own = [test for test in self.seconds if (op := op_of(test)) == name or (len(op) > 2 and op in name)]
         # Of a kernel, the lines of the function that makes it.
         made = [] if ran else [test for line in range(around.first, around.last + 1) for test in lines.get(line, ())]
         path = mutant.file.removeprefix("tapegrad/")
         near = NEAR[max((prefix for prefix in NEAR if path.startswith(prefix)), key=len)].split()
-        files = [f"tests/test_{file}.py" for file in near]
+        files = list(dict.fromkeys(f"tests/test_{file}.py" for file in (Path(path).stem, *near)))
         groups = [sorted(ran), own, sorted(set(made)), *([t for t in self.seconds if t.startswith(f)] for f in files)]
         before = sorted((abs(at - mutant.line), test) for at, test in self.noticed[mutant.file] if test in self.seconds)
         chosen: dict[str, None] = dict.fromkeys(test for _, test in before[:4])
@@ -140,6 +141,11 @@ class Recorded:
             rank[function] += 1
             ranked.append((rank[function], self.seconds[test], test))
         return [test for *_, test in sorted(ranked)]
+
+
+def op_of(test: str) -> str:
+    """Return the first part of what a test is given, which may be the name of an op."""
+    return re.split("[]-]", test.partition("[")[2])[0].removesuffix("_op")
 
 
 def drawn(files: list[str], count: int, seed: int) -> list[tuple[Mutant, Statement]]:
