@@ -7,13 +7,14 @@ from others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.runtime import blocking
 
 EYE = 3.0 * np.eye(2)
 
@@ -147,9 +148,20 @@ def check(found: tg.Tensor | None, expected: Any) -> None:
         np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-9, atol=1e-11)
 
 
+@pytest.fixture
+def _division() -> Iterator[None]:
+    before = blocking.division
+    yield
+    blocking.set_block_size(before.block)
+    blocking.division = before
+
+
+@pytest.mark.usefixtures("_division")
 @pytest.mark.filterwarnings("ignore:Using backward")
 @pytest.mark.parametrize("part", range(8))
-def test_passes(part: int) -> None:
+@pytest.mark.parametrize("block", [0, 1])
+def test_passes(part: int, block: int) -> None:
+    blocking.set_block_size(block)  # 1: matrices are gone through in groups of entries
     rng = np.random.default_rng(part)
     refused = 0
     for _ in range(40):
