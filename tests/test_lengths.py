@@ -211,3 +211,9 @@ def described(forward: Any) -> Any:
     own = {id(part) for part in (*words.kept, *kept) if callable(part) or isinstance(part, tuple)}
     others = [word for word in words.tolist() if word not in own and abs(word - words.ctypes.data) > 8 * words.size]
     return others + [described(part) for part in kept if isinstance(getattr(part, "__self__", None), np.ndarray)]
+
+
+def test_lengths_are_shown_as_polynomials() -> None:
+    trace = Trace()
+    n, m = trace.length(2), trace.length(3)
+    assert repr(2 * n * m - m + 5) == "2*n0*n1+-1*n1+5"
