@@ -20,9 +20,15 @@ class Error:
     call: str
     words: str
     reason: str
+    of_nothing: bool = False  # only if the other side's result has no elements
 
-    def is_one(self, lines: Sequence[str], message: str) -> bool:
-        """Whether it is the error of the last of these lines, or of the gradients of the lines before."""
+    def is_one(self, lines: Sequence[str], message: str, size: int) -> bool:
+        """Whether it is the error of the last of these lines, or of the gradients of the lines before.
+
+        `size` is that of the other side's result.
+        """
+        if self.of_nothing and size:
+            return False
         where = lines[:-1] if lines[-1] == "gradients" else lines[-1:]
         return bool(re.search(self.words, message)) and any(re.search(self.call, line) for line in where)
 
@@ -49,7 +55,7 @@ ACCEPTED = (
         r"the `-` operator, (with|on) a bool tensor",
         "raised by derivatives of PyTorch's",
     ),
-    Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy raises if there are elements"),
+    Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy raises if there are elements", of_nothing=True),
     Error(r"clamp|clip", r"output with shape .* doesn't match the broadcast", "of PyTorch's derivative of clamp"),
     Error(r"softplus", r"not implemented for '(Bool|Byte|Char|Short|Int|Long)'", "PyTorch has no loop for the dtype"),
     Error(r"linear|mm|mv|dot|matmul|einsum|@", r"not implemented for 'Bool'", "PyTorch has no loop for the dtype"),
@@ -202,6 +208,6 @@ def _is_known(culprit: Culprit, mismatch: Mismatch) -> bool:
     )
 
 
-def known_error(lines: Sequence[str], message: str, errors: Sequence[Error]) -> bool:
+def known_error(lines: Sequence[str], message: str, errors: Sequence[Error], size: int) -> bool:
     """Whether an error of the last line, which may stand for the gradients, is one of those that are known."""
-    return any(error.is_one(lines, message) for error in errors)
+    return any(error.is_one(lines, message, size) for error in errors)

@@ -108,8 +108,14 @@ FOUND: dict[str, list[str]] = {
     ],
     "complex logsumexp of nothing had a second derivative that was nan": [
         "v0 = m.tensor(data(1, (0, 3), 'complex128'), requires_grad=True)",
-        "v1 = m.logsumexp(v0, dim=0)",
-        "v2 = m.exp(v1)",
+        "v1 = m.tensor(data(2, (2, 3), 'complex128'), requires_grad=True)",
+        "v2 = F.linear(0.0 - m.logsumexp(v0, dim=0), v1)",
+    ],
+    "what was written over had a second derivative": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = v0 / 0.0",
+        "v1.zero_()",
+        "v2 = (v1 + 2).log()",
     ],
     "unsigned integers were raised to a negative power": [
         "v0 = m.tensor(data(1, (3,), 'uint8'))",
