@@ -26,7 +26,7 @@ from tapegrad.recording.rule_calls import (
     THE_NODE,
     VALUE,
     WANTED,
-    late,
+    lazy,
 )
 from tapegrad.runtime.memory import watch
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
@@ -85,7 +85,7 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
     """
     plan = node[PLAN_OBJECT]
     layouts = plan.layouts
-    described, call = plan.rule_calls or rule_calls(plan), late.call
+    described, call = plan.rule_calls or rule_calls(plan), lazy.call
     calls, results = described[1], []
     if not callable(plan.op.vjp):
         for operand in operands:
