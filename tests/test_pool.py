@@ -13,6 +13,8 @@ from tapegrad.runtime import pool
 
 SIZE = 1 << 18  # bytes, a multiple of a page
 
+pytestmark = pytest.mark.skipif("TAPEGRAD_TEST_AS_LARGE" in os.environ, reason="arrays of all sizes are in the pool")
+
 
 @pytest.fixture(autouse=True)
 def _empty_pool():
