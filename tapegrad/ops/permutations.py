@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -178,25 +178,26 @@ def adjoint(x: Any) -> Tensor:
 _IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]
 
 
-def _of_matrices(name: str, x: Any, function: Callable[[Any], Tensor], most: int = 64) -> Tensor:
-    """Return a function of matrices; a tensor without dimensions has nothing to transpose."""
-    if x.ndim == 0:
-        warnings.warn(
-            f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.",
-            UserWarning,
-            stacklevel=3,
-        )
-        x = xp.conj(x) if "H" in name else x
-        return x  # type: ignore[no-any-return]
-    if not 2 <= x.ndim <= most:
-        which = "matrices (2-D tensors)" if most == 2 else "matrices or batches of matrices"
-        raise RuntimeError(
-            f"tensor.{name} is only supported on {which}. Got {x.ndim}-D tensor; "
-            f"use {'unsqueeze()' if x.ndim < 2 else 'mH'}"
-        )
-    return function(x)
+def _without_matrices(name: str, x: Any, which: str, repair: str = "unsqueeze()") -> Tensor:
+    """Return a tensor without dimensions, which has nothing to transpose.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor has dimensions.
+    """
+    if x.ndim:
+        raise RuntimeError(f"tensor.{name} is only supported on {which}. Got {x.ndim}-D tensor; use {repair}")
+    warnings.warn(
+        f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.",
+        UserWarning,
+        stacklevel=3,
+    )
+    result: Tensor = xp.conj(x) if "H" in name else x
+    return result
 
 
+_BATCHES = "matrices or batches of matrices"
 _MATRIX_SAMPLES = (Sample(((2, 3),)), Sample(((3, 3),)))
 _BATCH_SAMPLES = (*_MATRIX_SAMPLES, Sample(((4, 2, 3),)))
 
@@ -212,18 +213,20 @@ def T(input: Any) -> Tensor:
 @composite(_BATCH_SAMPLES, lambda input: np.swapaxes(input, -2, -1))
 def mT(input: Any) -> Tensor:
     """Matrices, transposed, as a view."""
-    return _of_matrices("mT", input, lambda x: transpose(x, -2, -1))
+    return transpose(input, -2, -1) if input.ndim > 1 else _without_matrices("mT", input, _BATCHES)
 
 
 @public(namespaces=(), attribute=True)
 @composite(_MATRIX_SAMPLES, lambda input: input.conj().T)
 def H(input: Any) -> Tensor:
     """Conjugate of a matrix, transposed."""
-    return _of_matrices("H", input, adjoint, 2)
+    if input.ndim == 2:
+        return adjoint(input)
+    return _without_matrices("H", input, "matrices (2-D tensors)", "unsqueeze()" if input.ndim < 2 else "mH")
 
 
 @public(namespaces=(), attribute=True)
 @composite(_BATCH_SAMPLES, lambda input: np.swapaxes(input.conj(), -2, -1))
 def mH(input: Any) -> Tensor:
     """Conjugates of matrices, transposed."""
-    return _of_matrices("mH", input, adjoint)
+    return adjoint(input) if input.ndim > 1 else _without_matrices("mH", input, _BATCHES)

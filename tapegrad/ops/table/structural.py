@@ -6,7 +6,6 @@ A function that binds its arguments, and says with its signature what these are,
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol
 
@@ -15,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad import errors
 from tapegrad.ops.table import docs
+from tapegrad.ops.table.callers import caller
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, no_kernel, xp
 from tapegrad.ops.table.public import Names, publish
@@ -244,21 +244,10 @@ def _published(
     """Return the function that users call: `signature` says what it takes, the op what it does."""
     connect(op, MOST_ARGUMENTS, flags)
     signature.__name__ = signature.__qualname__ = op.name  # as Python's errors call it
-    plans = op.plans
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not args:  # the operand is named
-            args, kwargs = _with_operand_first(signature, kwargs)
-        return plans.call(*args, **kwargs)
-
+    call = caller(op.plans, signature)
     functools.update_wrapper(call, signature)  # which is asked for what it takes when somebody wants to know: 50 µs
     call.__annotations__["return"] = op.result_type.__name__ if op.result_type else "Tensor"  # of both: they share them
     return publish(call, op, doc, names)
-
-
-def _with_operand_first(signature: Callable[..., Any], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    bound = inspect.signature(signature).bind(**kwargs)
-    return bound.args, bound.kwargs
 
 
 # Dimensions ------------------------------------------------------------------------------------------------------
