@@ -85,12 +85,12 @@ def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
     check_distinct(array)
     try:
         part = None if index_arrays else basic_part(array, keys)
-        if part is not None and is_part(self, part, value):
-            return
         operand = as_operand(value, call, "value", 2)
         recorded = records(self, operand)
         if recorded:
             check_leaf(self)
+        if part is not None and is_part(self, part, value):
+            return
         keep_quotient(self)
         fits = operand._layout.ndim <= _ndim_of(array, part, index_arrays, keys)
         if fits and base_of(self) is None and base_of(operand) is None and (part is None or array.flags.c_contiguous):

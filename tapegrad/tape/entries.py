@@ -82,6 +82,7 @@ _returns: dict[int, _Return] = {}
 _dead: list[_Return] = []
 _BLOCK_PAGES: Final = 16
 _MAX_POOLED: Final = 4096  # pages of 16 KB
+_END: Final = 1 << 62  # of any list: a slice behind it appends without a call
 
 
 def _grow_pool() -> None:
@@ -114,7 +115,7 @@ class Recorder:
             note = _dead[-1]
             del _dead[-1]  # no call until the memory is back
             del _returns[note.memory[0]]
-            _pool[:0] = [note.memory]
+            _pool[_END:] = [note.memory]  # used next, while caches know it
         if not _pool:
             _grow_pool()
         elif len(_pool) > _MAX_POOLED:

@@ -77,8 +77,11 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
     ct : Tensor, or tuple of Tensor
         Cotangent of the result; one for each of several floating results.
     differentiable : bool
-        Whether the computation is recorded. Where one rule serves all operands and has None for one, that cotangent is
-        zero, and left out here.
+        Whether the computation is recorded.
+
+    Notes
+    -----
+    Where one rule serves all operands and has None for one, that cotangent is zeros.
     """
     plan = node[PLAN_OBJECT]
     layouts = plan.layouts
@@ -91,8 +94,7 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
         return results
     wanted = tuple(operand in operands for operand in range(plan.arity))
     values = call(calls[0], node, ct, wanted, differentiable)
-    made = [operand for operand in operands if values[operand] is not None or not differentiable]
-    return [(operand, fit(values[operand], layouts[operand])) for operand in made]
+    return [(operand, fit(values[operand], layouts[operand])) for operand in operands]
 
 
 def fit(value: Any, layout: Layout) -> Tensor:
