@@ -1,8 +1,8 @@
-"""Kernels along one dimension: softmax and its kin, the variance, losses of classes; and the steps that call them.
+"""Kernels along one dimension, which call a function of `tapegrad.kernels.lines` for each line; and their steps.
 
-A kernel goes over contiguous arrays of shape ``(outer, n, inner)``: over `outer * inner` lines of n elements, `inner`
-apart. What it does with a line is one function, which LLVM sees with a constant distance where `inner` is 1. Arguments
-with one element a line are contiguous too, of shape ``(outer, inner)``.
+A kernel goes over contiguous arrays of shape ``(outer, n, inner)``, that is over `outer * inner` lines of n elements.
+The elements of a line are `inner` apart; if `inner` is 1, LLVM sees a constant distance. Arguments with one element a
+line are contiguous arrays of shape ``(outer, inner)``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _kernel(line: Line, size: int) -> Callable[..., int]:
-    """Return the kernel that goes over all lines; it returns how many could not be computed."""
+    """Return the kernel that calls a function for every line; the kernel returns how many it could not compute."""
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         outer, n, inner = get(geometry, 1), get(geometry, 2), get(geometry, 3)
@@ -44,13 +44,13 @@ def _kernel(line: Line, size: int) -> Callable[..., int]:
 
 @cache
 def kernel_along(name: str, dtype: str) -> int:
-    """Return the address of a kernel by its name."""
+    """Return the address of the kernel of a function in `LINES`."""
     size = np.dtype(dtype).itemsize
     return address_of(f"{name}-{dtype}", _kernel(LINES[name](dtype, size), size))
 
 
 def geometry_along(shape: Sequence[int], dims: Sequence[int]) -> list[int] | None:
-    """Return the geometry of a kernel along dimensions that follow each other; None if they do not.
+    """Return the geometry of a kernel along neighbouring dimensions; None if they are no neighbours.
 
     >>> geometry_along((2, 3, 4), (1,))
     [0, 2, 3, 4]
@@ -67,21 +67,21 @@ def has_kernel(layout: Layout) -> bool:
 
 
 def step_along(plan: Plan, dims: Sequence[int], sources: Sequence[str]) -> Step | None:
-    """Return the step of the kernel that is named after the op; None where the operand is not in order.
+    """Return the step of the kernel with the name of the op; None if the operand is not contiguous.
 
     Parameters
     ----------
     plan : Plan
     dims : sequence of int
     sources : sequence of str
-        Names of the residuals that the kernel takes behind the cotangent.
+        Names of the residuals that the kernel takes after the cotangent.
     """
-    own = plan.layouts[0]
-    geometry = geometry_along(own.shape, dims)
-    if geometry is None or not has_kernel(own):
+    layout = plan.layouts[0]
+    geometry = geometry_along(layout.shape, dims)
+    if geometry is None or not has_kernel(layout):
         return None
     places = [
         (ARRAY, plan.position(name)) if name.startswith("index_array") else plan.source(name)
         for name in ("ct", *sources)
     ]
-    return Step(partial(kernel_along, f"{plan.name}-back", own.dtype.name), geometry, places)
+    return Step(partial(kernel_along, f"{plan.name}-back", layout.dtype.name), geometry, places)

@@ -1,4 +1,4 @@
-"""What a rule asks for: its parameter names are its residuals."""
+"""The parameters of a rule, whose names say which residuals it takes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from tapegrad.runtime import state
 
 
-@functools.lru_cache(maxsize=4096)  # every plan and every call of a rule asks
+@functools.lru_cache(maxsize=4096)  # every plan and every call of a rule needs them
 def rule_parameters(rule: Any) -> tuple[str, ...]:
-    """Return the names that a rule asks for; none if it is no function.
+    """Return the names of a rule's parameters; none if the rule is no function.
 
     >>> rule_parameters(lambda ct, out: ct * out)
     ('ct', 'out')
@@ -26,7 +26,7 @@ def rule_parameters(rule: Any) -> tuple[str, ...]:
 
 
 def identity(ct: Any) -> Any:
-    """Return the cotangent: the rule that all ops share whose own rule is ``lambda ct: ct``."""
+    """Return the cotangent. All ops whose rule is ``lambda ct: ct`` share this rule, and so its kernel."""
     return ct
 
 

@@ -1,4 +1,4 @@
-"""Strides of operands that are gone through together: dimensions are merged, and operands stretched."""
+"""Strides of operands in one loop: dimensions are merged where possible, and broadcast operands get strides of 0."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from tapegrad.tape.layout import contiguous_strides
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Merge dimensions that all operands step through evenly, and drop those of length 1.
+    """Merge dimensions that are one dimension for all operands, and drop those of length 1.
 
     >>> coalesce((2, 3), [(24, 8), (24, 8)])
     ([6], [[8], [8]])
     >>> coalesce((2, 3), [(24, 8), (0, 8)])
     ([2, 3], [[24, 8], [0, 8]])
     """
-    # Mostly all operands are whole or one element: then there is one dimension, and nothing to be compared.
-    whole = next((own for own in strides if any(own)), None)
-    if whole is not None and all(own == whole or not any(own) for own in strides):
+    # The usual case is fast: every operand is contiguous or a single element, so there is one dimension.
+    whole = next((operand for operand in strides if any(operand)), None)
+    if whole is not None and all(operand == whole or not any(operand) for operand in strides):
         size = math.prod(shape)
         if size > 1 and whole == contiguous_strides(tuple(shape), whole[-1]):
-            return [size], [[whole[-1] if any(own) else 0] for own in strides]
+            return [size], [[whole[-1] if any(operand) else 0] for operand in strides]
     lengths: list[int] = []
-    columns: list[list[int]] = []  # of each dimension that is left, the operands' strides
+    columns: list[list[int]] = []  # for each remaining dimension, the strides of the operands
     for dim, length in enumerate(shape):
         if length == 1:
             continue
         column = [operand[dim] for operand in strides]
-        if columns and columns[-1] == [step * length for step in column]:
+        if columns and columns[-1] == [stride * length for stride in column]:
             lengths[-1] *= length
             columns[-1] = column
         else:
@@ -36,16 +36,16 @@ def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[li
             columns.append(column)
     if not lengths:
         return [1], [[0] for _ in strides]
-    return lengths, [list(own) for own in zip(*columns, strict=True)]
+    return lengths, [list(operand) for operand in zip(*columns, strict=True)]
 
 
 def broadcast_strides(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides with which an operand of this shape is read as one of shape `to`.
+    """Return the strides that make an operand look like one of shape `to`: 0 in dimensions that are broadcast.
 
     >>> broadcast_strides((3, 1), (8, 8), (2, 3, 4))
     (0, 8, 0)
     """
-    if shape == to:  # the step of a dimension of one element does not matter
+    if shape == to:  # the stride of a dimension of one element does not matter
         return tuple(strides)
-    own = [0 if length == 1 else step for length, step in zip(shape, strides, strict=True)]
-    return (*(0 for _ in range(len(to) - len(own))), *own)
+    kept = [0 if length == 1 else stride for length, stride in zip(shape, strides, strict=True)]
+    return (*(0 for _ in range(len(to) - len(kept))), *kept)

@@ -1,4 +1,4 @@
-"""Steps of what became a part of something else, was made of the rest of it, or is spread over it."""
+"""Steps of operands that are a view of the result or a part of it, or over which the cotangent is spread."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def copy_step(plan: Plan) -> Step:
 
 
 def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
-    """Return the step of a row whose result is a view of its operand: the cotangent is added through the same view.
+    """Return the step of an op whose result is a view of its operand: the cotangent is added through the same view.
 
     Parameters
     ----------
     plan : Plan
     view : callable
-        The row's forward.
+        The forward of the op.
     """
     own, result = plan.layouts[0], plan.result
     if plan.view_offset is not None and own.contiguous:
@@ -59,9 +59,9 @@ def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
 
 
 def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: int = 0) -> Step:
-    """Return the step of an operand that became a part of the result: its cotangent is the same part of that.
+    """Return the step of an operand that became a part of the result: its cotangent is that part of the result's.
 
-    If the operand was broadcast to the part, that is summed.
+    If the operand was broadcast to the part, the part is summed.
 
     Parameters
     ----------
@@ -82,13 +82,16 @@ def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: i
 
 
 def summed_to(own: Layout, shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return the fields of a step whose kernel writes a cotangent of a shape that the operand was broadcast to."""
+    """Return further fields of a step whose kernel writes the shape to which the operand was broadcast."""
     size = math.prod(shape) * own.dtype.itemsize
     return {"total": sum_step(shape, own.shape, own.dtype), "between": max(size, 1)}
 
 
 def slice_step(plan: Plan, operand: int, dim: int, start: int) -> Step:
-    """Return the step of an operand that stands in the result from an index of a dimension on, which it may lack."""
+    """Return the step of an operand that the result has from index `start` of a dimension on, as in `cat` and `stack`.
+
+    The operand may lack the dimension: it stands at one index then.
+    """
     own, result = plan.layouts[operand], plan.result
     strides = contiguous_strides(result.shape, result.dtype.itemsize)
     offset = start * strides[dim] if own.size else 0
@@ -98,14 +101,15 @@ def slice_step(plan: Plan, operand: int, dim: int, start: int) -> Step:
 
 
 def spread_step(plan: Plan, shape: tuple[int, ...], count: int | None = None) -> Step:
-    """Return the step of a sum or mean: the cotangent, of the operand's shape but 1 where summed, spread over it.
+    """Return the step of a sum or mean, which broadcasts the cotangent to the operand's shape.
 
     Parameters
     ----------
     plan : Plan
     shape : tuple of int
+        The operand's shape, with 1 for the dimensions that were summed.
     count : int, optional
-        Of the elements that are averaged.
+        Of a mean: the number of elements that were averaged.
     """
     own, result = plan.layouts[0], plan.result
     ct = contiguous_strides(shape, result.dtype.itemsize)
@@ -129,11 +133,15 @@ def _bits_of_reciprocal(dtype: str, count: int) -> int:
 
 
 def _part_kernel() -> Callable[..., int]:
-    """Return the kernel that copies a source, with zeros in a part: its offset, dimensions, lengths and strides."""
+    """Return the kernel that copies a source and writes zeros to a part of the copy.
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        nbytes, offset, size, ndim = get(dims, 1), get(dims, 2), get(dims, 3), get(dims, 4)
-        lengths, strides, index = dims + 40, dims + 40 + 8 * ndim, stack(512)
+    Its geometry after the first word: bytes of the source; the part's offset, bytes of a row, number of dimensions,
+    lengths and strides.
+    """
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        nbytes, offset, size, ndim = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
+        lengths, strides, index = geometry + 40, geometry + 40 + 8 * ndim, stack(512)
         at, count = get(args, 1) + offset, 1
         memcpy(get(args, 1), get(args, 0), nbytes)
         for dim in range(ndim):
@@ -158,7 +166,7 @@ def _part_kernel() -> Callable[..., int]:
 
 
 def part_left_out_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
-    """Return the step of an operand that is the result but in a part: its cotangent is the result's, and 0 there."""
+    """Return the step of an operand that the result equals except in a part: the cotangent is the result's, 0 there."""
     own = plan.layouts[0]
     whole = np.empty(own.shape, own.dtype)
     part = view(whole)
@@ -175,7 +183,7 @@ def part_left_out_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> 
 
 
 def zeroed_step(own: Layout, kernel: Callable[[], int], geometry: Sequence[int], sources: Sequence[Source]) -> Step:
-    """Return the step of a kernel that writes to all of its target and cannot add: what it makes is added then."""
+    """Return the step of a kernel that cannot add: it writes to scratch memory, which a second kernel adds."""
     dtype, size = dtype_name(own.dtype), own.dtype.itemsize
     addition = loop_step("identity", identity, (own.size,), [((CT, 0), dtype, (size,))], (dtype, (size,)))
     return Step(kernel, geometry, sources, total=(addition.kernel, addition.dims), between=max(own.nbytes, 1))

@@ -1,8 +1,8 @@
-"""Sums: kernels that undo broadcasting, accurately, at once or in parts.
+"""Sums: kernels that undo broadcasting, accurately, in one call or as partial sums that are combined later.
 
-A part of 128 terms is added up in double precision, in 8 independent sums where the terms are neighbours; parts are
-added with the compensation of Knuth's two-sum (TAOCP 2, 4.2.2), so that the error does not grow with the number of
-terms. Whether a sum is computed at once or as parts that are added up later, it is the same bits.
+A partial sum adds up 128 terms in double precision; if the terms are neighbours, as 8 independent sums. Partial sums
+are added with the compensation of Knuth's two-sum (TAOCP 2, 4.2.2), so that the error does not grow with the number of
+terms. Both ways to compute a sum give the same bits.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tapegrad.compiler.intrinsics import intrinsic, stack
 from tapegrad.recording.steps import TERMS
 from tapegrad.tape.layout import dtype_name, itemsize
 
-_COLUMNS = 32  # that are added up at a time, as they lie in memory, where the terms are no neighbours
+_COLUMNS = 32  # columns that are added up at a time if the terms of a column are no neighbours in memory
 
 
 def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
-    """Return a function that adds up neighbours, at most as many as a part has terms."""
+    """Return a function that adds up neighbours, at most the terms of one partial sum."""
     zero = np.dtype(wide).type(0)
     if wide == "float64":
 
@@ -53,7 +53,7 @@ def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
 
 
 def _real_sum(dtype: str) -> Any:
-    """Define an intrinsic that adds up real neighbours, the 8 sums as a vector: LLVM makes 8 numbers of them."""
+    """Define an intrinsic that adds up real neighbours. It has the 8 sums in a vector; LLVM itself would not."""
     from llvmlite import ir
     from numba.core import cgutils
     from numba.core import types as nb
@@ -66,22 +66,22 @@ def _real_sum(dtype: str) -> Any:
         eight, kind = ir.VectorType(one, 8), context.get_value_type(numba_dtype(dtype))
         start = builder.inttoptr(first, byte.as_pointer())
 
-        def term(number: Any, many: int) -> Any:
-            own, to = (kind, one) if many == 1 else (ir.VectorType(kind, many), eight)
-            at = builder.gep(start, [builder.mul(number, word(size))], inbounds=True, source_etype=byte)
-            value = builder.load(builder.bitcast(at, own.as_pointer()), align=1, typ=own)
-            return value if own == to else builder.fpext(value, to)
+        def term(index: Any, many: int) -> Any:
+            narrow, to = (kind, one) if many == 1 else (ir.VectorType(kind, many), eight)
+            at = builder.gep(start, [builder.mul(index, word(size))], inbounds=True, source_etype=byte)
+            value = builder.load(builder.bitcast(at, narrow.as_pointer()), align=1, typ=narrow)
+            return value if narrow == to else builder.fpext(value, to)
 
         sums = cgutils.alloca_once_value(builder, ir.Constant(eight, [0.0] * 8))
         with cgutils.for_range(builder, builder.ashr(count, word(3))) as loop:
             total = builder.load(sums, typ=eight)
             builder.store(builder.fadd(total, term(builder.mul(loop.index, word(8)), 8)), sums)
         total = builder.load(sums, typ=eight)
-        parts = [builder.extract_element(total, ir.IntType(32)(place)) for place in range(8)]
+        parts = [builder.extract_element(total, ir.IntType(32)(lane)) for lane in range(8)]
         rest = cgutils.alloca_once_value(builder, parts[0])
         with cgutils.for_range(builder, builder.and_(count, word(7))) as loop:
-            number = builder.add(builder.and_(count, word(-8)), loop.index)
-            builder.store(builder.fadd(builder.load(rest, typ=one), term(number, 1)), rest)
+            index = builder.add(builder.and_(count, word(-8)), loop.index)
+            builder.store(builder.fadd(builder.load(rest, typ=one), term(index, 1)), rest)
         parts[0] = builder.load(rest, typ=one)
         while len(parts) > 1:
             parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
@@ -91,11 +91,11 @@ def _real_sum(dtype: str) -> Any:
 
 
 def _rows(dtype: str, wide: str) -> Callable[..., None]:
-    """Return a function that adds rows to a part, `many` columns that lie `step` bytes after each other."""
+    """Return a function that adds rows to partial sums: rows of `many` columns, `step` bytes apart."""
 
     def add_rows(to: int, first: int, count: int, step: int, many: int) -> None:
         part = as_pointer(to, wide)
-        # Four at a time, which are added in their order: the part is read and written less often.
+        # Four rows at a time, in their order, so that the partial sums are read and written less often.
         for k in range(0, count - 3, 4):
             a, b = as_pointer(first + k * step, dtype), as_pointer(first + (k + 1) * step, dtype)
             c, d = as_pointer(first + (k + 2) * step, dtype), as_pointer(first + (k + 3) * step, dtype)
@@ -110,7 +110,7 @@ def _rows(dtype: str, wide: str) -> Callable[..., None]:
 
 
 def _add_part(total: Any, error: Any, c: int, new: Any) -> None:
-    """Add a part to the total of a column, and what the addition lost to its error."""
+    """Add a partial sum to the total of a column, and the rounding error of the addition to the column's error."""
     before = load(total, c)
     both = before + new
     back = both - before
@@ -119,24 +119,24 @@ def _add_part(total: Any, error: Any, c: int, new: Any) -> None:
 
 
 def _result(total: Any, error: Any, c: int) -> Any:
-    """Return the sum of a column. The error of a sum of infinities is nan; the plain total is right then."""
+    """Return the sum of a column: total and error. If infinities made the error nan, the total alone is right."""
     both, rest = load(total, c), load(error, c)
     return both + rest if rest == rest else both
 
 
 def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
-    """Sum the middle of three dimensions (outer, n, inner) of a contiguous source."""
+    """Return the kernel that sums the middle of three dimensions, (outer, n, inner), of a contiguous source."""
     size, width = np.dtype(dtype).itemsize, np.dtype(wide).itemsize
     zero = np.dtype(wide).type(0)
     columns, terms = _COLUMNS, TERMS
     room = 3 * columns * width
     neighbours, add_rows = sum_of_neighbours(dtype, wide), _rows(dtype, wide)
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        table, block = as_pointer(args, "int64"), as_pointer(geometry, "int64")
         source, target = load(table, 0), load(table, 1)
         outer, n, inner = load(block, 1), load(block, 2), load(block, 3)
-        if inner == 1 and n <= terms:  # a part is the sum
+        if inner == 1 and n <= terms:  # one partial sum is the sum
             out = as_pointer(target, dtype)
             for i in range(outer):
                 both = neighbours(source + i * n * size, n)
@@ -171,18 +171,18 @@ def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
     return kernel
 
 
-def parts_kernel(dtype: str, wide: str) -> Callable[..., int]:
-    """Add up a block of a source (n, inner) as parts of 128 terms: dims are the block's first row, its rows, inner.
+def partial_sums_kernel(dtype: str, wide: str) -> Callable[..., int]:
+    """Return the kernel that adds up a block of a source (n, inner) to partial sums: see `SumGeometry`.
 
-    Rows that are no neighbours may be added to a part in several blocks, if they come in their order.
+    A partial sum may get its rows in several calls, if inner is not 1 and the blocks come in their order.
     """
     size, width = np.dtype(dtype).itemsize, np.dtype(wide).itemsize
     zero = np.dtype(wide).type(0)
     terms = TERMS
     neighbours, add_rows = sum_of_neighbours(dtype, wide), _rows(dtype, wide)
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        table, block = as_pointer(args, "int64"), as_pointer(geometry, "int64")
         source, parts = load(table, 0), load(table, 1)
         begin, rows, inner = load(block, 1), load(block, 2), load(block, 3)
         if inner == 1:
@@ -205,15 +205,15 @@ def parts_kernel(dtype: str, wide: str) -> Callable[..., int]:
     return kernel
 
 
-def finish_kernel(dtype: str, wide: str) -> Callable[..., int]:
-    """Add up parts (groups, inner) and write the sums of the columns, or add them to what is there."""
+def combine_kernel(dtype: str, wide: str) -> Callable[..., int]:
+    """Return the kernel that adds up partial sums (groups, inner): see `CombineGeometry`."""
     size, width = np.dtype(dtype).itemsize, np.dtype(wide).itemsize
     zero = np.dtype(wide).type(0)
     columns = _COLUMNS
     room = 2 * columns * width
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        table, block = as_pointer(args, "int64"), as_pointer(geometry, "int64")
         groups, inner = load(block, 1), load(block, 2)
         memory = stack(room)
         total, error = as_pointer(memory, wide), as_pointer(memory + columns * width, wide)
@@ -244,9 +244,10 @@ def _sum_address(dtype: str, wide: str) -> int:
 
 
 def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tuple[Callable[[], int], list[int]]:
-    """Return the kernel that sums a contiguous array of one shape to another, and its dims."""
+    """Return the kernel that sums a contiguous array of one shape to another, and its geometry."""
     to = (1,) * (len(shape) - len(to)) + tuple(to)
-    # Runs of dimensions that are kept or summed; the kernel takes the last three (kept, summed, kept).
+    # Neighbouring dimensions that are all kept, or all summed, form a run. The kernel takes the last three runs (kept,
+    # summed, kept); the others are outer dimensions.
     runs: list[tuple[bool, int]] = []
     for length, kept in zip(shape, to, strict=True):
         if length == 1:
@@ -268,31 +269,31 @@ def sum_step(shape: tuple[int, ...], to: tuple[int, ...], dtype: np.dtype) -> tu
         steps.append((source_step, 0 if summed else target_step))
         source_step *= length
         target_step *= 1 if summed else length
-    dims = [len(lengths), outer, n, inner, *lengths]
+    geometry = [len(lengths), outer, n, inner, *lengths]
     for pair in reversed(steps):
-        dims.extend(pair)
-    return partial(_sum_address, dtype_name(dtype), wide_dtype(dtype)), dims
+        geometry.extend(pair)
+    return partial(_sum_address, dtype_name(dtype), wide_dtype(dtype)), geometry
 
 
 def wide_dtype(dtype: np.dtype) -> str:
-    """Return the dtype that elements of a dtype are added up in."""
+    """Return the dtype in which elements of a dtype are added up."""
     return "complex128" if dtype.kind == "c" else "float64"
 
 
 @cache
-def _parts_address(dtype: str, wide: str) -> int:
-    return address_of(f"parts-{dtype}", parts_kernel(dtype, wide))
+def _partial_sums_address(dtype: str, wide: str) -> int:
+    return address_of(f"partial-sums-{dtype}", partial_sums_kernel(dtype, wide))
 
 
 @cache
-def _finish_address(dtype: str, wide: str) -> int:
-    return address_of(f"finish-{dtype}", finish_kernel(dtype, wide))
+def _combine_address(dtype: str, wide: str) -> int:
+    return address_of(f"combine-{dtype}", combine_kernel(dtype, wide))
 
 
-def blockwise(dims: Sequence[int], dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
-    """Return what `Step.parts` is for a sum of these dims; None unless it sums the first of two dimensions."""
-    if dims[0] != 0 or dims[1] != 1:
+def blockwise(geometry: Sequence[int], dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
+    """Return `Step.parts` for a sum with this geometry; None unless it sums the first of two dimensions."""
+    if geometry[0] != 0 or geometry[1] != 1:
         return None
-    n, inner, wide = dims[2], dims[3], wide_dtype(dtype)
-    getters = [partial(address, dtype_name(dtype), wide) for address in (_parts_address, _finish_address)]
+    n, inner, wide = geometry[2], geometry[3], wide_dtype(dtype)
+    getters = [partial(address, dtype_name(dtype), wide) for address in (_partial_sums_address, _combine_address)]
     return getters[0], getters[1], -(-n // TERMS) * inner * itemsize(wide)

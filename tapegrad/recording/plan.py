@@ -1,18 +1,11 @@
-"""Plans: all that is known about one operation on operands of given layouts, worked out once.
+"""Plans: everything about one operation on operands of certain layouts, worked out once.
 
-An entry names its plan, so neither the recording path nor the sweep looks at a shape.  A plan's *steps*, one for each
-operand that wants a gradient, say which kernel turns the cotangent of the result into the operand's, with which
-residuals and strides.  They are made when a sweep first meets the plan; compiled code reads them as integers. All
-steps of a plan, with their geometry, stand in one array.
+An entry refers to its plan, so neither the recording path nor a sweep looks at shapes. Compiled code reads the words of
+a plan as `tapegrad.tape.structs.PlanFields`.
 
-    plan words   0 arity   1 size class, 2 bytes of the result's cotangent   3 READY, PYTHON, PENDING
-                 4 the function that computes the forward   5 layout of the result   6 residuals: a bit for each operand
-                 and one for the result   7 a bit for each operand that wants a gradient
-                 8 address of the step for both operands at once, or 0
-                 9 the elements that every step goes over, 0 if the plan is none for runs (`tapegrad.sweep.groups`)
-                 10 of how many elements a block must be a multiple   11 the function that makes several results of
-                 the forward's, or 0   12 whether the result shares its operand's memory   13 the plan itself
-                 14... address of each step
+When a sweep first meets a plan, the plan gets its kernel calls (`tapegrad.recording.steps`): for each operand that
+wants a gradient, the kernel that turns the result's cotangent into the operand's, with residuals and strides. They
+stand in one array, with their geometry.
 """
 
 from __future__ import annotations
@@ -53,36 +46,36 @@ if TYPE_CHECKING:
     ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT, ELEMENTS, GRAIN, PACK,
     IS_VIEW, ITSELF, STEPS,
 ) = (field.offset // WORD for field in PlanFields.fields())  # fmt: skip
-READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
+READY, PYTHON, PENDING = 1, 2, 4  # bits of the word STATE, which is 0 before the kernel calls are made
 
 _preparing = module_lock()
 _templates = Templates("recording.plan: kernel calls of all lengths")
-_MOST_OPERANDS: Final = 8  # of an op whose kernel calls are worked out for all lengths
+_MOST_OPERANDS: Final = 8  # ops with more operands get no kernel calls for all lengths
 
 
 class Plan:
-    """One operation on operands of given layouts.
+    """One operation on operands of certain layouts.
 
     Attributes
     ----------
     op : Op
     layouts : tuple of Layout
-        Of the operands; those of the operands that want a gradient are tracked.
+        The layouts of the operands; tracked for operands that want a gradient.
     attrs : dict
-        Values of the op's attributes.
+        The values of the op's attributes.
     forward : callable
         From the operands' data to the result's.
     result : Layout
     records : bool
-        Whether an operand wants a gradient and the op can give it.
+        Whether an operand wants a gradient and the op has one.
     saved : tuple of str
-        Names of the residuals, in the order in which they stand in a node.
+        The names of the residuals, in the order in which a node has them.
     python_operands : tuple of int
-        Operands whose rules have no kernel, known after `prepare`.
+        The operands whose rules have no kernel; set by `prepare`.
     address : int
-        Of the plan's words.
+        The address of the plan's words.
     view_offset : int, optional
-        Where in its operand's memory the result begins, in bytes, if it is a view.
+        If the result is a view: where it begins in the operand's memory, in bytes.
     """
 
     __slots__ = (
@@ -114,8 +107,10 @@ class Plan:
         self.result = result.tracked if self.records else result.plain
         self._calls: Sequence[KernelCall] = ()
         self._block: Any = None  # the words of the kernel calls
-        self.rule_calls: tuple[Any, ...] = ()  # what rules are called with (`tapegrad.ops.table.rules`), when one was
-        self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
+        self.rule_calls: tuple[
+            Any, ...
+        ] = ()  # the arguments of rules (`tapegrad.ops.table.rules`); set by the first call
+        self.python_operands: tuple[int, ...] = ()
         calls = _templates.find(*self._kind(), attrs) if self.records and self._is_general() else None
         if calls is None:
             self._words = np.array(self._first_words(), dtype=np.int64)
@@ -130,7 +125,7 @@ class Plan:
             _alive.add(weakref.ref(self, _alive.discard))
 
     def _first_words(self) -> list[int]:
-        """Return the words of the plan, but for what has an address and for kernel calls."""
+        """Return the words of the plan, without addresses and kernel calls."""
         result = self.result
         wanted = self.op.residuals(tuple([own.requires_grad for own in self.layouts]))[-1] if self.records else 0
         return [
@@ -140,15 +135,15 @@ class Plan:
         ]  # fmt: skip
 
     def wants(self, operand: int) -> bool:
-        """Whether a gradient is wanted for the operand with this number."""
+        """Whether a gradient is wanted for an operand."""
         return self.layouts[operand].requires_grad
 
     def position(self, name: str) -> int:
-        """Return where a node keeps the residual of this name."""
+        """Return the index of a residual in a node."""
         return FIRST_OPERAND + self.arity + self.saved.index(name)
 
     def source(self, name: str) -> Source:
-        """Return where a kernel finds the residual of this name, or the cotangent."""
+        """Return the source of a kernel for a residual, or for the cotangent (``ct``)."""
         if name == "ct":
             return (CT, 0)
         return (INLINE if self.layout(name).inline else ARRAY), self.position(name)
@@ -160,9 +155,9 @@ class Plan:
         return self.layouts[self.op.operand_number(name)]
 
     def prepare(self) -> None:
-        """Make the steps and compile their kernels, so that a sweep can run."""
+        """Make the kernel calls and compile their kernels, so that a sweep can run."""
         with _preparing:
-            if not self._words[STATE]:  # another thread may have done it, and reads the words of its steps
+            if not self._words[STATE]:  # another thread may have done it, and may read the words of its calls now
                 self._prepare()
 
     def _prepare(self) -> None:
@@ -173,11 +168,11 @@ class Plan:
         self._take(calls, block, address_of_array(block))
 
     def _is_general(self) -> bool:
-        """Whether the plan may have kernel calls that were worked out for all lengths."""
+        """Whether the kernel calls of the plan may come from a template for all lengths."""
         return self.arity <= _MOST_OPERANDS and bool(self.result.size)
 
     def _kind(self) -> tuple[Hashable, list[int]]:
-        """Return all that the kernel calls depend on besides attributes: the kind of plan, and lengths."""
+        """Return what the kernel calls depend on, besides attributes: the kind of the plan, and lengths."""
         op, offset, result = self.op, self.view_offset, self.result
         kind = [op.plans, op.step, op.vjp, self.saved, offset is None, result.kind]
         lengths = [offset or 0, *result.lengths]
@@ -187,7 +182,7 @@ class Plan:
         return tuple(kind), lengths
 
     def _for_all_lengths(self, trace: Trace) -> KernelCalls:
-        """Return the kernel calls of a plan like this one on layouts of the same kind."""
+        """Return the kernel calls of a plan like this one, with lengths that stand for any others."""
         plan: Plan = object.__new__(Plan)
         for name in ("op", "name", "arity", "saved", "save", "records"):
             setattr(plan, name, getattr(self, name))
@@ -198,7 +193,7 @@ class Plan:
         return kernel_calls(plan, STEPS, JOINT, plan._first_words())
 
     def _take(self, calls: KernelCalls, block: np.ndarray, address: int) -> None:
-        """Let the sweep find kernel calls, whose words stand in an array with this address."""
+        """Take over kernel calls, whose words stand in an array with this address, and make the plan ready."""
         words = self._words
         calls.place(block, address)
         self._block, self._calls, self.python_operands = block, calls.calls, calls.python_operands
@@ -208,16 +203,16 @@ class Plan:
         words[STATE] = READY | PYTHON if self.python_operands else READY
 
     def complete(self) -> None:
-        """Compile the kernels of single operands, which are needed where a joint step cannot run."""
+        """Compile the kernels of single operands: a sweep needs them where the fused call cannot run."""
         for call in self._calls:
             self._block[call.start + KERNEL] = call.kernel()
 
     def forget_steps(self) -> None:
-        """Have them made again when a sweep next meets the plan."""
+        """Forget the kernel calls. They are made again when a sweep next meets the plan."""
         self._words[STATE] = 0
 
 
-# Plans that record. They are noted without a call of Python, when they are made and when they die.
+# Plans that record. Adding one, and removing it when it dies, runs no Python code.
 _alive: Final[set[weakref.ref[Plan]]] = set()
 
 
@@ -227,7 +222,7 @@ def alive() -> list[Plan]:
 
 
 def plan_at(address: int) -> Plan:
-    """Return the plan with this address, which the caller knows to be alive: the node of every entry holds its plan."""
+    """Return the plan with this address. It must be alive: the node of every entry holds its plan."""
     plan: Plan = object_at(ctypes.c_int64.from_address(address + WORD * ITSELF).value)
     return plan
 

@@ -1,14 +1,7 @@
-"""Steps: how the sweep computes an operand's cotangent; and kernel calls, as which compiled code reads them.
+"""Steps: how a sweep computes the cotangent of one operand; and kernel calls, the words of steps for compiled code.
 
-words of a call
-0 kernel, or 0 until it is needed   1 its dims   2 size class of the operand's cotangent
-3 IN_PARTS if there are outer dimensions or one of 5 to 9 is not 0; ALIAS if it only copies;
-SUMS_ROWS if the target has one element a row
-4 bytes of the operand's cotangent   5 it must be zeroed first   6 byte offset in it
-7 second kernel, which sums a broadcast operand's cotangent   8 its dims   9 size class between the two
-10 number of sources   11 kernels that sum a block as parts, 12 and the parts; 13 the parts' size class
-14 the bit of `accumulate` for which the kernel writes past the caches
-15... each source: where it is found (2 bits), and there
+Kernels and ops make a `Step`, in Python. `kernel_calls` writes the steps of a plan into one array of words, which
+compiled code reads as `tapegrad.tape.structs.KernelCallFields`.
 """
 
 from __future__ import annotations
@@ -35,58 +28,60 @@ if TYPE_CHECKING:
     PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, STREAMED_BIT, SOURCES,
 ) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
-# Kinds of steps, beside 0.
+# Kinds of kernel calls, beside 0: see `KernelCallFields.kind`.
 IN_PARTS, ALIAS, SUMS_ROWS = 1, 2, 3
-# Where a source of a kernel is found: the cotangent (plus bytes), a residual (position in the node) that is an array
-# or a scalar object, or an address: of the step's number.
+# A source of a kernel is a pair: the cotangent, and bytes from its beginning; a residual that is an array, or one that
+# is a scalar object, and its index in the node; or NUMBER, the number of the step.
 CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
 Source = tuple[int, int]
 NUMBER: Final[Source] = STATIC, 0
 
-NOTHING: Final = -1  # in place of the bytes, and of the size class, of the buffer between a kernel and a sum
-TERMS: Final = 128  # of a part of a sum, which sums in blocks never cut
+NOTHING: Final = -1  # in place of the bytes, or the size class, of scratch memory: none is needed
+TERMS: Final = 128  # terms of a partial sum; no block ends within them
 
 
 def address_of_array(array: np.ndarray) -> int:
-    """Return where an array's elements are; to ask NumPy takes five times as long."""
+    """Return the address of an array's elements; asking NumPy takes five times as long."""
     if INTERPRETS:
         watch(array, "memory of a plan")
     return ctypes.c_int64.from_address(id(array) + OBJECT_HEADER).value
 
 
 class Step(NamedTuple):
-    """How the compiled sweep computes one operand's cotangent.
+    """How a sweep computes the cotangent of one operand: a kernel, its sources and its geometry.
 
     Attributes
     ----------
     kernel : callable
-        Returns the kernel's address, compiling it when it is first needed.
+        Returns the kernel's address, and compiles the kernel at the first call.
     dims : sequence of int
-        ``[number of outer dimensions, inner length, inner steps..., outer lengths..., outer steps...]`` with a step
-        for each source and the target. Without outer dimensions, all behind the first word is the kernel's own affair.
+        The geometry: ``[number of outer dimensions, inner length, inner strides..., outer lengths..., outer
+        strides...]``, with a stride for each source and the target. If there are no outer dimensions, the other words
+        are private to the kernel.
     sources : sequence of (int, int)
     partial : bool
-        The kernel writes to a part of the operand's cotangent only.
+        The kernel writes only to a part of the operand's cotangent; the rest must be zero before.
     offset : int
         Where that part begins, in bytes.
     total : tuple of callable and sequence of int, optional
-        The kernel that undoes broadcasting, and its dims.
+        The kernel that undoes broadcasting, a sum, and its geometry.
     between : int
-        Bytes of the buffer between the two, or NOTHING where the cotangent itself is summed.
+        Bytes of the scratch memory between the two kernels; NOTHING if the sum reads the cotangent itself.
     parts : tuple of callable, callable and int, optional
-        In place of `total`, where that can be done: kernels that sum a block as parts, and the parts; their bytes.
+        For groups, in place of `total`: the kernel that adds up a block to partial sums, the kernel that combines them,
+        and their bytes.
     number : int, optional
-        The bits of a number that is a source, `NUMBER`.
+        The bits of the number that is the source `NUMBER`.
     elements : int
-        How many the kernel goes over, if it may do so in parts: a loop over one or two dimensions, with a contiguous
-        target and, for a cotangent of so many elements, a contiguous cotangent; else 0.
+        How many elements the kernel goes over, if a group may divide them into blocks; else 0. Then the kernel is a
+        loop over one or two dimensions, the target is contiguous, and so is a cotangent of as many elements.
     sums_rows : bool
         The kernel goes over rows and sums each: the target has one element a row.
     copies : bool
-        The operand's cotangent is the result's, element by element.
+        The operand's cotangent equals the result's, so it may take over the memory.
     streams : int
         The bit of `accumulate` for which the kernel writes a new target past the caches; 0 if there is none. It is
-        used where the result is large.
+        used if the result is large.
     """
 
     kernel: Callable[[], int]
@@ -105,21 +100,21 @@ class Step(NamedTuple):
 
     @property
     def grain(self) -> int:
-        """Of how many elements a part of them must be a multiple: of rows, and of the terms of a sum's parts."""
+        """The number of elements of a block must be a multiple of this: of a row, and of a partial sum."""
         row = int(self.dims[1]) if self.elements and self.elements != self.dims[1] else 1
         inner = int(self.total[1][3]) if self.total is not None else 1
         return math.lcm(row, inner if inner > 1 else TERMS if self.total is not None else 1)
 
 
 class KernelCall(NamedTuple):
-    """Where a kernel call stands.
+    """The place of a kernel call in the array of a plan's calls.
 
     Attributes
     ----------
     plan_word : int
-        The word of the plan for its address.
+        The word of the plan that holds the address of the call.
     start : int
-        Its first word in the array of all calls.
+        The first word of the call in the array.
     kernel : callable
         See `Step`.
     """
@@ -130,15 +125,15 @@ class KernelCall(NamedTuple):
 
 
 class KernelCalls(NamedTuple):
-    """All kernel calls of a plan, with their geometry, to stand in one array.
+    """The words of all kernel calls of a plan, with their geometry, before the words have an address.
 
     Attributes
     ----------
     words : list or array of int
     addresses : tuple of (int, int)
-        Words in which the address of another word is to stand, and that one.
+        Pairs of words: the first is to hold the address of the second.
     sources : tuple of (int, int)
-        The same of sources.
+        The same for words that hold a source.
     calls : tuple of KernelCall
     elements, multiple : int
         See `tapegrad.tape.structs.PlanFields`.
@@ -155,7 +150,7 @@ class KernelCalls(NamedTuple):
     python_operands: tuple[int, ...]
 
     def place(self, block: np.ndarray, address: int) -> None:
-        """Write addresses into the array of the words, which has this address."""
+        """Write the addresses into the array that holds the words; `address` is where the array begins."""
         for word, target in self.addresses:
             block[word] = address + WORD * target
         for word, target in self.sources:
@@ -163,15 +158,17 @@ class KernelCalls(NamedTuple):
 
 
 def kernel_calls(plan: Plan, first_word: int, fused_word: int, before: Sequence[int] = ()) -> KernelCalls:
-    """Return the kernel calls of a plan, compiled but for those that are not needed where a fused one serves both.
+    """Return the kernel calls of a plan, and compile their kernels.
+
+    If a fused call serves both operands, the kernels of the single calls are not compiled yet.
 
     Parameters
     ----------
     plan : Plan
     first_word, fused_word : int
-        Words of the plan for the address of the first operand's call, and of the fused one.
+        Words of the plan that hold the address of the first operand's call, and of the fused one.
     before : sequence of int
-        Words that stand before them in the same array.
+        Words that stand before the calls in the same array.
     """
     op = plan.op
     steps = [op.step(plan, operand) if plan.wants(operand) else None for operand in range(plan.arity)]
@@ -204,7 +201,7 @@ def kernel_calls(plan: Plan, first_word: int, fused_word: int, before: Sequence[
 
 
 def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
-    """Return the words of a step; addresses of geometry are not known yet."""
+    """Return the words of a step, without addresses."""
     sum_kernel = scratch = 0
     if step.total is not None:
         sum_kernel = step.total[0]()
@@ -224,18 +221,18 @@ def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
 
 
 def _in_blocks(steps: Sequence[Step]) -> tuple[int, int]:
-    """Return how many elements all steps go over, 0 if not the same, and of how many a block must be a multiple."""
+    """Return the number of elements that all steps go over, and the divisor of a block's size; zeros if they differ."""
     elements, block = steps[0].elements if steps else 0, blocking.division.block
     if not block or elements < blocking.ENOUGH_BLOCKS * block:
         return 0, 0
     grain = math.lcm(blocking.UNROLLED, *(step.grain for step in steps))
     divided = all(step.elements == elements and (step.total is None or step.parts is not None) for step in steps)
-    # A row that is longer than a block would be cut.
+    # A block must not be smaller than a row.
     return (elements, grain) if divided and grain <= blocking.MAX_BLOCK else (0, 0)
 
 
-# From the bytes of a buffer to its class: the number of the free list that it goes to in a sweep's arena.  Classes are
-# never forgotten: plans hold their numbers.
+# From the bytes of a buffer to its size class, which is the index of a free list in the arena of a sweep. Classes are
+# never forgotten, as plans hold them.
 size_classes: Final[dict[int, int]] = {}
 _EXACT_CLASSES: Final = 256
 
@@ -243,8 +240,8 @@ _EXACT_CLASSES: Final = 256
 def buffer_class(nbytes: int) -> int:
     """Return the size class of a buffer.
 
-    Sizes are exact up to the 64 bytes of a cache line; only a program with hundreds of sizes has them rounded up, by
-    an eighth at most, so that there are never more than some hundred classes.
+    Sizes are rounded up to multiples of 64 bytes, a cache line. If a program has hundreds of sizes, further ones are
+    rounded up by an eighth at most, so that there are never more than some hundred classes.
 
     >>> buffer_class(8) == buffer_class(64) != buffer_class(100)
     True
