@@ -1,1 +1,1 @@
-"""From plain Python functions to machine code, kept on disk: the only part that knows the compiler."""
+"""From plain Python functions to machine code, which is cached on disk. No other folder knows the compiler."""

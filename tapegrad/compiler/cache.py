@@ -1,9 +1,8 @@
-"""Find the machine code of a kernel: in this process, on disk by its fingerprint, or compile it.
+"""The cache of machine code: a kernel is looked up in this process, then on disk by its fingerprint, or compiled.
 
-numba is imported only if something must be compiled. Objects are loaded by LLVM's linker, each into a library
-of its own (0.3 ms each).
+Only compiling imports numba. LLVM's linker loads each object file into a library of its own (0.3 ms).
 
-A folder of machine code is a folder of programs: one that other users can write to is never read.
+A folder of machine code is a folder of programs: a folder that other users can write to is never used.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ class Stats(SimpleNamespace):
 
 
 stats = Stats()
-#: Called with the kernel's name just before it is compiled.
+#: Functions that are called with a kernel's name just before it is compiled.
 on_compile: list[Callable[[str], object]] = []
 
 _addresses: dict[str, int] = {}
 _linked: list[Any] = []  # LLVM frees the code when its tracker dies
-_names = (f"kernel{number}" for number in itertools.count())  # LLVM takes none twice, not even if linking failed
+_names = (f"kernel{number}" for number in itertools.count())  # LLVM accepts no name twice, not even if linking failed
 _warned: set[str] = set()
 _lock = module_lock()
-_llvm = module_lock()  # held while LLVM works: its own locks would never be released in a child
+_llvm = module_lock()  # held while LLVM works, as LLVM's own locks would never be released in a forked child
 hold_while_forking(_llvm)
 
 
@@ -63,7 +62,7 @@ def address_of(
     Parameters
     ----------
     name : str
-        What the kernel is called in messages and file names. It is no part of the fingerprint.
+        The name of the kernel in messages and file names. It is no part of the fingerprint.
     function, signature, bind
         As for `tapegrad.compiler.jit.compile_function`.
 
@@ -87,11 +86,11 @@ def address_of(
     6
     """
     key = fingerprint(function, signature, bind or {})
-    known = _addresses.get(key)
-    if known is not None:
-        return known
+    address = _addresses.get(key)
+    if address is not None:
+        return address
     path = _path(name, key)
-    # LLVM's memory is not safe against an exception at any moment.
+    # A signal handler that raises in the middle would leave LLVM's memory broken.
     return undisturbed(lambda: _load(name, key, path, function, signature, bind))
 
 
@@ -135,9 +134,9 @@ def known() -> frozenset[str]:
 
 
 def kept(path: str) -> dict[str, int]:
-    """Return the fingerprints of the functions in a folder, with the bytes of their files."""
-    with os.scandir(path) as found:
-        files = [(entry.name, entry.stat().st_size) for entry in found if entry.name.endswith(".o")]
+    """Return the fingerprints of the functions in a folder, with the sizes of their files."""
+    with os.scandir(path) as entries:
+        files = [(entry.name, entry.stat().st_size) for entry in entries if entry.name.endswith(".o")]
     sizes: dict[str, int] = {}
     for name, size in files:
         key = name[:-2].rpartition("-")[2]
@@ -146,7 +145,7 @@ def kept(path: str) -> dict[str, int]:
 
 
 def folder() -> str | None:
-    """Return the folder of the cache, made if need be; None if there is none that is safe to use."""
+    """Return the folder of the cache, and make it if necessary; None if there is no safe one."""
     path = os.environ.get("TAPEGRAD_CACHE_DIR")
     if not path:
         from platformdirs import user_cache_dir
@@ -154,12 +153,12 @@ def folder() -> str | None:
         path = user_cache_dir("tapegrad", appauthor=False)
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return None
-    fault = _fault(found)
+    fault = _fault(status)
     if fault and path not in _warned:
         _warned.add(path)
         warnings.warn(
@@ -172,29 +171,32 @@ def folder() -> str | None:
     return None if fault else path
 
 
-def _fault(found: os.stat_result) -> str:
-    """Say what makes a file or folder unsafe: an owner who is not us, or a permission to write for others."""
+def _fault(status: os.stat_result) -> str:
+    """Return why a file or folder is unsafe: another user owns it, or may write to it; "" if it is safe."""
     if not hasattr(os, "geteuid"):
-        return ""  # Windows: the user's folders carry their own access lists
-    if found.st_uid != os.geteuid():
-        return f"it belongs to user {found.st_uid}"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"other users can write to it (mode {stat.S_IMODE(found.st_mode):o})"
+        return ""  # Windows: a user's folders have access lists
+    if status.st_uid != os.geteuid():
+        return f"it belongs to user {status.st_uid}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"other users can write to it (mode {stat.S_IMODE(status.st_mode):o})"
     return ""
 
 
 def _path(name: str, key: str) -> str | None:
-    """Return where a function is kept, or is to be: operations of the same rule share one, under the first's name."""
-    place = folder()
-    if not place:
+    """Return the path of a function's file, which may not exist yet; None without a folder.
+
+    Operations with the same rule share a file. It has the name of the operation that came first.
+    """
+    parent = folder()
+    if not parent:
         return None
-    path = os.path.join(place, f"{re.sub(r'[^A-Za-z0-9_.]+', '_', name)[:80]}-{key}.o")
+    path = os.path.join(parent, f"{re.sub(r'[^A-Za-z0-9_.]+', '_', name)[:80]}-{key}.o")
     if not os.path.exists(path):
         try:
-            found = [entry for entry in os.listdir(place) if entry.endswith(f"-{key}.o")]
+            names = [entry for entry in os.listdir(parent) if entry.endswith(f"-{key}.o")]
         except OSError:
-            found = []
-        return os.path.join(place, found[0]) if found else path
+            names = []
+        return os.path.join(parent, names[0]) if names else path
     return path
 
 
@@ -203,16 +205,16 @@ def _seal(key: str, code: bytes) -> bytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file; of a named pipe, too, without waiting for somebody who writes to it."""
+    """Open a file. If it is a named pipe, do not wait for a writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _read(path: str, key: str) -> bytes | None:
-    """Return the object code kept at ``path``; None if it is absent, broken, of another key, or not ours."""
+    """Return the object code at ``path``; None if it is absent, broken, of another key, or not ours."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or _fault(found):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or _fault(status):
                 return None
             raw = file.read()
     except OSError:
@@ -223,8 +225,8 @@ def _read(path: str, key: str) -> bytes | None:
 
 
 def _write(path: str, key: str, code: bytes) -> None:
-    """Keep the object code: other processes see all of it or nothing, and a read-only folder is no error."""
-    import tempfile  # 10 ms, and a warm process writes nothing
+    """Write object code to disk. Other processes see all of it or nothing. A read-only folder is no error."""
+    import tempfile  # here, as it takes 10 ms, and a warm process writes nothing
 
     temporary = None
     try:
@@ -245,19 +247,19 @@ def _write(path: str, key: str, code: bytes) -> None:
 
 @cache
 def _linker() -> Any:
-    """Return LLVM's just-in-time linker, with libm's names made known to it."""
+    """Return LLVM's just-in-time linker, to which libm is known."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # By name: ctypes.util.find_library runs a compiler. Each name is right on one kind of system.
+    # We try names, each right on one kind of system, as ctypes.util.find_library runs a compiler.
     for name in ("libm.so.6", "libm.so", "libSystem.B.dylib", "msvcrt.dll"):
         try:
             llvm.load_library_permanently(name)
             break
         except RuntimeError:
             continue
-    # JITLink places code and constants in one block, so code never ends up too far from its data.
+    # JITLink puts code and constants into one block, so that code is never too far from its data.
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 

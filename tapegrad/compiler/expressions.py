@@ -1,4 +1,4 @@
-"""From the syntax of expressions over words and structs to LLVM; `translation.py` adds the statements."""
+"""From the expressions of a function of words to LLVM; `translation.py` emits the statements."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _OPERATIONS = {
 
 
 class NotOfWordsError(Exception):
-    """The function is none of words, or its source is not at hand."""
+    """The function is no function of words, or its source text is missing."""
 
 
 class Expressions:
-    """The expressions of one function. Every variable has a place on the stack, which LLVM makes a register.
+    """Emits the expressions of one function. A variable stands on the stack; LLVM makes it a register.
 
-    A method is named after the syntax that it is for.
+    A method with the name of a class in `ast` emits that syntax.
 
     Parameters
     ----------
     function : llvmlite.ir.Function
         Without a body.
     outside : mapping
-        The values of its global names and of those of its closure.
+        The values of the function's global names and closure cells.
     callee : callable
-        From a function that it calls to LLVM's.
+        From a Python function that it calls to LLVM's function.
     kinds : mapping
-        The structs that its parameters point to. Those of its variables follow from their first values.
+        The structs to which parameters point. The structs of variables follow from their first values.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Expressions:
     # --- structs -----------------------------------------------------------------------------------------------------
 
     def kind(self, node: ast.expr) -> type[int]:
-        """Return the struct that an expression points to; int if none."""
+        """Return the struct to which an expression points; int if there is none."""
         if isinstance(node, ast.Name):
             return self.kinds.get(node.id, int)
         if isinstance(node, ast.Attribute):
@@ -100,7 +100,7 @@ class Expressions:
         return issubclass(self.kind(function.value), Array)
 
     def pointer(self, node: ast.expr) -> tuple[Any, Any]:
-        """Return where a variable, a field or an element stands, and its type in LLVM."""
+        """Return the pointer to a variable, a field or an element, and its type in LLVM."""
         if isinstance(node, ast.Name):
             return self.places[node.id], self.word
         if isinstance(node, ast.Attribute) and not self.field(node).is_embedded:
@@ -141,7 +141,7 @@ class Expressions:
     # --- values ------------------------------------------------------------------------------------------------------
 
     def any(self, node: ast.expr) -> Any:
-        """Emit an expression: a word, or a bit where it is a truth value."""
+        """Emit an expression: a word, or a bit if it is a truth value."""
         return method_for(self, node)(node)
 
     def value(self, node: ast.expr) -> Any:
@@ -186,7 +186,7 @@ class Expressions:
         return self.floor(a, b, divides)
 
     def floor(self, a: Any, b: Any, divides: bool) -> Any:
-        """Emit the division that rounds down, or its remainder. The CPU may trap for the divisors 0 and -1."""
+        """Emit a division that rounds down, or its remainder. The CPU may trap if the divisor is 0 or -1."""
         builder, zero = self.builder, self.word(0)
         special = builder.icmp_unsigned("<=", builder.add(b, self.word(1)), self.word(1))
         divisor = builder.select(special, self.word(1), b)
@@ -287,7 +287,7 @@ class Expressions:
 
 
 def method_for(owner: object, node: ast.AST) -> Callable[..., Any]:
-    """Return the method that emits a node: the one named after its syntax."""
+    """Return the method that emits a syntax node: it has the name of the node's class."""
     method: Callable[..., Any] | None = getattr(owner, type(node).__name__, None)
     if method is None:
         raise NotOfWordsError
@@ -295,6 +295,6 @@ def method_for(owner: object, node: ast.AST) -> Callable[..., Any]:
 
 
 def constant(value: Any) -> int | None:
-    """Return the number of an LLVM value that is a constant; None of all others."""
+    """Return the number of an LLVM value that is a constant; None for any other value."""
     number = getattr(value, "constant", None)
     return number if isinstance(number, int) else None

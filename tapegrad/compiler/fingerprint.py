@@ -1,9 +1,8 @@
-"""Name the machine code of a function by a digest of all that it is made of.
+"""Fingerprints: the digest of everything that the machine code of a function depends on; it names the cached file.
 
-A function is its code and, recursively, every function, constant and namespace attribute that the code
-reads from outside. File names, line numbers, docstrings and the names of functions do not count; the
-compiler, its options, the CPU and the version of Python do. So nothing stale is ever loaded, and an edit
-elsewhere recompiles nothing.
+That is the function's code and, recursively, every function, constant and namespace attribute that the code reads from
+outside; and the compiler, its options, the CPU and the version of Python. File names, line numbers, docstrings and the
+names of functions do not count. So nothing stale is ever loaded, and an edit elsewhere recompiles nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ __all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_n
 
 def sha256(data: bytes = b"") -> hashlib._Hash:
     """Return the digest of data, to which more can be added."""
-    import hashlib  # at call time: it loads OpenSSL, which takes 3 ms, and who only imports tapegrad needs none
+    import hashlib  # at call time: it loads OpenSSL, which takes 3 ms, and importing tapegrad needs no digest
 
     return hashlib.sha256(data)
 
 
-# ---- what a function refers to
+# ---- the names that a function refers to
 
 _LOAD_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
 _EXTENDED_ARG = opcode.EXTENDED_ARG
@@ -69,7 +68,7 @@ def attribute_names(code: types.CodeType) -> tuple[str, ...]:
 
 
 def references(function: types.FunctionType, bind: Mapping[str, object]) -> Iterator[tuple[str, bool, object]]:
-    """Yield (name, is it a closure cell, value) for all that ``function`` reads from outside but builtins."""
+    """Yield (name, is it a closure cell, value) for each value that a function reads from outside, except builtins."""
     for name in global_names(function.__code__):
         if name in bind:
             yield name, False, bind[name]
@@ -80,7 +79,7 @@ def references(function: types.FunctionType, bind: Mapping[str, object]) -> Iter
 
 
 def is_namespace(value: object) -> bool:
-    """Say whether the attributes of ``value`` are functions of ours to compile (not `math`, not `numpy`)."""
+    """Whether the attributes of a value are functions that we compile; those of `math` or `numpy` are not."""
     if isinstance(value, types.ModuleType):
         top = value.__name__.partition(".")[0]
         return top not in sys.stdlib_module_names and top not in ("numpy", "numba", "llvmlite", "scipy")
@@ -94,7 +93,7 @@ _USES_CONSTANT = frozenset(opcode.hasconst)
 
 @cache
 def code_token(code: types.CodeType) -> bytes:
-    """Return a digest of what ``code`` does: no file name, no line numbers, no docstring."""
+    """Return a digest of what code does, without file name, line numbers and docstring."""
     constants = list(code.co_consts)
     pairs = zip(code.co_code[::2], code.co_code[1::2], strict=True)
     first_used = any(arg == 0 and op in _USES_CONSTANT for op, arg in pairs)
@@ -117,7 +116,7 @@ def code_token(code: types.CodeType) -> bytes:
 
 
 def _constant(value: Any) -> bytes:
-    """Return a digest of an immutable value; -0.0 differs from 0.0, True from 1, and sets have an order."""
+    """Return a digest of an immutable value. -0.0 differs from 0.0, and True from 1; sets have no order."""
     kind = type(value).__name__
     if isinstance(value, types.CodeType):
         body = code_token(value)
@@ -136,7 +135,7 @@ def _constant(value: Any) -> bytes:
 
 
 class _Walk:
-    """One walk over all that a function reaches; one met again is named by the order of first meetings."""
+    """A walk over all that a function reaches. A function that is reached again is named by the number of its visit."""
 
     def __init__(self, bind: Mapping[str, object]) -> None:
         self.bind = bind
@@ -199,7 +198,7 @@ def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: 
     return walk.digest.hexdigest()
 
 
-# Variables that change the code which numba makes.
+# Environment variables that change numba's code.
 _VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 
 
@@ -213,16 +212,16 @@ _COMPILER = (
 
 @cache
 def _environment() -> bytes:
-    """Return a digest of compiler versions, of our own compiler module, and of the CPU."""
+    """Return a digest of the versions of compilers, of our own compiler's source, and of the CPU."""
     import llvmlite
     import llvmlite.binding as llvm
 
-    source = []  # so that a change of numba's options, of our wrapper or of an intrinsic's helper counts
+    source = []  # changes of numba's options, of our wrapper, or of an intrinsic's helper count
     for name in _COMPILER:
         try:
             with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
                 source.append(file.read())
-        except OSError:  # an install without source files: the version must do
+        except OSError:  # the install has no source files: the version has to do
             continue
     parts = (
         __version__,
@@ -244,11 +243,11 @@ def _numba_version() -> str:
     spec = importlib.util.find_spec("numba")
     if spec is None or spec.origin is None:
         return "absent"
-    # The name of the dist-info folder tells: importlib.metadata costs 20 ms to import.
+    # The name of the dist-info folder has it: importing importlib.metadata would take 20 ms.
     site = os.path.dirname(os.path.dirname(spec.origin))
-    found = sorted(entry for entry in os.listdir(site) if re.fullmatch(r"numba-[^-]+\.(dist|egg)-info", entry))
-    if found:
-        return " ".join(found)
+    names = sorted(entry for entry in os.listdir(site) if re.fullmatch(r"numba-[^-]+\.(dist|egg)-info", entry))
+    if names:
+        return " ".join(names)
     from importlib.metadata import version
 
     return version("numba")

@@ -1,11 +1,11 @@
-"""Turn a plain Python function over addresses into object code.
+"""Compile a plain Python function over addresses to object code.
 
-numba is imported when `compile_function` calls it, so a process that finds its kernels on disk
-(`tapegrad.compiler.cache`) never pays for the import. Functions of words (`tapegrad.compiler.words`) do not need it.
+`compile_function` imports numba. A process that finds its kernels on disk (`tapegrad.compiler.cache`) never pays for
+the import, and functions of words (`tapegrad.compiler.words`) do not need numba.
 
 A kernel is a function of integers that returns an integer. It reads and writes memory through
-`tapegrad.compiler.intrinsics`; their dtypes are compile-time constants: literals, or strings in a global or a closure
-cell (not in an argument of a helper function, where numba forgets the value)::
+`tapegrad.compiler.elements`. Dtypes are compile-time constants: literals, or strings in a global or a closure cell (not
+arguments of a helper function, where numba forgets the value)::
 
     def make(rule, dtype):
         def kernel(args, block, accumulate):  # operand addresses, (n, steps...), 0 or 1
@@ -56,14 +56,15 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-# What compiled functions call, by what makes it and by fingerprint: many kernels have parts in common.
+# Functions that kernels call, as numba's objects, by the function that makes such an object and by fingerprint. Many
+# kernels share them.
 _callees: dict[tuple[Callable[..., Any], str], Any] = {}
-# What is raised where parts of numba that are not public are not as expected (or NUMBA_DISABLE_JIT is set).
+# The errors that mean that numba's private parts are not as expected (or that NUMBA_DISABLE_JIT is set).
 _MOVED: Final = (AttributeError, ImportError, TypeError)
 
 
 class _Builder:
-    """Rebuilds functions with their globals made of things that numba can compile."""
+    """Rebuilds functions so that their globals are objects that numba can compile."""
 
     def __init__(self, bind: Mapping[str, object], callee: Callable[[types.FunctionType], Any]) -> None:
         self.bind, self.callee = bind, callee
@@ -149,7 +150,7 @@ def compile_function(
                     f"{function.__name__}: a function over structs is made from its source text, not by numba. {error}"
                 ) from error
         collects = gc.isenabled()
-        gc.disable()  # numba makes hundreds of thousands of objects that live to the end: 10 % of the time
+        gc.disable()  # collecting numba's hundreds of thousands of objects would take 10 % of the time, for nothing
         try:
             try:
                 ir = _lower(_Builder(bind or {}, _callee).function(function), signature, symbol)
@@ -162,10 +163,10 @@ def compile_function(
 
 
 def _callee(function: types.FunctionType) -> Any:
-    """Return what numba takes for a function that compiled code calls.
+    """Return numba's object for a function that compiled code calls.
 
-    Not `njit`: it would optimise each callee and emit its machine code, to be thrown away here (a third of the time of
-    a compilation), and it returns the function as it is under NUMBA_DISABLE_JIT=1.
+    `njit` would not do: it optimises each callee and emits machine code, which we do not need (a third of the time of a
+    compilation), and under NUMBA_DISABLE_JIT=1 it returns the function itself.
     """
     from numba.core import compiler, dispatcher
     from numba.core.registry import CPUDispatcher
@@ -181,7 +182,7 @@ def _callee(function: types.FunctionType) -> Any:
                 typing, target, function, args, return_type, flags, self.locals,
                 library=library, pipeline_class=self.pipeline_class,
             )  # fmt: skip
-            result = result._replace(entry_point=object())  # callers find the code by it
+            result = result._replace(entry_point=object())  # the key by which callers find the code
             target.insert_user_function(result.entry_point, result.fndesc, [result.library])
             return result
 
@@ -190,15 +191,15 @@ def _callee(function: types.FunctionType) -> Any:
             self.overloads[tuple(result.signature.args)] = result  # Python never calls it
 
     options = {"nopython": True, "boundscheck": None, **_OPTIONS}
-    made = Callee(function, targetoptions=options, pipeline_class=numba_parts.pipeline())
-    made._compiler = Compiler(function, made.targetdescr, options, made.locals, numba_parts.pipeline())
-    return made
+    callee = Callee(function, targetoptions=options, pipeline_class=numba_parts.pipeline())
+    callee._compiler = Compiler(function, callee.targetdescr, options, callee.locals, numba_parts.pipeline())
+    return callee
 
 
 def _lower(function: types.FunctionType, signature: tuple[str, ...], symbol: str) -> str:
     """Return unoptimised LLVM IR of the C function, callees included.
 
-    `njit` would optimise twice and emit machine code into its own engine, to be thrown away here.
+    `njit` would optimise twice, and emit machine code into its own engine, which we do not need.
     """
     from numba.core import compiler
     from numba.core import types as nb
@@ -232,21 +233,21 @@ def _public_callee(function: types.FunctionType) -> Any:
     try:
         options["pipeline_class"] = numba_parts.pipeline()
     except _MOVED:
-        pass  # then a complex division may raise, and `assemble` refuses the kernel
+        pass  # without the pass a complex division may raise, and `assemble` refuses such a kernel
     return numba.njit(function, **options)
 
 
 def _lower_publicly(
     function: types.FunctionType, signature: tuple[str, ...], bind: Mapping[str, object], symbol: str
 ) -> str:
-    """Return what `_lower` does, by numba's public functions alone: twice as slow, as it makes machine code as well."""
+    """Do the same as `_lower` with numba's public functions only: half as fast, as they emit machine code too."""
     import numba
 
-    disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, 0  # njit would return the function as it is
+    disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, 0  # njit would return the function itself
     try:
-        made = _public_callee(_Builder(bind, _public_callee).function(function))
-        made.compile(f"int64({', '.join(signature)})")
-        ir: str = made.inspect_llvm(made.signatures[0])
+        compiled = _public_callee(_Builder(bind, _public_callee).function(function))
+        compiled.compile(f"int64({', '.join(signature)})")
+        ir: str = compiled.inspect_llvm(compiled.signatures[0])
     finally:
         numba.config.DISABLE_JIT = disabled
     natives = re.findall(r"^define [^\n]*?i32 @\"?([\w.$]+)\"?\([^\n]*%retptr", ir, re.MULTILINE)
@@ -261,7 +262,7 @@ def _wrapper(signature: tuple[str, ...], symbol: str, native: str) -> str:
 
 _LLVM_TYPES = {"int64": "i64", "uint64": "i64", "int32": "i32", "float64": "double", "float32": "float"}
 # numba's calling convention is `int32 f(result*, exception**, args...)`; a status other than 0 says "raised".
-# Where the optimiser cannot show that this never happens, the call below survives and `assemble` refuses the code.
+# If the optimiser cannot prove that this never happens, the call below survives, and `assemble` refuses the code.
 _WRAPPER = """
 declare void @{raised}()
 define i64 @"{symbol}"({parameters}) {{

@@ -1,4 +1,4 @@
-"""Parts of numba that are not public, as `jit.py` uses them: its pipeline of passes, and its library of code."""
+"""Numba's private parts that `jit.py` uses: its pipeline of passes, and its library of code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pipeline() -> Any:
     from numba.core.compiler_machinery import FunctionPass, register_pass
     from numba.core.untyped_passes import IRProcessing
 
-    division = divide.compiled()  # before the contexts are refreshed: that is when numba learns of it
+    division = divide.compiled()  # before `_lower` refreshes the contexts: that makes it known to numba
 
     @register_pass(mutates_CFG=False, analysis_only=False)
     class Divisions(FunctionPass):  # type: ignore[misc]
@@ -42,8 +42,8 @@ def pipeline() -> Any:
                     statement.value = ir.Expr.call(name, [expr.lhs, expr.rhs], (), expr.loc)
                     block.body.insert(at, ir.Assign(value, name, expr.loc))
                     state.func_ir._definitions[name.name].append(value)
-                    known = state.func_ir._definitions[statement.target.name]
-                    known[known.index(expr)] = statement.value
+                    definitions = state.func_ir._definitions[statement.target.name]
+                    definitions[definitions.index(expr)] = statement.value
             return True
 
     class Pipeline(compiler.Compiler):  # type: ignore[misc]
@@ -58,13 +58,13 @@ def pipeline() -> Any:
 
 @cache
 def library() -> Any:
-    """Return numba's library of code, which links callees and then stops."""
+    """Return a class like numba's library of code that links callees, and neither optimises nor emits machine code."""
     from numba.core import codegen
 
     class Library(codegen.CPUCodeLibrary):  # type: ignore[misc]
-        """Should numba rename these hooks, all still works, only slower."""
+        """If numba renames these hooks, the library still works, but slower."""
 
-        is_callee = True  # then it is optimised by itself before it is inlined, which makes better loops
+        is_callee = True  # a callee is optimised before it is inlined, which makes better loops
 
         def _optimize_functions(self, ll_module: Any) -> None:
             if self.is_callee:

@@ -1,4 +1,4 @@
-"""From the syntax of a function over words and structs to LLVM: the statements."""
+"""From the statements of a function of words to LLVM; `expressions.py` emits the expressions in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Function"]
 
 
 class Function(Expressions):
-    """One function, statement by statement. A method is named after the syntax that it is for.
+    """Emits one function. A method with the name of a class in `ast` emits that statement.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""From Python over 64-bit words to LLVM, without numba: recording, find, the sweep.
+"""Functions of words: Python over 64-bit words becomes LLVM without numba. Recording, find and the sweep are such.
 
-Such a function uses integers of 64 bits, structs (`tapegrad.runtime.structs`) that some of them point to, intrinsics
-over words (`tapegrad.compiler.intrinsics.words`), and other such functions. So there are no types to infer, and its
-syntax tree becomes LLVM in a twentieth of the time that numba takes. `translation.py` and `expressions.py` define the
-syntax that it may use. numba compiles all other functions, with the same meaning: integers wrap around, ``//`` and
-``%`` round down, and both are 0 if the divisor is 0. numba knows no structs: functions over them need their source text
-where they are first compiled.
+A function of words uses only integers of 64 bits, structs (`tapegrad.runtime.structs`) to which some of them point,
+intrinsics over words (`tapegrad.compiler.intrinsics.words`), and other functions of words. So there are no types to
+infer, and its syntax tree becomes LLVM in a twentieth of the time that numba takes. `translation.py` and
+`expressions.py` define the syntax that it may use. Numba compiles all other functions, with the same meaning: integers
+wrap around, ``//`` and ``%`` round down, and both are 0 if the divisor is 0. As numba does not know structs, a function
+over structs can only be compiled from its source text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tapegrad.runtime.structs import Struct, struct_hints
 
 __all__ = ["NotOfWordsError", "lower", "uses_structs"]
 
-_NAMES = {"int64"}  # of types that a signature may have
+_NAMES = {"int64"}  # the types that a signature may have
 
 
 def lower(
@@ -56,7 +56,7 @@ def lower(
 
 
 def uses_structs(function: types.FunctionType, bind: Mapping[str, object], seen: set[Any] | None = None) -> bool:
-    """Whether a function, or one that it calls, is written over structs, which numba does not know."""
+    """Whether a function, or one that it calls, uses structs, which numba does not know."""
     seen = set() if seen is None else seen
     if function in seen:
         return False
@@ -70,7 +70,7 @@ def uses_structs(function: types.FunctionType, bind: Mapping[str, object], seen:
 
 
 class _Module:
-    """The functions that one function calls, each once."""
+    """LLVM's module: a function, and the functions that it calls, each once."""
 
     def __init__(self, bind: Mapping[str, object], machine: Any) -> None:
         from llvmlite import ir
@@ -82,7 +82,7 @@ class _Module:
         self.done: dict[types.FunctionType, Any] = {}
 
     def check(self, function: types.FunctionType) -> None:
-        """Check, before any source is read, that a function refers to words, structs and such functions only."""
+        """Check that a function only refers to words, structs and functions of words, before any source is read."""
         if function in self.checked:
             return
         self.checked[function] = values = {"min": min, "max": max, "range": range, "int": int}
@@ -94,7 +94,7 @@ class _Module:
                 raise NotOfWordsError(f"{function.__name__} refers to {name}")
 
     def function(self, function: types.FunctionType, name: str = "") -> Any:
-        """Return LLVM's function."""
+        """Return LLVM's function for a Python function."""
         from llvmlite import ir
 
         if function not in self.done:
@@ -111,13 +111,13 @@ class _Module:
 
 
 def _tree(function: types.FunctionType) -> ast.FunctionDef:
-    """Return the syntax tree of a function, if its file still says what the function does."""
+    """Return the syntax tree of a function; raise if its file has changed since the function was made."""
     code = function.__code__
     try:
-        found = _functions(code.co_filename, "".join(linecache.getlines(code.co_filename, function.__globals__)))
+        by_name = _functions(code.co_filename, "".join(linecache.getlines(code.co_filename, function.__globals__)))
     except (SyntaxError, ValueError):
         raise NotOfWordsError(f"{code.co_filename} cannot be read") from None
-    tree, compiled = found.get((code.co_firstlineno, code.co_name), (None, None))
+    tree, compiled = by_name.get((code.co_firstlineno, code.co_name), (None, None))
     if tree is None or compiled is None or code_token(compiled) != code_token(code):
         raise NotOfWordsError(f"{code.co_filename} does not say what {code.co_name} does")
     return tree
@@ -125,7 +125,7 @@ def _tree(function: types.FunctionType) -> ast.FunctionDef:
 
 @lru_cache(maxsize=32)
 def _functions(path: str, source: str) -> Mapping[tuple[int, str], tuple[ast.FunctionDef, types.CodeType]]:
-    """Return the syntax tree of each function of a file, and what it compiles to, by first line and name."""
+    """Return the syntax tree and the code object of each function of a file, by first line and name."""
     tree = ast.parse(source, path)
     codes = {
         (code.co_firstlineno, code.co_name): code for code in _codes(compile(tree, path, "exec", dont_inherit=True))
