@@ -13,7 +13,8 @@ import pytest
 import tapegrad as tg
 from tapegrad.forward.products import _gemm_kernel_address, _gemv_kernel_address
 from tapegrad.ops.table.op import op_table
-from tapegrad.recording.plan import JOINT, Plan
+from tapegrad.recording.plan import FUSED as FUSED_WORD
+from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import KERNEL
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.entries import PLAN_OBJECT
@@ -53,7 +54,7 @@ def plan_of(tensor: tg.Tensor) -> Plan:
 
 
 def is_fused(plan: Plan) -> bool:
-    return bool(plan._words[JOINT])
+    return bool(plan._words[FUSED_WORD])
 
 
 def leaf(*shape: int) -> tg.Tensor:
@@ -241,7 +242,7 @@ def test_fused_kernels_run_where_both_operands_want_a_gradient(name: str) -> Non
     x, y = leaf(3, 7), leaf(3, 7)  # of a length of their own: no other test shares the plans
     out = getattr(tg, name)(x * 1.0, y * 1.0)
     plan = plan_of(out)
-    single = [call for call in plan._calls if call.plan_word != JOINT]
+    single = [call for call in plan._calls if call.plan_word != FUSED_WORD]
     before = [plan._block[call.start + KERNEL] for call in single]
     out.sum().backward()
     assert x.grad is not None

@@ -80,15 +80,15 @@ def attempt(y):
         print("caught:", error)
 
 attempt(product())
-for word, value in ((plan.STEPS, 64), (plan.RESULT_CLASS, 10**6)):
+for word, value in ((plan.CALLS, 64), (plan.RESULT_CLASS, 10**6)):
     y = product()
     words = y._node[2]._words
     before, words[word] = words[word], value
-    if word == plan.STEPS:
-        fused, words[plan.JOINT] = words[plan.JOINT], 0
+    if word == plan.CALLS:
+        fused, words[plan.FUSED] = words[plan.FUSED], 0
     attempt(y)
     words[word] = before
-words[plan.JOINT] = fused
+words[plan.FUSED] = fused
 attempt(product())
 workspace = sweep._idle[-1].workspace
 memory = np.empty(1024, dtype=np.int64)  # nobody else gets it, who might be watched

@@ -169,7 +169,7 @@ def test_plans_of_all_lengths_are_those_of_each(name: str, monkeypatch: pytest.M
     take, find = plan.Plan._take, templates.find
 
     def checked_take(self: plan.Plan, calls: Any, block: np.ndarray, address: int) -> None:
-        parts = kernel_calls(self, plan.STEPS, plan.JOINT, self._first_words() if block is self._words else ())
+        parts = kernel_calls(self, plan.CALLS, plan.FUSED, self._first_words() if block is self._words else ())
         general[0] += block is self._words
         assert list(calls.words) == parts.words, (self.name, self.layouts)
         for field in ("addresses", "sources", "elements", "multiple", "python_operands"):

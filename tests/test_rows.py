@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.recording.plan import JOINT, STEPS
+from tapegrad.recording.plan import CALLS, FUSED
 from tapegrad.recording.steps import KIND, SUMS_ROWS
 from tapegrad.runtime import blocking
 
@@ -115,8 +115,8 @@ def test_one_kernel_serves_both_operands():
     z = x * y
     z.sum().backward(retain_graph=True)
     plan = z._node[2]
-    assert plan._words[JOINT] != 0
-    words = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_int64 * 8).from_address(int(plan._words[STEPS + 1])))
+    assert plan._words[FUSED] != 0
+    words = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_int64 * 8).from_address(int(plan._words[CALLS + 1])))
     assert words[KIND] == SUMS_ROWS
 
 

@@ -113,7 +113,7 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
     step = _gemm_step(a, b, _in_order(whole, x.dtype.itemsize), batch, x.dtype, [(ARRAY, 0), (ARRAY, 1)])
     if step is None:
         return np.matmul
-    return computed(step.kernel(), step.dims, shape, x.dtype, np.matmul)
+    return computed(step.kernel(), step.geometry, shape, x.dtype, np.matmul)
 
 
 class _Matrices(NamedTuple):
@@ -188,7 +188,7 @@ def _gemm_step(
         gemv = _gemv_words(1, _Matrices((r, q), (b_r, b_q)), a_q, 1)
     if gemv is not None:
         words = [blas_address("gemv", dtype_name(dtype)), *gemv, *_one(dtype), 0, 0]
-        return Step(_gemv_kernel_address, _loop(lengths, steps) + words, sources, partial=shared)
+        return Step(_gemv_kernel_address, _loop(lengths, steps) + words, sources, into_view=shared)
     conjugate = "C" if is_complex else "T"
     first = _orientation(r, q, b_r, b_q, conjugate if residual == 0 else "T", is_complex and residual == 0)
     second = _orientation(q, p, a_q, a_p, conjugate if residual == 1 else "T", is_complex and residual == 1)
@@ -198,7 +198,7 @@ def _gemm_step(
         blas_address("gemm", dtype_name(dtype)), ord(first[0]), ord(second[0]), r, p, q,
         first[1], second[1], c_p if p > 1 else max(r, 1), *_one(dtype), 0, 0,
     ]  # fmt: skip
-    return Step(_gemm_kernel_address, _loop(lengths, steps) + words, sources, partial=shared)
+    return Step(_gemm_kernel_address, _loop(lengths, steps) + words, sources, into_view=shared)
 
 
 def _loop(lengths: list[int], strides: list[list[int]]) -> list[int]:

@@ -45,7 +45,7 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
     streams = 0 if math.prod(shape) * dtype.itemsize >= STREAMED else None
     name = f"forward-{function.__name__}"
     step = loop_step(name, rule, shape, operands, (dtype.name, in_order), unrolled=True, streams=streams)
-    return computed(step.kernel(), step.dims, shape, dtype, function)
+    return computed(step.kernel(), step.geometry, shape, dtype, function)
 
 
 def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: Callable[..., Any]) -> Any:

@@ -90,21 +90,21 @@ def loop_step(
     # are neighbours there. A cotangent that is broadcast has fewer elements, and is never memory for a block.
     in_order = [own[-1] == size and (is_flat or own[0] == size * lengths[-1])
                 for own, size in zip(steps, sizes, strict=True)]  # fmt: skip
-    divides = outer == 0 and in_order[-1] and not kwargs.get("partial") and len(sources) <= MAX_SOURCES
+    divides = outer == 0 and in_order[-1] and not kwargs.get("into_view") and len(sources) <= MAX_SOURCES
     for (kind, _), right, own in zip(sources, in_order, steps, strict=False):
         divides &= kind != CT or right or 0 in own
     size = math.prod(lengths)
     # Short rows would be streamed in pieces.
     if streams is not None and not (in_order[-1] and fixed and lengths[-1] * sizes[-1] >= _STREAMED_ROW):
         streams = None
-    copies = (
+    donates = (
         rule is identity and sources == [(CT, 0)] and types[0] == types[1] and (size == 1 or in_order == [True, True])
     )
-    streams = STREAMS if copies else streams
+    streams = STREAMS if donates else streams
     if streams:
         kwargs["streams"] = streams
     address = functools.partial(_loop_address, name, rule, types, casts, pattern, length, streams)
-    return Step(address, dims, sources, elements=size if divides else 0, copies=copies, **kwargs)
+    return Step(address, dims, sources, elements=size if divides else 0, donate=donates, **kwargs)
 
 
 @functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each
@@ -138,9 +138,13 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
         if rows is not None:
             return rows
         total = sum_step(shape, own.shape, dtype)
-        extra = {"total": total, "between": result.size * dtype.itemsize, "parts": blockwise(total[1], dtype)}
+        extra = {
+            "reduce_to": total,
+            "scratch": result.size * dtype.itemsize,
+            "partial_sums": blockwise(total[1], dtype),
+        }
         if rule is identity:
-            extra["between"] = NOTHING  # the cotangent itself is summed
+            extra["scratch"] = NOTHING  # the cotangent itself is summed
     target = (dtype_name(dtype), contiguous_strides(shape, dtype.itemsize))
     unrolled = plan.op.forward in ARITHMETIC
     streams = STREAMS if result.nbytes >= STREAMED and own.size == result.size else None
@@ -283,7 +287,7 @@ def identity_part_step(plan: Plan, offset: int) -> Step:
     strides = contiguous_strides(own.shape, own.dtype.itemsize)
     operands = [((CT, 0), dtype_name(own.dtype), strides)]
     return loop_step(
-        "identity", identity, own.shape, operands, (dtype_name(own.dtype), strides), partial=True, offset=offset
+        "identity", identity, own.shape, operands, (dtype_name(own.dtype), strides), into_view=True, offset=offset
     )
 
 

@@ -167,7 +167,7 @@ def scatter_step(plan: Plan) -> Step | None:
     if geometry is None:
         return None
     address = partial(_indexed_address, "scatter", own.dtype.name)
-    return Step(address, geometry, _sources(plan, geometry), partial=True)
+    return Step(address, geometry, _sources(plan, geometry), into_view=True)
 
 
 def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | None = None) -> Step | None:
@@ -283,4 +283,4 @@ def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None
     geometry = [0, outer, n, inner, whole.shape[dim]]
     sources = [(CT, 0), (steps.ARRAY, plan.position(indices))]
     address = partial(along_address, own.dtype.name, scatters)
-    return Step(address, geometry, sources, partial=scatters)
+    return Step(address, geometry, sources, into_view=scatters)

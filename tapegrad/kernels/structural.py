@@ -54,7 +54,7 @@ def view_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
     operands = [((CT, 0), dtype_name(result.dtype), contiguous_strides(result.shape, result.dtype.itemsize))]
     return loop_step(
         "identity", identity, result.shape, operands, (dtype_name(result.dtype), strides),
-        partial=result.nbytes != own.nbytes, offset=offset,
+        into_view=result.nbytes != own.nbytes, offset=offset,
     )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def gather_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray], operand: i
 def summed_to(own: Layout, shape: tuple[int, ...]) -> dict[str, Any]:
     """Return further fields of a step whose kernel writes the shape to which the operand was broadcast."""
     size = math.prod(shape) * own.dtype.itemsize
-    return {"total": sum_step(shape, own.shape, own.dtype), "between": max(size, 1)}
+    return {"reduce_to": sum_step(shape, own.shape, own.dtype), "scratch": max(size, 1)}
 
 
 def slice_step(plan: Plan, operand: int, dim: int, start: int) -> Step:
@@ -186,4 +186,4 @@ def zeroed_step(own: Layout, kernel: Callable[[], int], geometry: Sequence[int],
     """Return the step of a kernel that cannot add: it writes to scratch memory, which a second kernel adds."""
     dtype, size = dtype_name(own.dtype), own.dtype.itemsize
     addition = loop_step("identity", identity, (own.size,), [((CT, 0), dtype, (size,))], (dtype, (size,)))
-    return Step(kernel, geometry, sources, total=(addition.kernel, addition.dims), between=max(own.nbytes, 1))
+    return Step(kernel, geometry, sources, reduce_to=(addition.kernel, addition.geometry), scratch=max(own.nbytes, 1))

@@ -291,7 +291,7 @@ def _combine_address(dtype: str, wide: str) -> int:
 
 
 def blockwise(geometry: Sequence[int], dtype: np.dtype) -> tuple[Callable[[], int], Callable[[], int], int] | None:
-    """Return `Step.parts` for a sum with this geometry; None unless it sums the first of two dimensions."""
+    """Return `Step.partial_sums` for a sum with this geometry; None unless it sums the first of two dimensions."""
     if geometry[0] != 0 or geometry[1] != 1:
         return None
     n, inner, wide = geometry[2], geometry[3], wide_dtype(dtype)

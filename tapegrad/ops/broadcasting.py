@@ -26,7 +26,7 @@ from tapegrad.tensor import Tensor
 def _expand_step(plan: Plan, operand: int) -> Step:
     kernel, dims = sum_step(plan.result.shape, plan.layouts[0].shape, plan.result.dtype)
     # Outer dimensions sum over several calls of the kernel: they add to a target that is zeroed first.
-    return Step(kernel, dims, [(CT, 0)], partial=bool(dims[0]))
+    return Step(kernel, dims, [(CT, 0)], into_view=bool(dims[0]))
 
 
 def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:

@@ -94,10 +94,12 @@ def _step(plan: Plan, operand: int) -> Step | None:
         shape = plan.result.shape
         in_order = dtype.name, contiguous_strides(shape, dtype.itemsize)
         total = sum_step(shape, (shape[-3], 1, 1), dtype)
-        return loop_step("identity", identity, shape, [((CT, 0), *in_order)], in_order, total=total, between=NOTHING)
+        return loop_step(
+            "identity", identity, shape, [((CT, 0), *in_order)], in_order, reduce_to=total, scratch=NOTHING
+        )
     way, source = ("images", "w") if operand == 0 else ("kernels", "x")
     address = partial(convolution_address, way, dtype.name)
-    return Step(address, geometry, [(CT, 0), plan.source(source)], partial=True)
+    return Step(address, geometry, [(CT, 0), plan.source(source)], into_view=True)
 
 
 def _oracle(

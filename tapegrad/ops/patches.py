@@ -74,7 +74,7 @@ def _columns_step(way: str, plan: Plan, geometry: list[int] | None) -> Step | No
     """Return the step of a kernel that adds to its target."""
     if geometry is None:
         return None
-    return Step(partial(convolution_address, way, plan.result.dtype.name), geometry, [(CT, 0)], partial=True)
+    return Step(partial(convolution_address, way, plan.result.dtype.name), geometry, [(CT, 0)], into_view=True)
 
 
 _WINDOWS: tuple[Window, ...] = (

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from tapegrad.ops.table.op import Op
 
 (
-    ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, JOINT, ELEMENTS, GRAIN, PACK,
-    IS_VIEW, ITSELF, STEPS,
+    ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, FUSED, ELEMENTS, MULTIPLE, PACK,
+    IS_VIEW, ITSELF, CALLS,
 ) = (field.offset // WORD for field in PlanFields.fields())  # fmt: skip
 READY, PYTHON, PENDING = 1, 2, 4  # bits of the word STATE, which is 0 before the kernel calls are made
 
@@ -161,7 +161,7 @@ class Plan:
                 self._prepare()
 
     def _prepare(self) -> None:
-        calls = kernel_calls(self, STEPS, JOINT)
+        calls = kernel_calls(self, CALLS, FUSED)
         if self._is_general():
             _templates.learn(self._kind()[0], self._for_all_lengths)
         block = np.array(calls.words, dtype=np.int64)
@@ -190,14 +190,14 @@ class Plan:
         plan.view_offset = None if self.view_offset is None else offset  # type: ignore[assignment]  # stands for any
         plan.result, *layouts = [general(layout, trace) for layout in (self.result, *self.layouts)]
         plan.layouts, plan.attrs = tuple(layouts), trace.attributes(self.attrs)
-        return kernel_calls(plan, STEPS, JOINT, plan._first_words())
+        return kernel_calls(plan, CALLS, FUSED, plan._first_words())
 
     def _take(self, calls: KernelCalls, block: np.ndarray, address: int) -> None:
         """Take over kernel calls, whose words stand in an array with this address, and make the plan ready."""
         words = self._words
         calls.place(block, address)
         self._block, self._calls, self.python_operands = block, calls.calls, calls.python_operands
-        words[ELEMENTS], words[GRAIN] = calls.elements, calls.multiple
+        words[ELEMENTS], words[MULTIPLE] = calls.elements, calls.multiple
         for call in calls.calls:
             words[call.plan_word] = address + WORD * call.start
         words[STATE] = READY | PYTHON if self.python_operands else READY

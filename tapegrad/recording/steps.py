@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tapegrad.recording.plan import Plan
 
 (
-    KERNEL, DIMS, TARGET_CLASS, KIND, TARGET_BYTES, PARTIAL, OFFSET, SUM_KERNEL, SUM_DIMS, BETWEEN_CLASS, N_SOURCES,
-    PARTS_KERNEL, FINISH_KERNEL, PARTS_CLASS, STREAMED_BIT, SOURCES,
+    KERNEL, GEOMETRY, TARGET_CLASS, KIND, TARGET_BYTES, INTO_VIEW, OFFSET, SUM_KERNEL, SUM_GEOMETRY, SCRATCH_CLASS,
+    N_SOURCES, PARTIAL_SUMS_KERNEL, COMBINE_KERNEL, PARTIAL_SUMS_CLASS, STREAMS, SOURCES,
 ) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
 # Kinds of kernel calls, beside 0: see `KernelCallFields.kind`.
@@ -54,22 +54,22 @@ class Step(NamedTuple):
     ----------
     kernel : callable
         Returns the kernel's address, and compiles the kernel at the first call.
-    dims : sequence of int
-        The geometry: ``[number of outer dimensions, inner length, inner strides..., outer lengths..., outer
-        strides...]``, with a stride for each source and the target. If there are no outer dimensions, the other words
-        are private to the kernel.
+    geometry : sequence of int
+        ``[number of outer dimensions, inner length, inner strides..., outer lengths..., outer strides...]``, with a
+        stride for each source and the target. If there are no outer dimensions, the other words are private to the
+        kernel.
     sources : sequence of (int, int)
-    partial : bool
+    into_view : bool
         The kernel writes only to a part of the operand's cotangent; the rest must be zero before.
     offset : int
         Where that part begins, in bytes.
-    total : tuple of callable and sequence of int, optional
+    reduce_to : tuple of callable and sequence of int, optional
         The kernel that undoes broadcasting, a sum, and its geometry.
-    between : int
+    scratch : int
         Bytes of the scratch memory between the two kernels; NOTHING if the sum reads the cotangent itself.
-    parts : tuple of callable, callable and int, optional
-        For groups, in place of `total`: the kernel that adds up a block to partial sums, the kernel that combines them,
-        and their bytes.
+    partial_sums : tuple of callable, callable and int, optional
+        For groups, in place of `reduce_to`: the kernel that adds up a block to partial sums, the kernel that combines
+        them, and their bytes.
     number : int, optional
         The bits of the number that is the source `NUMBER`.
     elements : int
@@ -77,7 +77,7 @@ class Step(NamedTuple):
         loop over one or two dimensions, the target is contiguous, and so is a cotangent of as many elements.
     sums_rows : bool
         The kernel goes over rows and sums each: the target has one element a row.
-    copies : bool
+    donate : bool
         The operand's cotangent equals the result's, so it may take over the memory.
     streams : int
         The bit of `accumulate` for which the kernel writes a new target past the caches; 0 if there is none. It is
@@ -85,25 +85,25 @@ class Step(NamedTuple):
     """
 
     kernel: Callable[[], int]
-    dims: Sequence[int]
+    geometry: Sequence[int]
     sources: Sequence[Source]
-    partial: bool = False
+    into_view: bool = False
     offset: int = 0
-    total: tuple[Callable[[], int], Sequence[int]] | None = None
-    between: int = 0
+    reduce_to: tuple[Callable[[], int], Sequence[int]] | None = None
+    scratch: int = 0
     number: int | None = None
     elements: int = 0
-    copies: bool = False
-    parts: tuple[Callable[[], int], Callable[[], int], int] | None = None
+    donate: bool = False
+    partial_sums: tuple[Callable[[], int], Callable[[], int], int] | None = None
     sums_rows: bool = False
     streams: int = 0
 
     @property
-    def grain(self) -> int:
+    def multiple(self) -> int:
         """The number of elements of a block must be a multiple of this: of a row, and of a partial sum."""
-        row = int(self.dims[1]) if self.elements and self.elements != self.dims[1] else 1
-        inner = int(self.total[1][3]) if self.total is not None else 1
-        return math.lcm(row, inner if inner > 1 else TERMS if self.total is not None else 1)
+        row = int(self.geometry[1]) if self.elements and self.elements != self.geometry[1] else 1
+        inner = int(self.reduce_to[1][3]) if self.reduce_to is not None else 1
+        return math.lcm(row, inner if inner > 1 else TERMS if self.reduce_to is not None else 1)
 
 
 class KernelCall(NamedTuple):
@@ -172,29 +172,33 @@ def kernel_calls(plan: Plan, first_word: int, fused_word: int, before: Sequence[
     """
     op = plan.op
     steps = [op.step(plan, operand) if plan.wants(operand) else None for operand in range(plan.arity)]
-    fused = op.joint(plan) if op.joint and plan.wants(0) and plan.wants(1) else None
-    own = [(first_word + operand, operand, step) for operand, step in enumerate(steps) if step is not None]
-    elements, multiple = _in_blocks([step for _, _, step in own])
+    fused = op.fused(plan) if op.fused and plan.wants(0) and plan.wants(1) else None
+    placed = [(first_word + operand, operand, step) for operand, step in enumerate(steps) if step is not None]
+    elements, multiple = _in_blocks([step for _, _, step in placed])
     if fused is not None:
-        own.append((fused_word, 0, fused))
+        placed.append((fused_word, 0, fused))
     words = list(before)
     calls, addresses, sources = [], [], []
-    for plan_word, operand, step in own:
+    for plan_word, operand, step in placed:
         start = len(words)
         words += _words_of(step, plan.layouts[operand], plan.result)
-        addresses.append((start + DIMS, len(words)))
-        words.extend(step.dims)
-        if step.total is not None:
-            addresses.append((start + SUM_DIMS, len(words)))
-            words.extend(step.total[1])
+        addresses.append((start + GEOMETRY, len(words)))
+        words.extend(step.geometry)
+        if step.reduce_to is not None:
+            addresses.append((start + SUM_GEOMETRY, len(words)))
+            words.extend(step.reduce_to[1])
         if step.number is not None:
             sources.append((start + SOURCES + step.sources.index(NUMBER), len(words)))
             words.append(step.number)
         if plan_word == fused_word or fused is None:
             words[start + KERNEL] = step.kernel()
-        if elements and step.parts is not None:
-            parts, finish, nbytes = step.parts
-            words[start + PARTS_KERNEL : start + STREAMED_BIT] = parts(), finish(), applied(buffer_class, nbytes)
+        if elements and step.partial_sums is not None:
+            add_block, combine, nbytes = step.partial_sums
+            words[start + PARTIAL_SUMS_KERNEL : start + STREAMS] = (
+                add_block(),
+                combine(),
+                applied(buffer_class, nbytes),
+            )
         calls.append(KernelCall(plan_word, start, step.kernel))
     python = tuple([operand for operand, step in enumerate(steps) if step is None and plan.wants(operand)])
     return KernelCalls(words, tuple(addresses), tuple(sources), tuple(calls), elements, multiple, python)
@@ -203,20 +207,20 @@ def kernel_calls(plan: Plan, first_word: int, fused_word: int, before: Sequence[
 def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
     """Return the words of a step, without addresses."""
     sum_kernel = scratch = 0
-    if step.total is not None:
-        sum_kernel = step.total[0]()
-        scratch = NOTHING if step.between == NOTHING else applied(buffer_class, step.between)
+    if step.reduce_to is not None:
+        sum_kernel = step.reduce_to[0]()
+        scratch = NOTHING if step.scratch == NOTHING else applied(buffer_class, step.scratch)
     kind = 0
-    if step.partial or step.offset or sum_kernel or step.dims[0]:
+    if step.into_view or step.offset or sum_kernel or step.geometry[0]:
         kind = IN_PARTS
-    elif step.copies and target.nbytes == result.nbytes:
+    elif step.donate and target.nbytes == result.nbytes:
         kind = ALIAS
     elif step.sums_rows:
         kind = SUMS_ROWS
     streams = step.streams if result.nbytes >= blocking.STREAMED else 0
     return [
-        0, 0, applied(buffer_class, target.nbytes), kind, target.nbytes, int(step.partial), step.offset, sum_kernel, 0,
-        scratch, len(step.sources), 0, 0, 0, streams, *[value * 4 + place for place, value in step.sources],
+        0, 0, applied(buffer_class, target.nbytes), kind, target.nbytes, int(step.into_view), step.offset, sum_kernel,
+        0, scratch, len(step.sources), 0, 0, 0, streams, *[value * 4 + place for place, value in step.sources],
     ]  # fmt: skip
 
 
@@ -225,10 +229,11 @@ def _in_blocks(steps: Sequence[Step]) -> tuple[int, int]:
     elements, block = steps[0].elements if steps else 0, blocking.division.block
     if not block or elements < blocking.ENOUGH_BLOCKS * block:
         return 0, 0
-    grain = math.lcm(blocking.UNROLLED, *(step.grain for step in steps))
-    divided = all(step.elements == elements and (step.total is None or step.parts is not None) for step in steps)
+    multiple = math.lcm(blocking.UNROLLED, *(step.multiple for step in steps))
+    in_parts = all(step.reduce_to is None or step.partial_sums is not None for step in steps)
+    same = all(step.elements == elements for step in steps)
     # A block must not be smaller than a row.
-    return (elements, grain) if divided and grain <= blocking.MAX_BLOCK else (0, 0)
+    return (elements, multiple) if same and in_parts and multiple <= blocking.MAX_BLOCK else (0, 0)
 
 
 # From the bytes of a buffer to its size class, which is the index of a free list in the arena of a sweep. Classes are

@@ -72,7 +72,7 @@ def run_in_parts(
         scratch = allocate(state, scratch_class)
         if scratch == 0:
             return 0
-    zero_first = kernel_call.partial if sum_kernel == 0 else kernel_call.sum_geometry.outer
+    zero_first = kernel_call.into_view if sum_kernel == 0 else kernel_call.sum_geometry.outer
     if accumulate == 0 and zero_first != 0:
         memset(buffer, kernel_call.target_bytes)
         accumulate = 1

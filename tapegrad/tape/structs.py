@@ -17,11 +17,11 @@ class KernelCallFields(Struct):
     kernel: int  # its address, 0 until it is needed
     geometry: Geometry
     target_class: int  # size class of the operand's cotangent
-    # IN_PARTS if the geometry has outer dimensions, or one of the fields `partial` to `sum_geometry` is not 0; ALIAS if
-    # both cotangents are equal; SUMS_ROWS if the target has one element a row; else 0.
+    # IN_PARTS if the geometry has outer dimensions, or one of the fields `into_view` to `sum_geometry` is not 0;
+    # ALIAS if both cotangents are equal; SUMS_ROWS if the target has one element a row; else 0.
     kind: int
     target_bytes: int
-    partial: int  # the target must be zeroed first
+    into_view: int  # the target must be zeroed first
     offset: int  # bytes from its beginning
     sum_kernel: int  # sums a broadcast operand's cotangent
     sum_geometry: SumGeometry

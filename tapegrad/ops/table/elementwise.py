@@ -158,7 +158,7 @@ def binary(
         vjp=vjp,
         family="binary",
         step=elementwise_step,
-        joint=fused_step,
+        fused=fused_step,
         node_name=node_name,
         real_only=real_only,
         oracle=oracle,

@@ -200,7 +200,7 @@ class Op(_Frozen):
         Whether the op is linear in each of its two operands.
     real_only : bool
         Whether the function has no meaning for complex numbers.
-    joint : callable, optional
+    fused : callable, optional
         ``plan -> Step`` that serves both operands at once, or None where there is none.
     call : callable, optional
         What operands and attributes of a sample are given to; default the function of the op's name.
@@ -229,7 +229,7 @@ class Op(_Frozen):
     linear: bool = False
     bilinear: bool = False
     real_only: bool = False
-    joint: Callable[[Plan], Step | None] | None = None
+    fused: Callable[[Plan], Step | None] | None = None
     call: Callable[..., Any] | None = None
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None
