@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.forward.products import _gemm_kernel_address
+from tapegrad.forward.products import _gemm_kernel_address, _gemv_kernel_address
 from tapegrad.ops.table.op import op_table
 from tapegrad.recording.plan import JOINT, Plan
 from tapegrad.recording.steps import KERNEL
@@ -92,6 +92,13 @@ def test_products_of_matrices_are_those_of_blas(x: tuple[int, ...], y: tuple[int
     plan = plan_of(leaf(*x) @ leaf(*y))
     assert plan.python_operands == ()
     assert [call.kernel for call in plan._calls] == [_gemm_kernel_address, _gemm_kernel_address]
+
+
+def test_products_with_vectors_are_gemv() -> None:
+    # gemm takes four times as long for a vector.
+    assert _gemv_kernel_address in [call.kernel for call in plan_of(leaf(4, 3) @ leaf(3))._calls]
+    assert _gemv_kernel_address in [call.kernel for call in plan_of(leaf(4) @ leaf(4, 3))._calls]
+    assert _gemv_kernel_address in [call.kernel for call in plan_of(leaf(2, 1, 4) @ leaf(2, 4, 3))._calls]
 
 
 def test_products_of_transposed_matrices_are_those_of_blas() -> None:
