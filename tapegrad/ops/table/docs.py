@@ -8,7 +8,8 @@ yet it is computed.
 from __future__ import annotations
 
 import functools
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.outputs import OUTPUTS
 from tapegrad.printing import format_tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Common(NamedTuple):
@@ -69,6 +72,10 @@ MOVEMENT: Final = Common(INPUT)
 MOVEMENT_OF_DIMS: Final = Common(INPUT, raises=_NO_DIM)
 ALONG: Final = Common(f"{INPUT}\ndim : int", returns=_SAME_SHAPE, raises=_NO_DIM)
 ALONG_IN_DTYPE: Final = ALONG._replace(options="dtype : dtype, optional\n    To compute in.")
+NEW_TENSOR: Final = Common(options="dtype : dtype, optional\nrequires_grad : bool")
+RANDOM: Final = Common(
+    options=f"generator : Generator, optional\n    Default the one that `manual_seed` seeds.\n{NEW_TENSOR.options}"
+)
 
 _PARAMETERS: Final = "\n\nParameters\n----------\n"
 _RETURNS: Final = "\n\nReturns\n-------\n"
@@ -116,6 +123,16 @@ def docstring(doc: str, common: Common, derivative: str = "", example: str = "")
         text = "\n".join([part for part in (before, own or default, after) if part])
         sections = f"{heading}{text}{sections}" if text else sections
     return f"{doc}{sections}{notes}{example}"
+
+
+def documented(common: Common) -> Callable[[F], F]:
+    """Join the docstring of the decorated function with what its kind has in common."""
+
+    def decorate(function: F) -> F:
+        function.__doc__ = docstring(function.__doc__ or "", common)
+        return function
+
+    return decorate
 
 
 @functools.cache
