@@ -148,13 +148,14 @@ def _without_indent(doc: str) -> str:
     return doc if "\n---" in doc else doc.replace("\n    ", "\n")
 
 
-def op_docstring(op: Op, doc: str, common: Common, derivative: str = "") -> str:
-    """Return the docstring of an op, with the example of its family."""
+def op_docstring(op: Op, doc: str, common: Common, derivative: str = "", module: str = "tapegrad") -> str:
+    """Return the docstring of an op, with the example of its family, in which it is a function of `module`."""
     example = ""
     if has_example(op):
         operands = ", ".join([f"tg.tensor({values})" for values in _example_operands(op)])
         dim = ", dim=1" if op.family == "reduction" else ""
-        example = f">>> tg.{op.name}({operands}{dim})\n{OUTPUTS.get(op.name) or example_output(op)}"
+        call = f"{module.replace('tapegrad', 'tg')}.{op.name}({operands}{dim})"
+        example = f">>> {call}\n{OUTPUTS.get(op.name) or example_output(op)}"
     return docstring(doc, common, derivative, example)
 
 
