@@ -128,6 +128,24 @@ class TensorMethods:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call what the table has for one of NumPy's functions."""
 
+    def __init__(self, data: Any = ...) -> None:
+        """Make ``Tensor(data)``, always of the default dtype. Only users call it: operations call ``Tensor.__new__``."""
+
+    def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
+        """Switch on or off whether a gradient is wanted for this leaf, in place."""
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: builtins.bool | None = None,
+        create_graph: builtins.bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Compute the gradient of this tensor with respect to the leaves, and accumulate it in their `grad`."""
+
+    def _renew(self) -> None:
+        """Give a stale view a new history: it is a part of its base."""
+
     def add(self, other: Any) -> Tensor:
         """Add."""
 

@@ -236,8 +236,11 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     """
     if np.iscomplexobj(getattr(input, "_data", input)):
         parts = real(input).detach()
-        top = amax(parts, dim, True) if parts.numel() else 0.0  # a constant, whose size the sum needs not know
-        found = log(sum(exp(sub(input, top)), dim, True)) + top
+        if parts.numel():
+            top = amax(parts, dim, True)  # a constant, whose size the sum needs not know
+            found = log(sum(exp(sub(input, top)), dim, True)) + top
+        else:
+            found = sum(input, dim, True) - np.inf  # not log(0), whose slope is infinite
         return found if keepdim else reshape(found, sum(parts, dim).shape)
     return _logsumexp.plans.call(input, dim, keepdim)
 

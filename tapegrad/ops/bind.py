@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import ops
-from tapegrad.ops import casts, inplace, logic, protocol, setitem
+from tapegrad.autograd.methods import backward
+from tapegrad.ops import casts, creation, history, inplace, logic, protocol, setitem
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.table import public
@@ -56,9 +57,18 @@ OPERATORS: dict[str, Any] = {
 }  # fmt: skip
 
 
+# Methods that Tensor's own file cannot have, because theirs import it.
+METHODS: dict[str, Any] = {
+    "__init__": creation.init,
+    "requires_grad_": creation.requires_grad_,
+    "backward": backward,
+    "_renew": history.renew,
+}
+
+
 def methods() -> dict[str, Callable[..., Any]]:
-    """Return the methods of Tensor that are operations, by their names."""
-    return {**public.methods(), **casts.CONVERSIONS, **inplace.methods()}
+    """Return the methods of Tensor that other files define, by their names."""
+    return {**METHODS, **public.methods(), **casts.CONVERSIONS, **inplace.methods()}
 
 
 def install() -> None:

@@ -32,7 +32,10 @@ def _expand_step(plan: Plan, operand: int) -> Step:
 def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     if math.prod(size) == x.size:  # nothing is repeated: NumPy's view would be read-only nevertheless
         return x.reshape(size)
-    return np.broadcast_to(x, size) if math.prod(size) else np.lib.stride_tricks.as_strided(x, size, (0,) * len(size))
+    view = np.broadcast_to(x, size)
+    if not view.size:  # no two elements share memory
+        view.flags.writeable = x.flags.writeable
+    return view
 
 
 @public(method=True)
@@ -291,13 +294,10 @@ def contiguous(input: Any) -> Tensor:
     common=docs.MOVEMENT_OF_DIMS, attrs=("dims",),
     oracle=lambda x, dims: np.flip(x, dims if np.ndim(x) else ()),
     samples=(
-        Sample(((3,),), {"dims": (0,)}),
-        Sample(((2, 3),), {"dims": (-1,)}),
-        Sample(((2, 3, 2),), {"dims": (0, 2)}),
-        Sample(((0, 2),), {"dims": (0,)}),
-        Sample(((),), {"dims": (0,)}),
-        Sample(((2,),), {"dims": ()}),
+        Sample(((3,),), {"dims": (0,)}), Sample(((2, 3),), {"dims": (-1,)}), Sample(((2, 3, 2),), {"dims": (0, 2)}),
+        Sample(((0, 2),), {"dims": (0,)}), Sample(((),), {"dims": (0,)}), Sample(((2,),), {"dims": ()}),
     ),
+    errors=(ErrorSample(lambda: xp.flip(np.ones(()), (7,)), IndexError, "Dimension out of range"),),
 )  # fmt: skip
 def flip(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:
     """Reverse the order of the elements along dimensions, in a copy.
@@ -317,4 +317,4 @@ def flip(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]
     >>> tg.flip(tg.arange(3), 0).tolist()
     [2, 1, 0]
     """
-    return {"dims": all_dims("flip", input.ndim, sizes(dims, rest)) if input.ndim else ()}
+    return {"dims": all_dims("flip", input.ndim, sizes(dims, rest))[: input.ndim]}

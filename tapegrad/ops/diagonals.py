@@ -27,7 +27,7 @@ def _part(x_shape: tuple[int, ...], shape: tuple[int, ...], offset: int, dim1: i
     strides = contiguous_strides(x_shape, 1)
     rest = (stride for dim, stride in enumerate(strides) if dim not in (dim1, dim2))
     start = offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
-    return Part(shape, (*rest, strides[dim1] + strides[dim2]), start if shape[-1] else 0)
+    return Part(shape, (*rest, strides[dim1] + strides[dim2]), 0 if 0 in shape else start)
 
 
 @public(method=True)
@@ -45,6 +45,7 @@ def _part(x_shape: tuple[int, ...], shape: tuple[int, ...], offset: int, dim1: i
         Sample(((4, 2),), {"offset": -1, "dim1": 1, "dim2": 0}),
         Sample(((2, 3, 4),), {"dim1": -1, "dim2": 0}),
         Sample(((2, 3),), {"offset": 5}),
+        Sample(((2, 1, 3, 0),), {"offset": -1}),
     ),
     errors=(ErrorSample(lambda: xp.diagonal(np.ones((2, 2)), 0, 0, -2), RuntimeError, "cannot be identical 0, -2"),),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
 from tapegrad.forward import templates
-from tapegrad.forward.prepared import prepared
+from tapegrad.forward.prepared import first_result, prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
 from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
@@ -146,7 +146,7 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
     if ready is None:
         _check_layouts(op, layouts)
         forward = op.forward_for(layouts, attrs)
-        out = forward(*data, *index_arrays)
+        out = first_result(forward, layouts, data) if not index_arrays else forward(*data, *index_arrays)
         if len(op.results) > 1:
             return several_results(op, layouts, attrs, forward, out), out
         result = layout_of(out)
