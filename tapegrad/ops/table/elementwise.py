@@ -17,7 +17,7 @@ from tapegrad.ops.table.docs import BINARY, UNARY, op_docstring
 from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
 from tapegrad.ops.table.promotion import forward_for
-from tapegrad.ops.table.public import Names, publish
+from tapegrad.ops.table.public import Names, module_of, publish
 from tapegrad.tape.layout import FLOAT, Layout, broadcast_shape
 from tapegrad.tensor import Tensor, from_array
 
@@ -105,7 +105,7 @@ def unary(
     def function(input: Any) -> Tensor:
         return plans.call(input)
 
-    return publish(function, op, op_docstring(op, doc, UNARY, derivative), names)
+    return publish(function, op, op_docstring(op, doc, UNARY, derivative, module_of(names)), names)
 
 
 def binary(
@@ -187,7 +187,7 @@ def binary(
     def call(input: Any, other: Any) -> Tensor:
         return plans.call(input, other)
 
-    return publish(call, op, op_docstring(op, doc, BINARY, derivative), names)
+    return publish(call, op, op_docstring(op, doc, BINARY, derivative, module_of(names)), names)
 
 
 def elementwise(

@@ -51,6 +51,11 @@ class Names(NamedTuple):
     adapter: str | Callable[..., Any] = "same"
 
 
+def module_of(names: Names | None) -> str:
+    """Return the module in which a function stands first."""
+    return names.namespaces[0] if names is not None and names.namespaces else TOP
+
+
 class Public(NamedTuple):
     """A public function, its name and its further names."""
 
