@@ -125,6 +125,11 @@ def _new(*shape: int, dtype: str = "float64") -> tg.Tensor:
     return tg.from_numpy(_rng.uniform(0.5, 2, shape).astype(dtype)).requires_grad_()
 
 
+def _written(x: tg.Tensor, index: np.ndarray, value: tg.Tensor) -> tg.Tensor:
+    x[index] = value
+    return x
+
+
 PROGRAMS: dict[str, Callable[[int], tg.Tensor]] = {
     "sin": lambda n: tg.sin(_new(n)),
     "float32": lambda n: tg.exp(_new(n, 2, dtype="float32")) * 2.0,
@@ -156,10 +161,48 @@ PROGRAMS: dict[str, Callable[[int], tg.Tensor]] = {
     "stack": lambda n: tg.cat([tg.stack([_new(n), _new(n)]), _new(3, n)]),
     "cat": lambda n: tg.cat([_new(2, n), _new(2, 3)], 1),
     "index": lambda n: _new(n, 2)[np.arange(n)[::2].copy()],
+    "indices": lambda n: _new(n, 5)[np.arange(n), np.arange(n) % 5] + _new(3, n)[2:, np.arange(n)].sum(),
+    "index of columns": lambda n: _new(n, 4)[:, np.array([2, 0, 2])] + _new(n, 5)[:, None, np.array([0])].sum(),
+    "index of slices": lambda n: (
+        _new(2 * n, 4)[1::2, np.array([3, 1])].sum() + _new(n, 4)[::-1, np.array([3, 1])].sum()
+        + _new(n, 7, 2)[n // 2 :, np.array([1])].sum() + _new(4, n, 2)[np.array([1]), 1:-1].sum()
+    ),
+    "write at indices": lambda n: _written(_new(n, 2) * 2, np.arange(n)[::2].copy(), _new((n + 1) // 2, 2)),
+    "write at an index": lambda n: _written(_new(n) * 2, np.arange(n // 2), _new(1)[0]),
+    "sort": lambda n: tg.sort(_new(n, 3), 0).values + _new(n, 3).max(0).values + _new(n, 3).min(1, True).values,
     "diagonal": lambda n: tg.diagonal(_new(n, n)),
     "cross_entropy": lambda n: tg.nn.functional.cross_entropy(_new(n, 3), _rng.integers(0, 3, n)),
 }  # fmt: skip
 LENGTHS = [2, 3, 4, 5, 6, 8, 9, 11, 30, 62, 64, 65, 128, 129, 200, 257, 1, 7, 2100, 2200, 2300, 9000, 9001, 9002]
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        ("index_gather", lambda n: _new(n)[np.arange(n - 1)]),
+        ("index_gather", lambda n: _new(n, 5)[np.arange(n), np.arange(n) % 5]),
+        ("index_gather", lambda n: _new(n, 5)[:, np.array([2, 0])]),
+        ("index_gather", lambda n: _new(n, 5)[1:, np.array([2, 0])]),
+        ("index_put", lambda n: _written(_new(n, 5) * 1, np.arange(n - 1), _new(n - 1, 1))),
+        ("max_along", lambda n: _new(n, 3).max(0).values),
+        ("sort", lambda n: tg.sort(_new(n, 3), 0).values),
+    ],
+)
+def test_steps_at_indices_are_worked_out_once(
+    op: str, function: Callable[[int], tg.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.reset()
+    for n in range(5, 10):
+        function(n).sum().backward()
+    worked_out = plan.kernel_calls
+
+    def not_this(made: plan.Plan, *args: Any) -> Any:
+        assert made.op.name != op
+        return worked_out(made, *args)
+
+    monkeypatch.setattr(plan, "kernel_calls", not_this)
+    for n in range(20, 40):
+        function(n).sum().backward()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

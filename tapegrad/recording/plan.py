@@ -184,6 +184,9 @@ class Plan:
         for layout in self.layouts:
             kind.append(layout.kind)
             lengths += layout.lengths
+        for name in op.lengths:
+            kind.append(len(self.attrs[name]))
+            lengths += self.attrs[name]
         return tuple(kind), lengths
 
     def _for_all_lengths(self, trace: Trace) -> KernelCalls:
@@ -194,7 +197,7 @@ class Plan:
         offset = trace.length(self.view_offset or 0)
         plan.view_offset = None if self.view_offset is None else offset  # type: ignore[assignment]  # stands for any
         plan.result, *layouts = [general(layout, trace) for layout in (self.result, *self.layouts)]
-        plan.layouts, plan.attrs = tuple(layouts), trace.attributes(self.attrs)
+        plan.layouts, plan.attrs = tuple(layouts), trace.attributes(self.attrs, self.op.lengths)
         return kernel_calls(plan, STEPS, JOINT, plan._first_words())
 
     def _take(self, calls: KernelCalls, block: np.ndarray, address: int) -> None:

@@ -186,9 +186,9 @@ class Trace:
         self._names.append(name)
         return Length(self, {(name,): 1}, value)
 
-    def attributes(self, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return attributes; those that are read must be the same later."""
-        return _Attributes(self, attrs)
+    def attributes(self, attrs: Mapping[str, Any], general: Sequence[str] = ()) -> Mapping[str, Any]:
+        """Return attributes; those that are read must be the same later, but for `general` ones: tuples of lengths."""
+        return _Attributes(self, attrs, {name: tuple(map(self.length, attrs[name])) for name in general})
 
     def requires(self, name: str, value: Any) -> None:
         """Note that an attribute must have this value."""
@@ -261,10 +261,12 @@ class Trace:
 class _Attributes(Mapping[str, Any]):
     """Attributes of a call, of which it is noted which are read."""
 
-    def __init__(self, trace: Trace, attrs: Mapping[str, Any]) -> None:
-        self._trace, self._attrs = trace, attrs
+    def __init__(self, trace: Trace, attrs: Mapping[str, Any], general: Mapping[str, Any]) -> None:
+        self._trace, self._attrs, self._general = trace, attrs, general
 
     def __getitem__(self, name: str) -> Any:
+        if name in self._general:
+            return self._general[name]
         value = self._attrs[name]
         self._trace.requires(name, value)
         return value

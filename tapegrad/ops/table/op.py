@@ -165,6 +165,8 @@ class Op(_Frozen):
         Makes what is returned of several results, a named tuple.
     family : str
     attrs : tuple of str
+    lengths : tuple of str
+        Those attributes that are tuples of lengths: steps may compute with them as with lengths of operands.
     node : str
         Class name of ``grad_fn``.
     step : callable
@@ -205,6 +207,7 @@ class Op(_Frozen):
     family: str
     step: Callable[[Plan, int], Step | None]
     attrs: tuple[str, ...] = ()
+    lengths: tuple[str, ...] = ()
     node_name: str = ""
     oracle: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-3.0, 3.0)
