@@ -124,7 +124,7 @@ class _Frozen:
         cls._required = frozenset(name for name in cls._names if not hasattr(cls, name))
 
     def __init__(self, **given: Any) -> None:
-        if not self._required <= given.keys() <= self._names:
+        if not (self._names.issuperset(given) and all(map(given.__contains__, self._required))):
             wrong, missing = sorted(given.keys() - self._names), sorted(self._required - given.keys())
             raise TypeError(f"{type(self).__name__} has no {wrong}, or lacks {missing}")
         vars(self).update(given)
