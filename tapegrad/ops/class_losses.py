@@ -12,7 +12,7 @@ from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.along import along, floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
-from tapegrad.ops.indexing import index_gather
+from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import movedim
@@ -64,7 +64,7 @@ def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) 
 
 def _at_class(x: Tensor, indices: np.ndarray) -> Tensor:
     """Return the element of each row that belongs to its class."""
-    return index_gather(x, (np.arange(len(indices)), indices), (ARRAY, ARRAY))
+    return getitem(x, (np.arange(len(indices)), indices))
 
 
 def _class_weights(call: str, weight: Any, x: Tensor) -> np.ndarray | None:
@@ -320,7 +320,11 @@ def cross_entropy(
     if goal.shape == scores.shape and goal._layout.floating:
         return _of_probabilities(x, scores, goal, weights, reduction, label_smoothing)
     indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
-    losses = apply(_class_loss, Bound((contiguous(x),), {"dim": (1,)}, (indices,)))
+    rows = contiguous(x)
+    if rows._layout.size:
+        losses = _class_loss.plans.call(rows, indices)
+    else:  # which `class_loss` refuses
+        losses = apply(_class_loss, Bound((rows,), {"dim": (1,)}, (indices,)))
     each = None if weights is None else weights[indices]
     if label_smoothing == 0.0:
         return _weighted("cross_entropy", losses, counted, each, goal.shape, reduction)
