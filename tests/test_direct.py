@@ -176,3 +176,22 @@ def test_a_power_has_the_same_bits_when_its_plan_is_new() -> None:
         op_table["pow"].plans.clear()
         first = power()
         assert_same(first.detach().numpy(), power().detach().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_tell_of_the_errors_that_numpy_tells_of(dtype: str) -> None:
+    large = np.finfo(dtype).max
+    for kind, base, exponent in (
+        ("divide by zero", 0.0, -1.0),
+        ("invalid", -1.0, 0.5),
+        ("overflow", large, 1.5),
+        ("underflow", 1 / large, 1.5),
+    ):
+        x, y = np.array([2.0, base] * 40, dtype), np.array([1.7, exponent] * 40, dtype)
+        for power in (np.power, lambda x, y: tg.tensor(x) ** tg.tensor(y)):
+            with np.errstate(all="raise"), pytest.raises(FloatingPointError, match=f"{kind} .*encountered in power"):
+                power(x, y)
+    with np.errstate(all="raise"):
+        tg.tensor(np.array([0.0, np.inf, np.nan, -2.0, 0.5], dtype)) ** tg.tensor(
+            np.array([1.5, 2.5, 1.5, 3.0, -1], dtype)
+        )

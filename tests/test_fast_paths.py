@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.forward.products import _gemm_kernel_address
+from tapegrad.forward.products import _gemm_kernel_address, _gemv_kernel_address
 from tapegrad.ops.table.op import op_table
 from tapegrad.recording.plan import JOINT, Plan
+from tapegrad.recording.steps import KERNEL
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.entries import PLAN_OBJECT
 from tests.cases import cases
@@ -91,6 +92,13 @@ def test_products_of_matrices_are_those_of_blas(x: tuple[int, ...], y: tuple[int
     plan = plan_of(leaf(*x) @ leaf(*y))
     assert plan.python_operands == ()
     assert [call.kernel for call in plan._calls] == [_gemm_kernel_address, _gemm_kernel_address]
+
+
+def test_products_with_vectors_are_gemv() -> None:
+    # gemm takes four times as long for a vector.
+    assert _gemv_kernel_address in [call.kernel for call in plan_of(leaf(4, 3) @ leaf(3))._calls]
+    assert _gemv_kernel_address in [call.kernel for call in plan_of(leaf(4) @ leaf(4, 3))._calls]
+    assert _gemv_kernel_address in [call.kernel for call in plan_of(leaf(2, 1, 4) @ leaf(2, 4, 3))._calls]
 
 
 def test_products_of_transposed_matrices_are_those_of_blas() -> None:
@@ -226,3 +234,20 @@ def test_tensors_over_arrays_of_a_known_layout_are_not_made_by_python(shape: tup
     assert not {"_owner", "_borrower", "_leaf"} & set(seen)
     assert made.shape == known.shape
     assert made.requires_grad
+
+
+@pytest.mark.parametrize("name", sorted(FUSED))
+def test_fused_kernels_run_where_both_operands_want_a_gradient(name: str) -> None:
+    x, y = leaf(3, 7), leaf(3, 7)  # of a length of their own: no other test shares the plans
+    out = getattr(tg, name)(x * 1.0, y * 1.0)
+    plan = plan_of(out)
+    single = [call for call in plan._calls if call.plan_word != JOINT]
+    before = [plan._block[call.start + KERNEL] for call in single]
+    out.sum().backward()
+    assert x.grad is not None
+    assert [plan._block[call.start + KERNEL] for call in single] == before == [0, 0]
+    kept = getattr(tg, name)(x.detach(), y)
+    kept.sum().backward()  # for one operand
+    out = getattr(tg, name)(x * 1.0, y * 1.0)
+    tg.autograd.grad(out.sum(), x)
+    assert all(plan._block[call.start + KERNEL] for call in single)

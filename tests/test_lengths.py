@@ -40,7 +40,7 @@ def as_lists(found: Any) -> Any:
     [
         (lambda n, m: [n + m, n - m, n * m, 2 * n - 3, 3 - m, -n], False),
         (lambda n, m: (n * m * 8 // m, 8 * n % 4, n * 0), True),
-        (lambda n, m: [n // 7, -(-n // 64), n % 5, 1000 // m], True),
+        (lambda n, m: [n // 7, -(-n // 64), n % 5, 1000 // m, 1000 % m], True),
         (lambda n, m: n if n > m else m, True),
         (lambda n, m: [max(n, m), min(n, 4), n >= m, n <= 3, n < m], True),
         (lambda n, m: n == m or n in (1, 2), True),
@@ -258,3 +258,19 @@ def described(forward: Any) -> Any:
     own = {id(part) for part in (*words.kept, *kept) if callable(part) or isinstance(part, tuple)}
     others = [word for word in words.tolist() if word not in own and abs(word - words.ctypes.data) > 8 * words.size]
     return others + [described(part) for part in kept if isinstance(getattr(part, "__self__", None), np.ndarray)]
+
+
+def test_lengths_are_shown_as_polynomials() -> None:
+    trace = Trace()
+    n, m = trace.length(2), trace.length(3)
+    assert repr(2 * n * m - m + 5) == "2*n0*n1+-1*n1+5"
+
+
+def test_convolutions_in_blocks() -> None:
+    """How many places of a kernel make a block depends on what is left over of a number that is no length."""
+    for n in range(3, 9):
+        image, kernel = _new(1, 256, 64, n), _new(1, 256, 1, 1)
+        out = tg.nn.functional.conv2d(image, kernel)
+        np.testing.assert_allclose(
+            out.detach().numpy()[0, 0], np.einsum("chw,c", image._data[0], kernel._data[0, :, 0, 0])
+        )

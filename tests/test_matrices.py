@@ -110,6 +110,49 @@ def test_convolution_refused(image: Any, kernel: Any, options: dict[str, Any]) -
     assert words[1][:25] == words[0][:25]
 
 
+VIEWS = {
+    "whole": lambda x: x,
+    "turned": lambda x: x.swapaxes(-1, -2),
+    "rows apart": lambda x: x[..., ::2, :],
+    "columns apart": lambda x: x[..., ::2],
+    "reversed": lambda x: x[..., ::-1],
+    "one row": lambda x: x[..., :1, :],
+    "one column": lambda x: x[..., :1],
+    "first": lambda x: x[0],
+}
+VECTORS = {
+    "whole": lambda x: x[:6],
+    "apart": lambda x: x[::2],
+    "reversed": lambda x: x[::-1],
+    "one number": lambda x: np.broadcast_to(x[:1], x.shape),
+}
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize("matrix", VIEWS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_products_with_vectors(matrix: str, vector: str, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = VIEWS[matrix](rng.normal(size=(3, 4, 6)).astype(dtype))
+    if dtype == "complex128":
+        x = x * (1 + 0.5j)
+    for column in (True, False):
+        v = VECTORS[vector](np.linspace(-1, 2, 12, dtype=dtype))[: x.shape[-1 if column else -2]]
+        product = np.einsum("...ij,j->...i" if column else "...ij,i->...j", x, v)
+        a, b = tg.from_numpy(x).requires_grad_(), tg.from_numpy(v).requires_grad_()
+        ct = rng.normal(size=product.shape).astype(dtype)
+        for grads in (1, 2):  # the second is added to the first
+            out = a @ b if column else b @ a
+            assert_close(out.detach().numpy(), product)
+            out.backward(tg.from_numpy(ct))
+            spread = np.expand_dims(ct, -1 if column else -2)
+            outer = spread * np.expand_dims(v.conj(), -2 if column else -1)
+            inner = (spread * x.conj()).sum(-2 if column else -1)
+            inner = inner.reshape(-1, v.size).sum(0)
+            assert_close(a.grad.numpy(), grads * outer)
+            assert_close(b.grad.numpy(), grads * inner)
+
+
 def test_equal_eigenvalues() -> None:
     """Of eigenvalues gradients are finite; of vectors that are not determined they are not."""
     x = tg.tensor(np.diag([1.0, 1.0, 3.0]), requires_grad=True)

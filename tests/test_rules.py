@@ -45,6 +45,13 @@ def test_a_rule_with_nothing_for_an_operand(steps_of: Callable[..., tg.Tensor], 
     assert of_y.tolist() == [1.0]
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_its_gradient_by_inputs_is_zero(steps_of: Callable[..., tg.Tensor], create_graph: bool) -> None:
+    y = tg.tensor([0.5], requires_grad=True)
+    (of_y,) = tg.autograd.grad(steps_of(np.ones(3), y * y).sum(), y, create_graph=create_graph, allow_unused=False)
+    assert of_y.tolist() == [0.0]
+
+
 def test_its_gradient_is_zero(steps_of: Callable[..., tg.Tensor]) -> None:
     y = tg.tensor([0.5], requires_grad=True)
     steps_of(np.ones(3), y).sum().backward()

@@ -14,6 +14,8 @@ try:
     import torch
 except ImportError:
     torch: Any = None
+else:
+    torch.backends.opt_einsum.enabled = False  # where installed (JAX needs it), it changes the order of the products
 
 
 def _places(x: Any, key: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The forward of powers: by a faster function where the exponent is a number that has one."""
+"""The forward of powers: by a faster function where the exponent is a number that has one, else on vectors."""
 
 from __future__ import annotations
 
@@ -9,16 +9,29 @@ import numpy as np
 
 from tapegrad.compiler.intrinsics import get
 from tapegrad.forward.results import Draft, Words
+from tapegrad.forward.ufuncs import Function
 from tapegrad.recording.native import DATA, load, vectorcall
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_layout
+from tapegrad.vmath.powers import power
 
 # What computes a power of which the exponent is this number.
 _FASTER: Final[dict[float, np.ufunc]] = {2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal, 1.0: np.positive}
+_POWER: Final = Function("power", np.power, (), "invalid divide over under", lambda x, y: power(x, y))
 # Words of a forward: what computes squares, and all other powers.
 SQUARE, OTHERWISE = range(2)
 TWO: Final = int(np.float64(2.0).view(np.int64))
 
-Prepare = Callable[[np.ufunc, Sequence[Layout], Layout], Callable[..., Any]]
+Prepare = Callable[[Callable[..., Any], Sequence[Layout], Layout], Callable[..., Any]]
+
+
+def check_exponent(x: Any, y: Any) -> None:
+    """Raise if integers are to be raised to a negative integer power.
+
+    NumPy's loop raises midway, and a conversion to unsigned integers hides the sign.
+    """
+    exponent = np.asarray(y)
+    if exponent.dtype.kind == "i" and np.asarray(x).dtype.kind in "iu" and np.size(x) and (exponent < 0).any():
+        raise ValueError("Integers to negative integer powers are not allowed.")
 
 
 class Power:
@@ -27,20 +40,20 @@ class Power:
     def __call__(self, x: Any, y: Any) -> Any:
         """Return ``x**y``."""
         if x.__class__ is float and y.dtype.kind == "f":
-            return _of_number(np.exp2, np.power)(x, y)
+            return _of_number(np.exp2, _POWER.of(y.dtype))(x, y)
         if y.__class__ is float and x.dtype.kind == "f":
-            return _raised(x, y, lambda function: function)
-        return x**y
+            return _raised(x, y, x.dtype, lambda function: function)
+        dtype = np.result_type(x, y)
+        return _POWER.of(dtype)(x, y) if dtype.kind == "f" else x**y
 
     def prepared(self, layouts: Sequence[Layout], result: Layout, prepare: Prepare) -> Callable[..., Any]:
         """Return the forward for a plan, of functions that `prepare` made ready for it."""
         if result.dtype.kind != "f":
             return self
-        if layouts[0] is FLOAT:
-            return _of_number(prepare(np.exp2, layouts[1:], result), prepare(np.power, layouts, result))
-        if layouts[1] is not FLOAT:
-            return prepare(np.power, layouts, result)
-        return _prepared_to_number(layouts[0], result, prepare)
+        if layouts[1] is FLOAT and layouts[0] is not FLOAT:
+            return _prepared_to_number(layouts[0], result, prepare)
+        both = prepare(_POWER.of(result.dtype), layouts, result)
+        return _of_number(prepare(np.exp2, layouts[1:], result), both) if layouts[0] is FLOAT else both
 
 
 class _ToNumber:
@@ -54,13 +67,13 @@ class _ToNumber:
 
     def __call__(self, x: Any, y: float) -> Any:
         """Return ``x**y``."""
-        return _raised(x, y, self.prepared)
+        return _raised(x, y, self._result.dtype, self.prepared)
 
     def prepared(self, function: np.ufunc) -> Callable[..., Any]:
         """Return a function of the operand, of it twice, or of it and a number."""
         made = self._made.get(function)
         if made is None:
-            second = (self._x,) if function is np.multiply else (FLOAT,) if function is np.power else ()
+            second = () if function.nin == 1 else (self._x,) if function is np.multiply else (FLOAT,)
             made = self._made[function] = self._prepare(function, (self._x, *second), self._result)
         return made
 
@@ -98,14 +111,14 @@ def _of_number(exp2: Callable[..., Any], power: Callable[..., Any]) -> Callable[
     return lambda x, y: exp2(y) if x == 2.0 else power(x, y)
 
 
-def _raised(x: Any, y: float, prepared: Callable[[np.ufunc], Callable[..., Any]]) -> Any:
+def _raised(x: Any, y: float, dtype: np.dtype, prepared: Callable[[Any], Callable[..., Any]]) -> Any:
     """Return an operand, raised to a number. Of cubes, NumPy's power takes ten times as long as products."""
     if y in _FASTER:
         return prepared(_FASTER[y])(x)
     if y == 3.0:
         multiply = prepared(np.multiply)
         return multiply(multiply(x, x), x)
-    return prepared(np.power)(x, y)
+    return prepared(_POWER.of(dtype))(x, y)
 
 
 def run_power(self: int, args: int, nargs: int) -> int:

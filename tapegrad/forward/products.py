@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import call_void, get
 from tapegrad.forward.computed import computed
-from tapegrad.kernels.blas import gemm_address
+from tapegrad.kernels.blas import blas_address
 from tapegrad.kernels.elementwise import product_of_two
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.recording.steps import ARRAY, CT, Source, Step
@@ -40,9 +40,32 @@ def _gemm_kernel() -> Callable[..., int]:
     return kernel
 
 
+# The same for gemv, the product of a matrix and a vector.
+_GEMV, _MATRIX, _TRANS, _ROWS, _COLUMNS, _LD, _X_STEP, _Y_STEP, _ONE_V, _ZERO_V = 0, 1, 2, 3, 4, 5, 6, 7, 8, 10
+
+
+def _gemv_kernel() -> Callable[..., int]:
+    def kernel(args: int, dims: int, accumulate: int) -> int:
+        p = rows_at(dims, 3)
+        matrix, vector = get(args, get(p, _MATRIX)), get(args, 1 - get(p, _MATRIX))
+        call_void(
+            get(p, _GEMV), p + 8 * _TRANS, p + 8 * _ROWS, p + 8 * _COLUMNS, p + 8 * _ONE_V,
+            matrix, p + 8 * _LD, vector, p + 8 * _X_STEP,
+            p + 8 * _ONE_V if accumulate else p + 8 * _ZERO_V, get(args, 2), p + 8 * _Y_STEP,
+        )  # fmt: skip
+        return 0
+
+    return kernel
+
+
 @cache
 def _gemm_kernel_address() -> int:
     return address_of("gemm", _gemm_kernel())
+
+
+@cache
+def _gemv_kernel_address() -> int:
+    return address_of("gemv", _gemv_kernel())
 
 
 def product_step(plan: Plan, operand: int) -> Step | None:
@@ -155,25 +178,50 @@ def _gemm_step(
     if any(step % size for step in (a_p, a_q, b_q, b_r)):
         return None
     a_p, a_q, b_q, b_r, c_p = (step // size for step in (a_p, a_q, b_q, b_r, c_p))
+    shared = any(step == 0 for step in steps[2]) and bool(lengths)
+    gemv = None
+    if is_complex or q == 0:
+        pass  # gemv conjugates only what it transposes, and leaves an empty sum unwritten
+    elif r == 1:
+        gemv = _gemv_words(0, _Matrices((p, q), (a_p, a_q)), b_q, c_p)
+    elif p == 1:  # c^T = b^T a^T
+        gemv = _gemv_words(1, _Matrices((r, q), (b_r, b_q)), a_q, 1)
+    if gemv is not None:
+        words = [blas_address("gemv", dtype_name(dtype)), *gemv, *_one(dtype), 0, 0]
+        return Step(_gemv_kernel_address, _loop(lengths, steps) + words, sources, partial=shared)
     conjugate = "C" if is_complex else "T"
     first = _orientation(r, q, b_r, b_q, conjugate if residual == 0 else "T", is_complex and residual == 0)
     second = _orientation(q, p, a_q, a_p, conjugate if residual == 1 else "T", is_complex and residual == 1)
     if first is None or second is None or any(length >= 1 << 31 for length in (p, q, r, first[1], second[1])):
         return None
-    dims = [len(lengths), 0, 0, 0, 0, *lengths]
-    for place in range(len(lengths)):
-        dims += [own[place] for own in steps]
-    dims += [
-        gemm_address(dtype_name(dtype)), ord(first[0]), ord(second[0]), r, p, q,
+    words = [
+        blas_address("gemm", dtype_name(dtype)), ord(first[0]), ord(second[0]), r, p, q,
         first[1], second[1], c_p if p > 1 else max(r, 1), *_one(dtype), 0, 0,
     ]  # fmt: skip
-    shared = any(step == 0 for step in steps[2]) and bool(lengths)
-    return Step(
-        _gemm_kernel_address,
-        dims,
-        sources,
-        partial=shared,
-    )
+    return Step(_gemm_kernel_address, _loop(lengths, steps) + words, sources, partial=shared)
+
+
+def _loop(lengths: list[int], strides: list[list[int]]) -> list[int]:
+    """Return the geometry of a loop over products, whose own words follow."""
+    dims = [len(lengths), 0, 0, 0, 0, *lengths]
+    for dim in range(len(lengths)):
+        dims += [operand[dim] for operand in strides]
+    return dims
+
+
+def _gemv_words(operand: int, matrix: _Matrices, x_step: int, y_step: int) -> list[int] | None:
+    """Return what gemv is told of y = matrix x, where the matrix is this operand; None for strides it cannot take."""
+    (rows, columns), (row_step, column_step) = matrix
+    if rows == 1 and column_step == 1:
+        orientation: tuple[str, int] | None = ("T", columns)  # a product of two vectors
+    else:
+        orientation = _orientation(rows, columns, row_step, column_step, "T", False)
+    if orientation is None or (x_step < 1 and columns > 1):
+        return None
+    flag, leading = orientation
+    m, n = (rows, columns) if flag == "N" else (columns, rows)
+    words = [m, n, leading, max(x_step, 1), max(y_step, 1)]
+    return None if any(word >= 1 << 31 for word in words) else [operand, ord(flag), *words]
 
 
 def _orientation(

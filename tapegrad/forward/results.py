@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call
-from tapegrad.recording.native import definition, incref, integer, load, new_function, vectorcall
+from tapegrad.recording.native import Lazy, definition, incref, integer, load, new_function, vectorcall
 from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import INTERPRETS
@@ -88,17 +88,7 @@ def make_forward(self: Object, args: Array[Object], nargs: int) -> int:
     return new_function(integer(args[0]), words, 0)
 
 
-class _Compiled:
-    """`make_forward`, loaded when it is first asked for."""
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name != "make":
-            raise AttributeError(name)
-        self.make: Callable[..., Any] = load(make_forward, None)
-        return self.make
-
-
-_compiled: Final = _Compiled()
+_compiled: Final = Lazy(make=lambda: load(make_forward, None))
 
 
 def compiled_forward(

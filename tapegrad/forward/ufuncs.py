@@ -45,7 +45,8 @@ class Function:
         Where ours is faster than NumPy's loop for AVX-512, too.
     errors : str
         Of which errors NumPy is to be told: ``invalid`` (nan of numbers), ``divide`` or ``over`` (an infinity of
-        finite numbers), ``under`` (of finite numbers less than the least normal one).
+        finite numbers; where both are named, the former if one of the numbers is 0), ``under`` (of finite numbers
+        other than 0 less than the least normal one).
     formula : callable, optional
         What it computes on numbers, with functions of ``xp``; of one operand, of two or of three.
     """
@@ -159,7 +160,7 @@ def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) 
     invalid, divide, over, under = (
         flag * (kind in errors) for flag, kind in zip(_FLAGS, ("invalid", "divide", "over", "under"), strict=True)
     )
-    infinite, wanted = divide | over, invalid | divide | over | under
+    at_zero, elsewhere, wanted = divide or over, over or divide, invalid | divide | over | under
     tiny = float(np.finfo(dtype).tiny)
     compute = _compute(function, dtype, nin)
 
@@ -170,18 +171,19 @@ def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) 
         out = as_pointer(results, dtype)
         found = 0
         for i in range(n):
-            numbers, finite = True, True
+            numbers, finite, zero = True, True, False
             for k in range(nin):
                 value = load_at(get(operands, k), i * size, dtype)
                 numbers &= value == value
                 finite &= value - value == value - value
+                zero |= value == 0
             result = load(out, i)
             if result != result:
                 found |= invalid * numbers
             elif result - result != result - result:
-                found |= infinite * finite
+                found |= (at_zero if zero else elsewhere) * finite
             elif abs(result) < tiny:
-                found |= under * finite
+                found |= under * (finite and not zero)
         return found
 
     def kernel(args: int, dims: int, steps: int, data: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import load_at, store_at
 from tapegrad.compiler.intrinsics import call_void, get, memcpy, memset, put, stack
-from tapegrad.kernels.blas import GEMM_LETTERS, gemm_address
+from tapegrad.kernels.blas import BLAS_LETTERS, blas_address
 
 Pair = tuple[int, int]
 # Kernel, stride, padding before and behind in both dimensions, dilation.
@@ -65,7 +65,7 @@ def geometry_of(
     (kh, kw), strides, ((top, _), (left, _)), dilation = window
     rows, columns = places(size, window)
     area, room = kh * kw, _SCRATCH // dtype.itemsize
-    if dtype.name not in GEMM_LETTERS or area > room or not rows * columns * images * channels * out * area:
+    if dtype.name not in BLAS_LETTERS or area > room or not rows * columns * images * channels * out * area:
         return None
     number = rows * columns
     most = min(number, max(room // (channels * area), min(_PLACES, room // area)))
@@ -83,7 +83,7 @@ def geometry_of(
     numbers[:2].view(np.uint8)[: dtype.itemsize] = np.ones(1, dtype).view(np.uint8)
     return [
         0, images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left, *dilation,
-        number, min(room // (area * number), channels), gemm_address(dtype.name), *numbers.tolist(), *ranges,
+        number, min(room // (area * number), channels), blas_address("gemm", dtype.name), *numbers.tolist(), *ranges,
     ]  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def conj(input: Any) -> Tensor:
     return conj_of_complex(x) if x.dtype.kind == "c" else x
 
 
-@public(functions=("real",))
+@public(functions=("real",), attribute=True)
 def real(input: Any) -> Tensor:
     """Real part; of real numbers the tensor itself.
 
@@ -90,7 +90,7 @@ imag_or_zero = unary(
 )  # fmt: skip
 
 
-@public()
+@public(attribute=True)
 def imag(input: Any) -> Tensor:
     """Imaginary part.
 
@@ -125,11 +125,6 @@ def imag(input: Any) -> Tensor:
         )
     x._array()  # for a view to share its memory
     return imag_or_zero(x)
-
-
-def adjoint(input: Tensor) -> Tensor:
-    """Return the conjugates of matrices, with rows and columns swapped."""
-    return conj(xp.transpose(input, -2, -1))
 
 
 def _is_complex(value: Any) -> bool:

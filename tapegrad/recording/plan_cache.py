@@ -22,7 +22,7 @@ from tapegrad.recording.keys import (
     Bucket,
     OpFields,
 )
-from tapegrad.recording.native import as_method, keep_forever, load
+from tapegrad.recording.native import Lazy, as_method, keep_forever, load
 from tapegrad.recording.objects import runtime
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.record import record
@@ -293,18 +293,12 @@ class _Key:
         return all(self.hold(name) and self.add_argument(value) for name, value in keywords.items())
 
 
-class _Finish:
-    """`finish`, loaded when it is first asked for."""
-
-    def __getattr__(self, name: str) -> Callable[..., Tensor]:
-        if name != "finish":
-            raise AttributeError(name)
-        words = np.zeros(OP_WORDS, dtype=np.int64)
-        words[OpFields.word("runtime")] = runtime().ctypes.data
-        self.finish: Callable[..., Tensor] = load(record, words)
-        return self.finish
+def _load_finish() -> Callable[..., Tensor]:
+    words = np.zeros(OP_WORDS, dtype=np.int64)
+    words[OpFields.word("runtime")] = runtime().ctypes.data
+    return load(record, words)
 
 
 #: ``compiled.finish(plan, out, *operands, *index_arrays)`` returns the result of an op as a tensor, recorded where its
 #: plan says so.
-compiled: Final = _Finish()
+compiled: Final = Lazy[Tensor](finish=_load_finish)

@@ -82,6 +82,9 @@ class Length:
     def __mod__(self, other: Any) -> Any:
         return self - self // other * other
 
+    def __rmod__(self, other: Any) -> Any:
+        return other - other // self * self
+
     def __truediv__(self, other: Any) -> Any:
         raise NotGeneralError("a length is divided to a fraction")
 

@@ -47,15 +47,20 @@ def _log_parts(x: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def _signed(x: Lanes, y: Lanes, size: Lanes) -> Lanes:
-    """Give |x|**y the sign of x**y: negative numbers have powers to integers only."""
+    """Give |x|**y the sign of x**y, for an integer y if x is negative."""
     half = 0.5 * y
     odd = where(rint(half) != half, -1.0, half * 0.0 + 1.0)
-    return where(x < 0.0, where(rint(y) == y, size * odd, math.nan), size)
+    return where(x < 0.0, size * odd, size)
 
 
 def _special(x: Lanes, y: Lanes) -> Lanes:
-    """Say where libm is asked: for what is zero, subnormal or not finite."""
-    return ~((x >= DOUBLE.normal) & (x < math.inf) & (absolute(y) < math.inf))
+    """Say where libm is asked: for what is zero, subnormal or not finite, and for the nan of negative numbers.
+
+    That libm makes it, sets the CPU's flag of invalid operations.
+    """
+    size = absolute(x)
+    plain = (size >= DOUBLE.normal) & (size < math.inf) & (absolute(y) < math.inf)
+    return ~(plain & ((x > 0.0) | (rint(y) == y)))
 
 
 def _double(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
@@ -64,7 +69,7 @@ def _double(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
     product = y * high
     rest = fma(y, low, fma(y, high, -product))
     rest = where(absolute(product) < 1000.0, rest, 0.0)  # else there is nothing to add, or nan
-    return _signed(x, y, exp_of(product, DOUBLE, EXP, rest)), _special(size, y)
+    return _signed(x, y, exp_of(product, DOUBLE, EXP, rest)), _special(x, y)
 
 
 def _single(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
@@ -75,7 +80,7 @@ def _single(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
     s = f / (2.0 + f)
     square = s * s
     log = fma(k, DOUBLE.ln2[0], fma(-s, fma(-square, polynomial(square, LOG[:6]), f), f))
-    return narrow(_signed(x, y, exp_of(y * log, DOUBLE, EXP_SINGLE))), _special(size, y)
+    return narrow(_signed(x, y, exp_of(y * log, DOUBLE, EXP_SINGLE))), _special(x, y)
 
 
 power = function("pow", _double, _single, rare="pow")

@@ -88,6 +88,39 @@ FOUND: dict[str, list[str]] = {
         "v1 = m.full_like(v0, -1.5)",
         "v0.fill_(-1.5)",
     ],
+    "a dimension of a tensor without dimensions was not checked by flip": [
+        "v0 = m.tensor(data(1, (), 'float64'), requires_grad=True)",
+        "v1 = m.flip(v0, (7,))",
+    ],
+    "what was stretched to no elements was no view of a leaf": [
+        "v0 = m.tensor(data(1, (2, 1), 'float64'), requires_grad=True)",
+        "v1 = v0.expand((2, 0))",
+        "v1.exp_()",
+    ],
+    "copying a view of a leaf onto itself was accepted": [
+        "v0 = m.tensor(data(1, (2, 3), 'float64'), requires_grad=True)",
+        "v1 = v0[...]",
+        "v1.__setitem__((...,), v1.view_as(v1))",
+    ],
+    "the diagonal of no elements had no gradient": [
+        "v0 = m.tensor(data(1, (2, 1, 3, 0), 'float64'), requires_grad=True)",
+        "v1 = m.diagonal(v0, -1)",
+    ],
+    "complex logsumexp of nothing had a second derivative that was nan": [
+        "v0 = m.tensor(data(1, (0, 3), 'complex128'), requires_grad=True)",
+        "v1 = m.tensor(data(2, (2, 3), 'complex128'), requires_grad=True)",
+        "v2 = F.linear(0.0 - m.logsumexp(v0, dim=0), v1)",
+    ],
+    "what was written over had a second derivative": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = v0 / 0.0",
+        "v1.zero_()",
+        "v2 = (v1 + 2).log()",
+    ],
+    "unsigned integers were raised to a negative power": [
+        "v0 = m.tensor(data(1, (3,), 'uint8'))",
+        "v1 = v0 ** -1",
+    ],
     "a bool was subtracted in place": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",
         "v1 = v0 > 0",

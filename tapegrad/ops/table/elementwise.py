@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, fused_step
-from tapegrad.ops.table.docs import elementwise_doc
+from tapegrad.ops.table.docs import BINARY, UNARY, op_docstring
 from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
 from tapegrad.ops.table.promotion import forward_for
@@ -105,7 +105,7 @@ def unary(
     def function(input: Any) -> Tensor:
         return plans.call(input)
 
-    return publish(function, op, elementwise_doc(op, doc, derivative), names)
+    return publish(function, op, op_docstring(op, doc, UNARY, derivative), names)
 
 
 def binary(
@@ -187,7 +187,7 @@ def binary(
     def call(input: Any, other: Any) -> Tensor:
         return plans.call(input, other)
 
-    return publish(call, op, elementwise_doc(op, doc, derivative), names)
+    return publish(call, op, op_docstring(op, doc, BINARY, derivative), names)
 
 
 def elementwise(

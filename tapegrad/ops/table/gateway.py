@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad import errors, modes
 from tapegrad.dtypes import check_dtype
 from tapegrad.forward import templates
-from tapegrad.forward.prepared import prepared
+from tapegrad.forward.prepared import first_result, prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
 from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
@@ -149,7 +149,7 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
         if kind is not None:
             kind.facts = True  # they were checked
         forward = op.forward_for(layouts, attrs)
-        out = forward(*data, *index_arrays)
+        out = first_result(forward, layouts, data) if not index_arrays else forward(*data, *index_arrays)
         result = layout_of(out) if len(op.results) == 1 else None
         ready = forward if result is None else prepared(forward, layouts, result)
         if kind is not None and kind.learns:

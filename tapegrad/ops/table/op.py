@@ -137,6 +137,19 @@ class _Frozen:
         raise AttributeError(f"cannot assign to {name!r} of {self!r}: it is frozen")
 
 
+class _NoKernel:
+    """The step of an op whose rules the sweep calls itself."""
+
+    def __call__(self, plan: Plan, operand: int) -> None:
+        """Return no step."""
+
+    def __repr__(self) -> str:
+        return "no_kernel"
+
+
+no_kernel: Final = _NoKernel()
+
+
 class Op(_Frozen):
     """One operation.
 
@@ -170,7 +183,7 @@ class Op(_Frozen):
     node : str
         Class name of ``grad_fn``.
     step : callable
-        ``(plan, operand) -> Step``, or None where the sweep has to call the rule in Python.
+        ``(plan, operand) -> Step``, or None where the sweep has to call the rule in Python; default None for all.
     oracle : callable, optional
         Independent implementation of the forward in NumPy or SciPy; default the NumPy function of the same name.
     domain : tuple of float
@@ -205,7 +218,7 @@ class Op(_Frozen):
     forward: Callable[..., Any]
     vjp: tuple[Vjp, ...] | Rule
     family: str
-    step: Callable[[Plan, int], Step | None]
+    step: Callable[[Plan, int], Step | None] = no_kernel
     attrs: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
     node_name: str = ""
