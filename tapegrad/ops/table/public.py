@@ -80,12 +80,12 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
     ValueError
         If a namespace has another function of one of its names.
     """
-    new = Public(name, function, names)
-    wanted = {(namespace, own) for namespace in names.namespaces for own in new.all_names()}
-    for namespace, own in wanted & _taken:
-        raise ValueError(f"{namespace}.{own} is taken")
+    wanted = [(namespace, own) for namespace in names.namespaces for own in (name, *names.aliases)]
+    for place in wanted:
+        if place in _taken:
+            raise ValueError(f"{place[0]}.{place[1]} is taken")
     _taken.update(wanted)
-    registry.append(new)
+    registry.append(Public(name, function, names))
 
 
 def withdraw(name: str) -> None:
