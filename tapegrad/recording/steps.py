@@ -6,15 +6,16 @@ compiled code reads as `tapegrad.tape.structs.KernelCallFields`.
 
 from __future__ import annotations
 
-import ctypes
 import math
+import struct
+from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.runtime import blocking, state
-from tapegrad.runtime.memory import INTERPRETS, watch
+from tapegrad.runtime.memory import INTERPRETS, MEMORY, watch
 from tapegrad.runtime.structs import WORD
 from tapegrad.tape.layout import OBJECT_HEADER, Layout
 from tapegrad.tape.lengths import applied
@@ -37,6 +38,7 @@ Source = tuple[int, int]
 NUMBER: Final[Source] = STATIC, 0
 
 NOTHING: Final = -1  # in place of the bytes, or the size class, of scratch memory: none is needed
+_word_in: Final = struct.Struct("q").unpack_from
 TERMS: Final = 128  # terms of a partial sum; no block ends within them
 
 
@@ -44,7 +46,8 @@ def address_of_array(array: np.ndarray) -> int:
     """Return the address of an array's elements; asking NumPy takes five times as long."""
     if INTERPRETS:
         watch(array, "memory of a plan")
-    return ctypes.c_int64.from_address(id(array) + OBJECT_HEADER).value
+    address: int = _word_in(MEMORY, id(array) + OBJECT_HEADER)[0]
+    return address
 
 
 class Step(NamedTuple):
@@ -129,7 +132,7 @@ class KernelCalls(NamedTuple):
 
     Attributes
     ----------
-    words : list or array of int
+    words : list, or array of int
     addresses : tuple of (int, int)
         Pairs of words: the first is to hold the address of the second.
     sources : tuple of (int, int)
@@ -141,7 +144,7 @@ class KernelCalls(NamedTuple):
         Operands whose rules have no kernel.
     """
 
-    words: list[int] | np.ndarray
+    words: list[int] | array[int]
     addresses: tuple[tuple[int, int], ...]
     sources: tuple[tuple[int, int], ...]
     calls: tuple[KernelCall, ...]
@@ -149,7 +152,7 @@ class KernelCalls(NamedTuple):
     multiple: int
     python_operands: tuple[int, ...]
 
-    def place(self, block: np.ndarray, address: int) -> None:
+    def place(self, block: array[int], address: int) -> None:
         """Write the addresses into the array that holds the words; `address` is where the array begins."""
         for word, target in self.addresses:
             block[word] = address + WORD * target
