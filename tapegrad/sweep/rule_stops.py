@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad.compiler.intrinsics import call, stack
+from tapegrad.compiler.intrinsics import call, memcpy, stack
 from tapegrad.ops.table.rules import fit, rule_calls
 from tapegrad.recording.native import (
     C_INT,
@@ -104,6 +104,13 @@ def is_new(runtime: Runtime, value: TensorObject) -> int:
     return 1 if array.flags & USABLE == USABLE else 0
 
 
+def is_in_order(runtime: Runtime, value: TensorObject, layout: LayoutObject) -> int:
+    """Whether what a rule returned is an array that has a cotangent's shape, dtype and order in memory."""
+    if layout.contiguous != runtime.true or layout.inline == runtime.true or value.type != runtime.tensor_type:
+        return 0
+    return 1 if plain_layout(runtime, value.layout) == layout and value.data.type == runtime.array_type else 0
+
+
 def bring(state: State, add: Object, keep: List, touched: int, value: TensorObject, layout: LayoutObject) -> int:
     """Add to an operand's cotangent what a rule returned; 0 if Python raised."""
     target = state.cts[touched]
@@ -111,6 +118,11 @@ def bring(state: State, add: Object, keep: List, touched: int, value: TensorObje
         if append(keep, value.data) & C_INT != 0:
             return 0
         state.cts[touched] = value.data.data | WRITTEN | BORROWED | (target & CAPTURED)
+        return 1
+    # A leaf's new gradient has memory.
+    if target & ~FLAG_BITS != 0 and target & WRITTEN == 0 and is_in_order(state.runtime, value, layout):
+        memcpy(target & ~FLAG_BITS, value.data.data, integer(layout.nbytes))
+        state.cts[touched] = target | WRITTEN
         return 1
     given = Array[Object](stack(24))
     given[0] = Object(new_integer(touched))

@@ -91,13 +91,14 @@ class Stops:
         Entries that only need their rules called are often neighbours: the modes hold for all of them.
         """
         state, sweep = self.workspace.state, self.workspace.sweep
-        number, node = self.workspace.arrays[ws.ORDER_AT][position], self.node(position)
-        ct = self.buffer(number, node[PLAN_OBJECT].result)
-        if ct is not None:
-            self.hook(number, node, ct)
-        if ct is None or not node[PLAN_OBJECT].python_operands:
-            state[ws.RESUMED] = position
-            return sweep()
+        if state[ws.IS_HOOKED]:
+            number, node = self.workspace.arrays[ws.ORDER_AT][position], self.node(position)
+            ct = self.buffer(number, node[PLAN_OBJECT].result)
+            if ct is not None:
+                self.hook(number, node, ct)
+            if ct is None or not node[PLAN_OBJECT].python_operands:
+                state[ws.RESUMED] = position
+                return sweep()
         words, keep, run_rules, add = self.workspace.words, self.keep, late.run_rules, self.add
         with np.errstate(all="ignore"):
             while True:
