@@ -122,13 +122,13 @@ class PlanCache(dict[Any, Plan]):
         When there are `MOST_PLANS` young plans of all ops, they become the old ones, and the old ones are forgotten.
         Plans that are still in use are found among the old ones and become young again.
         """
-        if _counts["young"] >= MOST_PLANS:
-            with _lock:
+        with _lock:
+            if _counts["young"] >= MOST_PLANS:
                 _counts["young"] = 0
                 for cache in list(_caches):
                     cache._age()
-        _counts["young"] += 1  # without the lock: whether another thread's is counted does not matter
-        self[key] = plan
+            _counts["young"] += 1
+            self[key] = plan
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the plan for a key."""
