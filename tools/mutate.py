@@ -60,7 +60,7 @@ NEAR = {
     "printing": "printing",
     "recording": "recording caches fast_paths leaves lengths views locks liveness out_of_memory words structs rows",
     "runtime": "structs pool num_threads threads memory locks interpreter liveness caches words",
-    "sweep": "backward random_sweeps matrices runs leaves hooks seeds liveness num_threads sizes rules out_of_memory views",
+    "sweep": "backward random_sweeps matrices runs leaves hooks seeds liveness sizes rules out_of_memory views",
     "sweep/recorded": "backward hooks functional rules kinks",
     "tape": "recording caches liveness leaves hooks inplace versions views lengths sizes locks backward subclasses",
     "tensor": "leaves recording hooks errors printing protocol",
