@@ -138,3 +138,23 @@ def test_large_gradients_are_streamed():
             a.grad = None
             z.backward(tg.tensor(weights))
             np.testing.assert_allclose(a.grad.numpy(), -weights * y / x**2, rtol=1e-14)
+
+
+@pytest.mark.parametrize("shapes", [((200, 3), (200, 1)), ((200, 1), (200, 3))], ids=str)
+@pytest.mark.parametrize("dtypes", [("complex128", "float64"), ("float64", "complex128"), ("float32", "complex128")])
+def test_operands_of_several_kinds_of_numbers(dtypes, shapes):
+    """The sums are of the dtype of the operand of one element a row."""
+    rng = np.random.default_rng(0)
+    x, y = (
+        (rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype.startswith("complex") else 0)).astype(dtype)
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+    )
+    a, b = tg.tensor(x, requires_grad=True), tg.tensor(y, requires_grad=True)
+    ct = rng.normal(size=(200, 3)) + 1j * rng.normal(size=(200, 3))
+    (a * b).backward(tg.tensor(ct))
+    for leaf, other in ((a, y), (b, x)):
+        expected = (ct * other.conj()).sum(1, keepdims=True) if leaf.shape[1] == 1 else ct * other.conj()
+        expected = expected if leaf.is_complex() else expected.real
+        np.testing.assert_allclose(
+            leaf.grad.numpy(), expected, rtol=1e-12 if leaf.dtype != np.float32 else 1e-5, atol=1e-6
+        )
