@@ -707,7 +707,7 @@ class TensorMethods:
 
     @property
     def imag(self) -> Tensor:
-        """Imaginary part."""
+        """Imaginary part of complex numbers."""
 
     @property
     def T(self) -> Tensor:

@@ -127,7 +127,7 @@ def real(input: Any) -> Tensor:
     """Real part; of real numbers the tensor itself."""
 
 def imag(input: Any) -> Tensor:
-    """Imaginary part."""
+    """Imaginary part of complex numbers."""
 
 def sum(
     input: Any,
@@ -492,22 +492,22 @@ def manual_seed(seed: int) -> Generator:
 def rand(
     *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of a shape of independent random numbers, uniform on [0, 1)."""
+    """Return independent random numbers, uniform on [0, 1), of a shape."""
 
 def rand_like(
     input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of the shape and dtype of another of independent random numbers, uniform on [0, 1)."""
+    """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
 
 def randn(
     *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of a shape of independent random numbers, normal with mean 0 and variance 1."""
+    """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
 
 def randn_like(
     input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of the shape and dtype of another of independent random numbers, normal with mean 0 and variance 1."""
+    """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
 
 def randint(
     low: int,

@@ -8,7 +8,8 @@ yet it is computed.
 from __future__ import annotations
 
 import functools
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.outputs import OUTPUTS
 from tapegrad.printing import format_tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Common(NamedTuple):
@@ -69,6 +72,10 @@ MOVEMENT: Final = Common(INPUT)
 MOVEMENT_OF_DIMS: Final = Common(INPUT, raises=_NO_DIM)
 ALONG: Final = Common(f"{INPUT}\ndim : int", returns=_SAME_SHAPE, raises=_NO_DIM)
 ALONG_IN_DTYPE: Final = ALONG._replace(options="dtype : dtype, optional\n    To compute in.")
+NEW_TENSOR: Final = Common(options="dtype : dtype, optional\nrequires_grad : bool")
+RANDOM: Final = Common(
+    options=f"generator : Generator, optional\n    Default the one that `manual_seed` seeds.\n{NEW_TENSOR.options}"
+)
 
 _PARAMETERS: Final = "\n\nParameters\n----------\n"
 _RETURNS: Final = "\n\nReturns\n-------\n"
@@ -118,6 +125,16 @@ def docstring(doc: str, common: Common, derivative: str = "", example: str = "")
     return f"{doc}{sections}{notes}{example}"
 
 
+def documented(common: Common) -> Callable[[F], F]:
+    """Join the docstring of the decorated function with what its kind has in common."""
+
+    def decorate(function: F) -> F:
+        function.__doc__ = docstring(function.__doc__ or "", common)
+        return function
+
+    return decorate
+
+
 @functools.cache
 def _all_sections(common: Common) -> str:
     """Return the sections of a docstring in which an op has none of its own."""
@@ -131,13 +148,14 @@ def _without_indent(doc: str) -> str:
     return doc if "\n---" in doc else doc.replace("\n    ", "\n")
 
 
-def op_docstring(op: Op, doc: str, common: Common, derivative: str = "") -> str:
-    """Return the docstring of an op, with the example of its family."""
+def op_docstring(op: Op, doc: str, common: Common, derivative: str = "", module: str = "tapegrad") -> str:
+    """Return the docstring of an op, with the example of its family, in which it is a function of `module`."""
     example = ""
     if has_example(op):
         operands = ", ".join([f"tg.tensor({values})" for values in _example_operands(op)])
         dim = ", dim=1" if op.family == "reduction" else ""
-        example = f">>> tg.{op.name}({operands}{dim})\n{OUTPUTS.get(op.name) or example_output(op)}"
+        call = f"{module.replace('tapegrad', 'tg')}.{op.name}({operands}{dim})"
+        example = f">>> {call}\n{OUTPUTS.get(op.name) or example_output(op)}"
     return docstring(doc, common, derivative, example)
 
 

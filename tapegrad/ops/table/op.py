@@ -124,7 +124,7 @@ class _Frozen:
         cls._required = frozenset(name for name in cls._names if not hasattr(cls, name))
 
     def __init__(self, **given: Any) -> None:
-        if not self._required <= given.keys() <= self._names:
+        if not (self._names.issuperset(given) and all(map(given.__contains__, self._required))):
             wrong, missing = sorted(given.keys() - self._names), sorted(self._required - given.keys())
             raise TypeError(f"{type(self).__name__} has no {wrong}, or lacks {missing}")
         vars(self).update(given)
@@ -178,6 +178,8 @@ class Op(_Frozen):
         Makes what is returned of several results, a named tuple.
     family : str
     attrs : tuple of str
+    lengths : tuple of str
+        Those attributes that are tuples of lengths: steps may compute with them as with lengths of operands.
     node : str
         Class name of ``grad_fn``.
     step : callable
@@ -218,6 +220,7 @@ class Op(_Frozen):
     family: str
     step: Callable[[Plan, int], Step | None] = no_kernel
     attrs: tuple[str, ...] = ()
+    lengths: tuple[str, ...] = ()
     node_name: str = ""
     oracle: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-3.0, 3.0)

@@ -51,6 +51,11 @@ class Names(NamedTuple):
     adapter: str | Callable[..., Any] = "same"
 
 
+def module_of(names: Names | None) -> str:
+    """Return the module in which a function stands first."""
+    return names.namespaces[0] if names is not None and names.namespaces else TOP
+
+
 class Public(NamedTuple):
     """A public function, its name and its further names."""
 
@@ -75,12 +80,12 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
     ValueError
         If a namespace has another function of one of its names.
     """
-    new = Public(name, function, names)
-    wanted = {(namespace, own) for namespace in names.namespaces for own in new.all_names()}
-    for namespace, own in wanted & _taken:
-        raise ValueError(f"{namespace}.{own} is taken")
+    wanted = [(namespace, own) for namespace in names.namespaces for own in (name, *names.aliases)]
+    for place in wanted:
+        if place in _taken:
+            raise ValueError(f"{place[0]}.{place[1]} is taken")
     _taken.update(wanted)
-    registry.append(new)
+    registry.append(Public(name, function, names))
 
 
 def withdraw(name: str) -> None:

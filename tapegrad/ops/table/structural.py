@@ -17,7 +17,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.callers import caller
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, no_kernel, xp
-from tapegrad.ops.table.public import Names, publish
+from tapegrad.ops.table.public import Names, module_of, publish
 from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
@@ -170,7 +170,7 @@ def reduction(
         errors=(out_of_range(name),),
     )
     common = docs.REDUCTION if dtype_of is None else docs.REDUCTION_IN_DTYPE
-    return _published(op, signature, docs.op_docstring(op, doc, common, derivative), names=names)
+    return _published(op, signature, docs.op_docstring(op, doc, common, derivative, module_of(names)), names=names)
 
 
 def movement(
