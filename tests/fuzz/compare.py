@@ -85,20 +85,19 @@ def compare(what: str, ours: Any, theirs: Any, moved: Pairs, rounded: Pairs) -> 
         is_small = bool(
             farthest < ROUNDED * scale and ((np.isfinite(own) == np.isfinite(other)) | overflows).all()
         ) or bool(near(own, other).mean() > 1 - FEW)
+        factor = 100 if is_small else 10
         unclear = overflows  # elements that differ as much where inputs are moved
         if own.dtype.kind in "bfc":
             for pair in moved():
                 for step, finite_changes in _steps(pair, own, other):
-                    if is_small and farthest <= 100 * np.nan_to_num(step).max(initial=0.0):
-                        return None
-                    unclear |= (distance <= 10 * step) | finite_changes
+                    unclear |= (distance <= factor * step) | finite_changes
             if not (unclear | near(own, other)).all():
                 # The scale of what was added up, where it cancels: as far as results are scattered by rounding.
                 scattered = np.zeros(own.shape)
                 for pair in rounded():
                     for step, _ in _steps(pair, own, other):
                         scattered = np.fmax(scattered, step)
-                unclear |= distance <= (100 if is_small else 10) * scattered
+                unclear |= distance <= factor * scattered
         if (unclear | near(own, other)).all():
             return None
     kind = "value" if "gradient" not in what else "gradient"

@@ -180,7 +180,8 @@ EXPLAINED: dict[str, list[str]] = {
     ],
     "a product of what is not finite": [
         "v0 = m.tensor(data(1, (4,), 'float64'), requires_grad=True)",
-        "v1 = m.prod(m.log2(v0), dim=0)",
+        "v1 = m.log2(v0)",
+        "v2 = m.prod(v1, dim=0)",
     ],
     "the sign of a complex zero": [
         "v0 = m.tensor(data(1, (3,), 'complex128'), requires_grad=True)",
