@@ -128,6 +128,24 @@ class TensorMethods:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call what the table has for one of NumPy's functions."""
 
+    def __init__(self, data: Any = ...) -> None:
+        """Make ``Tensor(data)``, always of the default dtype. Only users call it: operations call ``Tensor.__new__``."""
+
+    def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
+        """Switch on or off whether a gradient is wanted for this leaf, in place."""
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: builtins.bool | None = None,
+        create_graph: builtins.bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Compute the gradient of this tensor with respect to the leaves, and accumulate it in their `grad`."""
+
+    def _renew(self) -> None:
+        """Give a stale view a new history: it is a part of its base."""
+
     def add(self, other: Any) -> Tensor:
         """Add."""
 
@@ -251,7 +269,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
-        """Sum of the elements, over all dimensions or over some."""
+        """Sum of the elements."""
 
     def mean(
         self,
@@ -262,7 +280,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
-        """Mean of the elements, over all dimensions or over some; nan of no elements."""
+        """Mean of the elements; nan if there is none."""
 
     def any(
         self,
@@ -272,7 +290,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
-        """Whether an element is nonzero, over all dimensions or over some; False if there is no element."""
+        """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
 
     def all(
         self,
@@ -282,7 +300,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
-        """Whether all elements are nonzero, over all dimensions or over some; True if there is none."""
+        """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
     def sort(
         self,
@@ -292,7 +310,7 @@ class TensorMethods:
         *,
         axis: builtins.int | None = None,
     ) -> ValuesIndices:
-        """Sort the elements along a dimension."""
+        """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
 
     def amax(
         self,
@@ -302,7 +320,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
-        """Largest element, over all dimensions or over some; nan if there is one."""
+        """Largest element; nan if there is one."""
 
     def amin(
         self,
@@ -312,7 +330,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
-        """Smallest element, over all dimensions or over some; nan if there is one."""
+        """Smallest element; nan if there is one."""
 
     def argmax(
         self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None
@@ -433,7 +451,7 @@ class TensorMethods:
         """Error function."""
 
     def softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """Exponentials along a dimension, divided by their sum."""
+        """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
     def log_softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
         """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
@@ -511,13 +529,13 @@ class TensorMethods:
         """Products of each element of one vector with each of another."""
 
     def square(self) -> Tensor:
-        """Multiply by itself."""
+        """Elementwise square."""
 
     def positive(self) -> Tensor:
         """Return the tensor itself: what ``+x`` computes."""
 
     def reciprocal(self) -> Tensor:
-        """Divide 1 by it."""
+        """Elementwise reciprocal, :math:`1/x`."""
 
     def prod(
         self,
@@ -528,7 +546,7 @@ class TensorMethods:
         axis: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
-        """Product of the elements, over all dimensions or over some; 1 of no elements."""
+        """Product of the elements; 1 if there is none."""
 
     def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative sums: of the elements up to each, along a dimension."""
@@ -575,7 +593,7 @@ class TensorMethods:
         correction: builtins.float = 1,
         keepdim: builtins.bool = False,
     ) -> Tensor:
-        """Variance, over all dimensions or over some."""
+        """Variance of the elements."""
 
     def float(self) -> Tensor:
         """Return the tensor converted to float32; itself if it has that dtype."""
@@ -684,25 +702,25 @@ class TensorMethods:
         """Make this result a leaf that no gradient is wanted for, in place."""
 
     @property
-    def T(self) -> Tensor:
-        """Return the tensor with its dimensions in reverse order, as a view."""
-
-    @property
-    def mT(self) -> Tensor:
-        """The matrices, transposed, as a view."""
-
-    @property
-    def H(self) -> Tensor:
-        """The conjugate of the matrix, transposed."""
-
-    @property
-    def mH(self) -> Tensor:
-        """The conjugates of the matrices, transposed."""
-
-    @property
     def real(self) -> Tensor:
-        """The real part; of real numbers, the tensor itself."""
+        """Real part; of real numbers the tensor itself."""
 
     @property
     def imag(self) -> Tensor:
-        """The imaginary part; real numbers have none."""
+        """Imaginary part of complex numbers."""
+
+    @property
+    def T(self) -> Tensor:
+        """Dimensions in reverse order, as a view."""
+
+    @property
+    def mT(self) -> Tensor:
+        """Matrices, transposed, as a view."""
+
+    @property
+    def H(self) -> Tensor:
+        """Conjugate of a matrix, transposed."""
+
+    @property
+    def mH(self) -> Tensor:
+        """Conjugates of matrices, transposed."""

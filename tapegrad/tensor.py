@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
 from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped
 from tapegrad.tape.graph import Node, node_of
-from tapegrad.tape.layout import Layout, intern, layout_of
+from tapegrad.tape.layout import Layout, layout_of
 
 if TYPE_CHECKING:
     from tapegrad.methods import TensorMethods  # a stub: `tapegrad.ops.bind` gives Tensor its operations
@@ -25,18 +25,6 @@ else:
     TensorMethods = object
 
 
-class _Late:
-    """What this file calls and what imports this file: `tapegrad.autograd` and `tapegrad.ops.creation` put it here.
-
-    An import statement in the method would take half a microsecond of each call.
-    """
-
-    backward: Callable[..., None]
-    as_leaf: Callable[[Tensor], Tensor]
-    legacy_array: Callable[[Any], np.ndarray]
-
-
-_late = _Late()
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
@@ -68,11 +56,6 @@ class Tensor(TensorMethods):
     _base: Tensor
 
     __array_priority__ = 1000
-
-    def __init__(self, data: Any = ()) -> None:
-        # Only what users write comes here: operations call __new__.
-        array = _late.legacy_array(data)
-        self._data, self._layout, self._node, self._grad = array, layout_of(array), None, None
 
     # --- the array ---------------------------------------------------------------------------------------------------
 
@@ -233,20 +216,6 @@ class Tensor(TensorMethods):
     def requires_grad(self, wanted: bool) -> None:
         self._require(wanted, "o")
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Switch on or off whether a gradient is wanted for this leaf, in place.
-
-        Raises
-        ------
-        RuntimeError
-            If the dtype is neither floating nor complex, or if it is to be switched off for a result.
-        """
-        if requires_grad is True:
-            _late.as_leaf(self)
-        else:
-            self._require(requires_grad, "o")
-        return self
-
     def _require(self, wanted: bool, first_letter: str) -> None:
         if wanted and not self._layout.floating:
             raise RuntimeError(
@@ -301,42 +270,6 @@ class Tensor(TensorMethods):
     def retains_grad(self) -> bool:
         """Whether `retain_grad` was called on this result."""
         return hooks.retains_grad(self)
-
-    def backward(
-        self,
-        gradient: Any = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Tensor | Sequence[Tensor] | None = None,
-    ) -> None:
-        """Compute the gradient of this tensor with respect to the leaves, and accumulate it in their `grad`.
-
-        Parameters
-        ----------
-        gradient : Tensor, optional
-            The cotangent of this tensor, of its shape; ones for a tensor of one element.
-        retain_graph : bool, optional
-            Keep the residuals so that the graph can be gone through again; default `create_graph`.
-        create_graph : bool
-            Record the computation of the gradients, so that they can be differentiated.
-        inputs : Tensor or sequence of Tensor, optional
-            Accumulate into these only.
-
-        Raises
-        ------
-        RuntimeError
-            If the tensor does not require grad, has several elements and no gradient is given, the gradient's shape
-            is not its own, or the graph was freed. The tape and all gradients are then as before.
-
-        Examples
-        --------
-        >>> import tapegrad as tg
-        >>> x = tg.tensor(2.0, requires_grad=True)
-        >>> (3 * x**2).backward()
-        >>> x.grad
-        tensor(12.)
-        """
-        _late.backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call a function with the gradient of this tensor in every backward pass; what it returns replaces it.
@@ -405,15 +338,6 @@ def from_array(array: np.ndarray) -> Tensor:
     """Return a constant tensor over an array, sharing its memory."""
     result = _new(Tensor)
     result._data, result._layout, result._node, result._grad = array, layout_of(array), None, None
-    return result
-
-
-def lend(array: np.ndarray) -> Tensor:
-    """Return a constant tensor over a view of a user's array, whose shape they may change or whose size."""
-    result = _new(Tensor)
-    result._data = array[...]
-    result._layout = intern(array.shape, array.strides, array.dtype)
-    result._node = result._grad = None
     return result
 
 

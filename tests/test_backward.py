@@ -6,6 +6,7 @@ import pytest
 import tapegrad
 import tapegrad as tg
 from tapegrad.runtime import pool
+from tapegrad.tensor import from_array
 from tests.checks import SLOWER
 
 SECOND = r"^Trying to backward through the graph a second time"
@@ -305,6 +306,7 @@ KEPT = tg.tensor([[5.0, 6.0], [7.0, 8.0]])
         (lambda ct, out: out, [[0.5, 0], [0, 0.25]]),
         (lambda ct, out: tg.transpose(out, 0, 1), [[0.5, 0], [0, 0.25]]),
         (lambda ct, out: KEPT, [[5, 6], [7, 8]]),
+        (lambda ct, out: from_array(np.array([[1.0, 2.0], [3.0, 4.0]], order="F")), [[1, 2], [3, 4]]),
         (lambda ct, out: tg.ones(3, 2, 2), [[3, 3], [3, 3]]),  # more dimensions than the operand
         (lambda ct, out: tg.ones(2, 2, dtype=tg.float32), [[1, 1], [1, 1]]),
     ],

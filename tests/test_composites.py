@@ -64,8 +64,8 @@ def on_torch(name: str) -> Callable[..., Any]:
     """Return torch's function of a composite's name: of networks, of tensors, or a method."""
     functional = name in public.functions(public.FUNCTIONAL)
     places = (torch.nn.functional,) if functional else (torch, torch.Tensor)
-    found: Callable[..., Any] = ON_TORCH.get(name) or next(getattr(own, name) for own in places if hasattr(own, name))
-    return found
+    found: Any = ON_TORCH.get(name) or next(getattr(own, name) for own in places if hasattr(own, name))
+    return found if callable(found) else lambda x: getattr(x, name)  # a property
 
 
 @pytest.mark.skipif(torch is None, reason="PyTorch is not installed")

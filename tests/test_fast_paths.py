@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, FrameType
@@ -14,6 +15,8 @@ import tapegrad as tg
 from tapegrad.forward.products import _gemm_kernel_address, _gemv_kernel_address
 from tapegrad.ops.table.op import op_table
 from tapegrad.recording.plan import JOINT, Plan
+from tapegrad.recording.steps import KERNEL
+from tapegrad.runtime import pool
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.entries import PLAN_OBJECT
 from tests.cases import cases
@@ -233,3 +236,30 @@ def test_tensors_over_arrays_of_a_known_layout_are_not_made_by_python(shape: tup
     assert not {"_owner", "_borrower", "_leaf"} & set(seen)
     assert made.shape == known.shape
     assert made.requires_grad
+
+
+@pytest.mark.parametrize("name", sorted(FUSED))
+def test_fused_kernels_run_where_both_operands_want_a_gradient(name: str) -> None:
+    x, y = leaf(3, 7), leaf(3, 7)  # of a length of their own: no other test shares the plans
+    out = getattr(tg, name)(x * 1.0, y * 1.0)
+    plan = plan_of(out)
+    single = [call for call in plan._calls if call.plan_word != JOINT]
+    before = [plan._block[call.start + KERNEL] for call in single]
+    out.sum().backward()
+    assert x.grad is not None
+    assert [plan._block[call.start + KERNEL] for call in single] == before == [0, 0]
+    kept = getattr(tg, name)(x.detach(), y)
+    kept.sum().backward()  # for one operand
+    out = getattr(tg, name)(x * 1.0, y * 1.0)
+    tg.autograd.grad(out.sum(), x)
+    assert all(plan._block[call.start + KERNEL] for call in single)
+
+
+@pytest.mark.skipif(INTERPRETS, reason="forwards are interpreted too")
+@pytest.mark.skipif("TAPEGRAD_TEST_AS_LARGE" in os.environ, reason="arrays of all sizes are large")
+@pytest.mark.parametrize("join", [tg.cat, tg.stack])
+def test_large_arrays_are_joined_by_numpy(join: Callable[..., tg.Tensor]) -> None:
+    half = pool.THRESHOLD // 16
+    for size, is_large in ((half, True), (half - 1, False)):
+        forward = plan_of(join([leaf(size), leaf(size)])).forward
+        assert isinstance(forward, BuiltinFunctionType) is not is_large

@@ -214,6 +214,12 @@ def test_numbers_that_integers_do_not_hold() -> None:
             tg.full_like(y, number)
     with pytest.raises(ValueError, match="negative integer powers"):
         y **= -1
+    with pytest.raises(ValueError, match="negative integer powers"):
+        y**-1
+    y = tg.tensor([2, 3])
+    with pytest.raises(ValueError, match="negative integer powers"):
+        y **= tg.tensor([2, -1])
+    assert y.tolist() == [2, 3]
     assert tg.full((2,), 1.9, dtype="int32").tolist() == [1, 1]
 
 

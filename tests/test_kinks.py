@@ -114,9 +114,10 @@ BETTER_PAIRS: dict[str, Callable[[float, float], bool]] = {
 
 
 def on_torch(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = (
-        FUNCTIONS.get(name) or getattr(torch, name, None) or getattr(torch.special, name)
-    )  # fmt: skip
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
+    modules = (torch, torch.special, torch.nn.functional, torch.linalg)
+    function: Callable[..., Any] = next(getattr(own, name) for own in modules if hasattr(own, name))
     return function
 
 
@@ -294,10 +295,9 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "put_along": _put_along,
     "index_scatter_add": _scatter_add,
     "prod": _prod,
+    "solve": lambda a, b, left=True: torch.linalg.solve(a, b, left=left),
     "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
     "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),
-    "inv": lambda x: torch.linalg.inv(x),
-    "solve": lambda a, b, left=True: torch.linalg.solve(a, b, left=left),
     "eigh": _eigh,
 }
 # They copy elements, with paddings that torch's functions do not have; `conv2d`, which they make, is compared.

@@ -351,3 +351,16 @@ def test_a_leaf_is_freed_with_its_tensor():
     assert x._node.tensor() is x
     del x
     assert leaf() is None
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_gradients_that_are_recorded_share_no_memory(T):
+    a, b, c = (T.ones(3, requires_grad=True) for _ in range(3))
+    given = T.tensor([1.0, 2.0, 3.0])
+    (a + b).backward(given, create_graph=True)
+    c.sum().backward(create_graph=True)  # of which each element is one number
+    (a * 2).sum().backward()
+    (c * 3).sum().backward()
+    assert [own.tolist() for own in (a.grad, b.grad, c.grad, given)] == [[3, 4, 5], [1, 2, 3], [4, 4, 4], [1, 2, 3]]
+    (a * a * a).sum().backward(create_graph=True)
+    assert a.grad.grad_fn is not None

@@ -16,6 +16,7 @@ from tapegrad.runtime import memory
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.sweep import sweep
 from tapegrad.tape import entries, versions
+from tapegrad.tape.structs import PAGE_BYTES
 from tests.checks import SLOWER
 
 
@@ -280,6 +281,17 @@ class SharedTrunk:
 LINES_OF_THE_LOOP = [tracemalloc.Filter(True, f"{os.path.dirname(tg.__file__)}/*"), tracemalloc.Filter(True, __file__)]
 # Nor what the interpreter keeps for its checks.
 LINES_OF_THE_LOOP += [tracemalloc.Filter(False, module.__file__) for module in (interpreter, memory)]
+
+
+def test_pages_are_used_again_at_once():
+    x = tg.tensor(1.5, requires_grad=True)
+    pages = set()
+    for _ in range(20):
+        y = x
+        for _ in range(500):  # two pages of entries
+            y = y * x
+            pages.add(y._node[entries.SLOT] & -PAGE_BYTES)
+    assert len(pages) <= 8, "one program lives while the next one is recorded"
 
 
 @pytest.mark.skipif(INTERPRETS, reason="interpreted code is watched, and what watches holds memory")

@@ -203,3 +203,15 @@ def test_errors() -> None:
         tg.optim.SGD([1.0])
     with pytest.raises(TypeError, match="should be an iterable of Tensors or dicts"):
         tg.optim.SGD(x)
+
+
+def test_optimizers_are_shown_with_their_options() -> None:
+    optimizer = tg.optim.SGD([{"params": [tg.ones(2)]}, {"params": [tg.ones(3)], "lr": 0.5}], lr=0.25, momentum=0.75)
+    lines = repr(optimizer).splitlines()
+    assert (lines[0], lines[-1]) == ("SGD (", ")")
+    assert lines[1:-1] == [
+        line for place, lr in enumerate((0.25, 0.5)) for line in (
+            f"Parameter Group {place}", "    dampening: 0", f"    lr: {lr}", "    maximize: False",
+            "    momentum: 0.75", "    nesterov: False", "    weight_decay: 0",
+        )
+    ]  # fmt: skip

@@ -114,6 +114,17 @@ def test_single_precision_gradients_are_added_to_in_place():
     assert (x.grad.numpy() == 4.0).all()
 
 
+def test_first_results_of_a_kind_are_in_the_pool():
+    x = tg.full((SIZE // 8 + 1024,), 2.0)
+    before = tg.memory_allocated()
+    y = x * x  # NumPy computes what a plan is made from
+    assert tg.memory_allocated() == before + SIZE + 8192
+    z = x.reshape(2, -1).T + x.reshape(2, -1).T
+    assert z.numpy().flags.f_contiguous, "NumPy chooses the order"
+    del y, z
+    assert tg.memory_allocated() == before
+
+
 def test_it_never_holds_more_than_was_in_use_at_once():
     before = tg.memory_allocated()
     small = [array() for _ in range(6)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import operator
 import subprocess
 import sys
 from pathlib import Path
@@ -152,3 +153,53 @@ def test_a_type_checker_knows_operations(tmp_path: Path) -> None:
     assert len(errors) == len(MISTAKES), done.stdout
     for line, words in zip(errors, MISTAKES, strict=True):
         assert words in line
+
+
+def test_functions_are_called_as_they_are_found() -> None:
+    for namespace in namespaces():
+        own = {alias for entry in registry for alias in entry.names.aliases}
+        for name, function in functions(namespace).items():
+            assert name in own or function.__name__ == function.__qualname__ == name
+            assert (function.__doc__ or "").strip(), name
+
+
+def _defaults_of_torch(name: str) -> dict[str, set[object]]:
+    """Return, for each parameter of PyTorch's function, the defaults that it has."""
+    torch = pytest.importorskip("torch")
+    found: dict[str, set[object]] = {}
+    packet = getattr(torch.ops.aten, name, None)
+    for overload in packet.overloads() if packet is not None else ():
+        for argument in getattr(packet, overload)._schema.arguments:
+            if argument.has_default_value() and isinstance(argument.default_value, (bool, int, float, str)):
+                found.setdefault(argument.name, set()).add(argument.default_value)
+    return found
+
+
+def test_defaults_are_those_of_torch() -> None:
+    compared = 0
+    for name, function in {**functions("tapegrad"), **methods(), **functions("tapegrad.linalg")}.items():
+        theirs = _defaults_of_torch(name) or _defaults_of_torch(f"linalg_{name}")
+        for own in inspect.signature(function).parameters.values():
+            if isinstance(own.default, (bool, int, float, str)) and own.name in theirs:
+                compared += 1
+                assert own.default in theirs[own.name], f"{name}: {own}, but of PyTorch one of {theirs[own.name]}"
+    assert compared > 30
+
+
+@pytest.mark.parametrize("module", ["nn.functional", "nn.init"])
+def test_defaults_of_functions_in_python_are_those_of_torch(module: str) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = operator.attrgetter(module)(tg), operator.attrgetter(module)(torch)
+    compared = 0
+    for name in ours.__all__:
+        pair = getattr(ours, name), getattr(theirs, name, None)
+        try:
+            own, other = (inspect.signature(function).parameters for function in pair)
+        except (TypeError, ValueError):
+            continue  # one that is not written in Python
+        for parameter in own.values():
+            default = other[parameter.name].default if parameter.name in other else None
+            if isinstance(default, (bool, int, float, str)) and parameter.default is not None:
+                compared += 1
+                assert parameter.default == default, f"{name}: {parameter}, but of PyTorch {default}"
+    assert compared > 5

@@ -153,9 +153,9 @@ def test_structs_need_source_text(tmp_path):
 
 def test_a_fingerprint_covers_the_layouts_that_a_function_reaches(monkeypatch):
     before = fingerprint(chained, ("int64",) * 2, {}), fingerprint(second_of, ("int64",), {})
-    monkeypatch.setattr(structs, "_known", {})
+    monkeypatch.setattr(structs, "_cache", {})
     assert (fingerprint(chained, ("int64",) * 2, {}), fingerprint(second_of, ("int64",), {})) == before
-    monkeypatch.setattr(structs, "_known", {})
+    monkeypatch.setattr(structs, "_cache", {})
     monkeypatch.setattr(Pair.__dict__["second"], "offset", 24)  # Thing leads to Pair
     after = fingerprint(chained, ("int64",) * 2, {}), fingerprint(second_of, ("int64",), {})
     assert after[0] != before[0]

@@ -138,3 +138,24 @@ def test_own_factor_in_place():
     y *= y
     y.backward()
     assert (y.tolist(), x.grad.tolist()) == (9, 6)
+
+
+@pytest.mark.parametrize("write", [lambda n: n.add_(300), lambda n: n.__iadd__(300), lambda n: n.__imul__(-1)])
+def test_a_write_that_is_tried_twice_counts_once(T, write):
+    x, n = T.ones(2, requires_grad=True), T.tensor([2, 3], dtype=T.uint8)
+    y = (x**n).sum()
+    write(n)  # a number that does not fit wraps around
+    with pytest.raises(RuntimeError, match="is at version 1; expected version 0 instead"):
+        y.backward()
+
+
+@pytest.mark.parametrize(
+    "write", [lambda w, T: w.add_(T.ones(3)), lambda w, T: w.add_(T.ones(3, 2)), lambda w, T: w.mul_(1j)]
+)
+def test_a_write_that_is_refused_is_none(T, write):
+    x, w = T.ones(2, requires_grad=True), T.tensor([2.0, 3.0])
+    y = (x * w).sum()
+    with pytest.raises(RuntimeError):
+        write(w, T)
+    y.backward()
+    assert x.grad.tolist() == [2, 3]

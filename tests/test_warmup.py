@@ -5,12 +5,18 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tapegrad as tg
 from tapegrad.__main__ import main
+from tapegrad.ops import warmup
+from tapegrad.ops.table.op import Sample
+from tapegrad.recording.plan import alive
+from tapegrad.recording.steps import KERNEL
 
 ROOT = Path(tg.__file__).parents[1]
 # Typical programs, in both dtypes; each kernel that they need has to be there.
@@ -213,3 +219,22 @@ def test_without_rich(tmp_path):
                   "if __name__ == '__main__': sys.exit(main(['--warmup', 'neg']))", folder=tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "compiling 8/8  " in done.stdout
+
+
+def test_kernels_of_single_operands_are_compiled_too():
+    warmup._do(("mul", "float64"))  # products are mostly swept over by kernels for both operands
+    calls = [(plan, call) for plan in alive() if plan.name == "mul" for call in plan._calls]
+    assert calls
+    assert all(plan._block[call.start + KERNEL] for plan, call in calls)
+
+
+def test_what_numpy_does_not_have_for_complex_numbers():
+    def refuse(*_):
+        raise TypeError("ufunc 'of_test' not supported")
+
+    op = types.SimpleNamespace(
+        domain=(0.0, 1.0), rule=lambda number: None, called=refuse, operands=("x",), name="of_test"
+    )
+    with pytest.raises(TypeError, match="of_test"):
+        warmup._run_sample(op, Sample(((2,),)), np.dtype(np.float64))
+    warmup._run_sample(op, Sample(((2,),)), np.dtype(np.complex64))

@@ -1,9 +1,11 @@
 """Which changes of the package do the tests notice? ``python -m tools.mutate --count 200 --seed 1 [--files ...]``.
 
 Draws changes of one place (`tools.mutants`), makes each in a copy of the tree, and runs the tests that are likely to
-notice it until one fails: those that ran the changed line (`tools.coverage_by_test` records them, once, and of compiled
-functions it cannot), those with the name of the op in theirs, those of `NEAR`. Says which changes survived: look at
-each, as many change nothing that anybody could see. Kernels come from a copy of your cache, so it must be warm.
+notice it until one fails: those that noticed changes near it before, those that ran the changed line
+(`tools.coverage_by_test` records them, once, and of compiled functions it cannot), those with the name of the op in
+theirs, those of the file of the same name and of `NEAR`. Says which changes survived: look at each, as many change
+nothing that anybody could see, and others are noticed by a test that was not asked. At the end, tests that failed run
+on the unchanged tree, too. Kernels come from a copy of your cache, so it must be warm.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import itertools
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -23,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -35,37 +38,40 @@ from tools.mutants import Mutant, changes, matters
 
 # Folders and files of the package, and the files of tests to be asked next; the longest prefix counts.
 NEAR = {
-    "": "house errors backward table",
-    "autograd": "backward seeds hooks leaves functional errors interrupts",
+    "": "house errors backward table public refusals",
+    "autograd": "backward seeds hooks leaves functional errors interrupts jvp rules sizes kinks",
     "compiler": "words structs jit cache interpreter vmath",
     "compiler/cache": "cache warmup",
     "compiler/interpreter": "interpreter structs words",
     "demo": "demo",
     "data": "demo",
-    "dtypes": "creation errors",
-    "forward": "direct rowwise sizes ufuncs fast_paths einsum sums parity views errors table",
-    "kernels": "rows rowwise sums kinks runs einsum direct fast_paths complex views table",
+    "dtypes": "creation errors parity",
+    "forward": "direct rowwise sizes ufuncs fast_paths einsum sums parity views errors lengths table",
+    "kernels": "rows rowwise sums kinks runs einsum direct fast_paths complex views every_element table",
     "linalg": "matrices parity",
     "modes": "recording threads errors",
-    "nn": "composite functional optim",
-    "ops": "composite errors parity views inplace protocol creation einsum kinks table",
+    "nn": "composite functional optim refusals",
+    "ops": "composite public refusals errors parity views inplace protocol composites setitem ordering table",
     "ops/inplace": "inplace versions views",
-    "ops/random": "creation parity",
-    "ops/table": "rows recording fast_paths errors subclasses checkers table",
+    "ops/random": "creation parity refusals",
+    "ops/table": "rows public recording fast_paths errors subclasses checkers rules composites formulas table",
     "ops/warmup": "warmup",
     "optim": "optim",
     "printing": "printing",
-    "recording": "recording caches fast_paths leaves words interpreter structs",
-    "runtime": "structs pool num_threads threads interpreter liveness caches words",
-    "sweep": "backward runs leaves hooks seeds liveness num_threads sizes interrupts direct views",
-    "sweep/recorded": "backward hooks functional kinks",
-    "tape": "recording caches liveness leaves hooks inplace versions views fast_paths sizes errors backward subclasses",
+    "recording": "recording caches fast_paths leaves lengths views locks liveness out_of_memory words structs rows",
+    "runtime": "structs pool num_threads threads memory locks interpreter liveness caches words",
+    "sweep": "backward runs leaves hooks seeds liveness num_threads sizes rules out_of_memory locks direct views",
+    "sweep/recorded": "backward hooks functional rules kinks",
+    "tape": "recording caches liveness leaves hooks inplace versions views lengths sizes locks backward subclasses",
     "tensor": "leaves recording hooks errors printing protocol",
-    "vmath": "vmath ufuncs sums kinks table",
+    "vmath": "vmath ufuncs sums kinks formulas table",
 }
-# All machine code is made anew after a change of these.
-SLOW_TO_COMPILE = ("compiler/", "runtime/structs", "vmath/lanes", "vmath/functions")
+# All machine code is made anew after a change of these, which may spoil the cache, too.
+COMPILER = ("compiler/", "runtime/structs", "vmath/lanes", "vmath/functions")
 MEMORY = 6 << 30
+# Tests that noticed a change, a line each: the file and the line that were changed, and the test.
+NOTICED = FOLDER.parent / "noticed.txt"
+SECONDS_UNKNOWN = 0.1  # of a test that was not recorded
 
 
 class Statement(NamedTuple):
@@ -82,10 +88,14 @@ class Recorded:
 
     seconds: dict[str, float] = field(default_factory=dict)
     ran: dict[str, dict[int, list[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    noticed: dict[str, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
 
     @classmethod
     def load(cls) -> Recorded:
         tests = cls()
+        for line in NOTICED.read_text().splitlines() if NOTICED.exists() else ():
+            file, number, test = line.split(" ", 2)
+            tests.noticed[file].append((int(number), test))
         for path in sorted(FOLDER.glob("*.json")):
             found = json.loads(path.read_text())
             tests.seconds.update(found["seconds"])
@@ -95,23 +105,28 @@ class Recorded:
                     tests.ran[file][int(line)] += [names[number] for number in numbers]
         return tests
 
+    def keep_only(self, there: Iterable[str]) -> None:
+        """Forget tests that are not there any more, and add those that were not recorded."""
+        self.seconds = {test: self.seconds.get(test, SECONDS_UNKNOWN) for test in there}
+
     def likely(self, mutant: Mutant, around: Statement, budget: float) -> list[str]:
         """Return the tests to run on a change, the likeliest first."""
         lines, name = self.ran[mutant.file], around.name
         ran = {test for line in range(mutant.line, mutant.last_line + 1) for test in lines.get(line, ())}
-        own = [test for test in self.seconds if name and f"[{name}-" in test.replace("]", "-").replace("_op-", "-")]
+        own = [test for test in self.seconds if (op := op_of(test)) == name or (len(op) > 2 and op in name)]
         # Of a kernel, the lines of the function that makes it.
         made = [] if ran else [test for line in range(around.first, around.last + 1) for test in lines.get(line, ())]
         path = mutant.file.removeprefix("tapegrad/")
         near = NEAR[max((prefix for prefix in NEAR if path.startswith(prefix)), key=len)].split()
-        files = [f"tests/test_{file}.py" for file in near]
+        files = list(dict.fromkeys(f"tests/test_{file}.py" for file in (Path(path).stem, *near)))
         groups = [sorted(ran), own, sorted(set(made)), *([t for t in self.seconds if t.startswith(f)] for f in files)]
-        chosen: dict[str, None] = {}
+        before = sorted((abs(at - mutant.line), test) for at, test in self.noticed[mutant.file] if test in self.seconds)
+        chosen: dict[str, None] = dict.fromkeys(test for _, test in before[:4])
         left = budget if ran else 3 * budget  # of compiled functions nothing is known
         for number, tests in enumerate(groups):
             # All of it for those that ran the line, a share of the rest for each of the others.
             share = left if number == 0 else max(left / (len(groups) - number), left / 4)
-            for test in self.in_turn(test for test in tests if test not in chosen):
+            for test in self.in_turn(test for test in tests if test in self.seconds and test not in chosen):
                 if self.seconds[test] <= share:
                     chosen[test] = None
                     share, left = share - self.seconds[test], left - self.seconds[test]
@@ -126,6 +141,11 @@ class Recorded:
             rank[function] += 1
             ranked.append((rank[function], self.seconds[test], test))
         return [test for *_, test in sorted(ranked)]
+
+
+def op_of(test: str) -> str:
+    """Return the first part of what a test is given, which may be the name of an op."""
+    return re.split("[]-]", test.partition("[")[2])[0].removesuffix("_op")
 
 
 def drawn(files: list[str], count: int, seed: int) -> list[tuple[Mutant, Statement]]:
@@ -149,24 +169,42 @@ def drawn(files: list[str], count: int, seed: int) -> list[tuple[Mutant, Stateme
     return list(itertools.islice(valid, count))
 
 
-def run(tree: Path, tests: list[str], seconds: float) -> str:
-    """Run tests in a child on a copy of the tree; return what is said of the change."""
-    (tree / "tests.txt").write_text("\n".join(tests))
+class Selection:
+    """A plugin of pytest that keeps the tests of a list, in its order, or that writes down all tests, without any."""
+
+    def __init__(self, tests: list[str], target: Path) -> None:
+        self.rank, self.target = {test: rank for rank, test in enumerate(tests)}, target
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if not self.rank:
+            self.target.write_text("\n".join(item.nodeid for item in items))
+        else:
+            items[:] = sorted(
+                (item for item in items if item.nodeid in self.rank), key=lambda item: self.rank[item.nodeid]
+            )
+
+
+def run(tree: Path, tests: list[str], seconds: float, kernels: Path) -> str:
+    """Run tests (without any: collect all) in a child on a copy of the tree; return what is said of the change."""
     child = os.fork()
     if child == 0:
         os.setsid()
         os.chdir(tree)
         sys.path[:] = [str(tree), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
-        os.environ |= {"PYTHONPATH": str(tree), "CI": "true", "TAPEGRAD_CACHE_DIR": str(tree / "kernels")}
+        os.environ |= {"PYTHONPATH": str(tree), "CI": "true", "TAPEGRAD_CACHE_DIR": str(kernels)}
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         output = os.open(tree / "output.txt", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
         os.dup2(output, 1)
         os.dup2(output, 2)
         plain = ["-o", "addopts=-m 'not full'", "-p", "no:xdist", "-p", "no:cacheprovider", "-x", "-q", "--tb=line"]
         plain += ["--assert=plain"]  # to rewrite the modules takes longer than the tests
+        plain += [] if tests else ["--collect-only", "-qq", "tests"]
+        # By functions: pytest looks for each of its arguments among all tests of a file.
+        plain += dict.fromkeys(test.partition("[")[0] for test in tests)
         code = 99
         try:
-            code = int(pytest.main([*plain, "@tests.txt"]))
+            code = int(pytest.main(plain, plugins=[Selection(tests, tree / "tests.txt")]))
         finally:
             os._exit(code)
     end = time.monotonic() + seconds
@@ -174,7 +212,8 @@ def run(tree: Path, tests: list[str], seconds: float) -> str:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
-            if code == pytest.ExitCode.USAGE_ERROR and "ERROR: not found" in (tree / "output.txt").read_text():
+            not_found = code == pytest.ExitCode.USAGE_ERROR and "ERROR: not found" in (tree / "output.txt").read_text()
+            if not_found or code == pytest.ExitCode.NO_TESTS_COLLECTED:
                 return "NOT FOUND"
             return "SURVIVED" if code == 0 else "killed"
         time.sleep(0.02)
@@ -190,24 +229,37 @@ def copy_tree(target: Path) -> None:
         copy(ROOT / name, target / name)
 
 
+def copy_cache(cache: Path, target: Path) -> Path:
+    """Copy a cache of kernels by hard links, as its files are replaced and never written to."""
+    subprocess.run(["cp", "-rl", str(cache), str(target)], check=False)  # another process may rename a file meanwhile
+    return target
+
+
 def try_one(tree: Path, cache: Path, mutant: Mutant, tests: list[str], seconds: float) -> tuple[str, str]:
     """Make a change in the copy, run tests, undo it; return the outcome, and the test that failed."""
-    changed, kernels = tree / mutant.file, tree / "kernels"
+    changed = tree / mutant.file
     source, times = changed.read_bytes(), changed.stat()
     for stale in changed.parent.glob(f"__pycache__/{changed.stem}.*.pyc"):
         stale.unlink()
-    # Of its own, as a change may spoil it; by hard links, as files of the cache are replaced and never written to.
-    subprocess.run(["cp", "-rl", str(cache), str(kernels)], check=False)  # another process may rename a file meanwhile
+    spoils = mutant.file.removeprefix("tapegrad/").startswith(COMPILER)
+    kernels = copy_cache(cache, tree / "kernels") if spoils else cache
     try:
         changed.write_bytes(mutant.apply(source))
-        outcome = run(tree, tests, seconds)
+        outcome = run(tree, tests, seconds + 120 * spoils, kernels)
     finally:
         changed.write_bytes(source)
         os.utime(changed, ns=(times.st_atime_ns, times.st_mtime_ns))
-        subprocess.run(["rm", "-rf", str(kernels)], check=False)
+        if spoils:
+            subprocess.run(["rm", "-rf", str(kernels)], check=False)
     output = (tree / "output.txt").read_text(errors="replace").splitlines()
     failed = [line for line in output if line.startswith(("FAILED", "ERROR"))]
-    return outcome, (failed or output[-1:] or [""])[0][:150]
+    return outcome, (failed or output[-1:] or [""])[0]
+
+
+def failed_test(line: str, tests: list[str]) -> str | None:
+    """Return the test that a line of pytest's summary names, or None."""
+    found = re.match(r"FAILED (tests/.*)", line)
+    return max((test for test in tests if found and found[1].startswith(test)), key=len, default=None)
 
 
 def main() -> None:
@@ -227,7 +279,15 @@ def main() -> None:
         sys.exit("first: python -m tools.coverage_by_test")
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    for module in ("numpy", "scipy.special", "mpmath", "hypothesis", "torch"):  # imported once, for all children
+    for module in (
+        "numpy",
+        "scipy.special",
+        "mpmath",
+        "hypothesis",
+        "sybil",
+        "numba",
+        "torch",
+    ):  # once, for all children
         try:
             __import__(module)
         except ImportError:
@@ -235,17 +295,29 @@ def main() -> None:
     from platformdirs import user_cache_dir
 
     cache = Path(os.environ.get("TAPEGRAD_CACHE_DIR") or user_cache_dir("tapegrad", appauthor=False))
-    outcomes, took = defaultdict(list), []
+    outcomes, took, noticed_by = defaultdict(list), [], dict[str, None]()
     with tempfile.TemporaryDirectory(dir=cache.parent) as folder:
         tree = Path(folder)
         copy_tree(tree)
+        # Kernels of changed formulas stay there: their names are digests of all that they are made from.
+        kernels = copy_cache(cache, tree / "all_kernels")
+        if run(tree, [], 300, kernels) != "SURVIVED":
+            sys.exit((tree / "output.txt").read_text())
+        tests.keep_only((tree / "tests.txt").read_text().splitlines())
         for mutant, around in mutants:
-            cold = mutant.file.removeprefix("tapegrad/").startswith(SLOW_TO_COMPILE)
             chosen, start = tests.likely(mutant, around, options.budget), time.monotonic()
-            outcome, failed = try_one(tree, cache, mutant, chosen, 40 + 4 * options.budget + 120 * cold)
+            outcome, said = try_one(tree, kernels, mutant, chosen, 40 + 4 * options.budget)
             took.append(time.monotonic() - start)
             outcomes[outcome].append(mutant)
-            print(f"{outcome:9} {took[-1]:5.1f} s {len(chosen):4} tests  {mutant}\n{'':29}{failed}", flush=True)
+            print(f"{outcome:9} {took[-1]:5.1f} s {len(chosen):4} tests  {mutant}\n{'':29}{said[:150]}", flush=True)
+            if test := failed_test(said, chosen):
+                noticed_by[test] = None
+                tests.noticed[mutant.file].append((mutant.line, test))
+                with NOTICED.open("a") as file:
+                    print(mutant.file, mutant.line, test, file=file)
+        if noticed_by:
+            print("\nThe tests that failed, on the unchanged tree:", run(tree, list(noticed_by), 900, kernels))
+            print((tree / "output.txt").read_text()[-400:])
     print(f"\n{len(took)} changes, {statistics.median(took):.1f} s each in the median")
     for outcome, found in sorted(outcomes.items()):
         print(f"{outcome}: {len(found)}")

@@ -3,7 +3,7 @@
 Editors and type checkers do not run code, so that they know nothing of lists that are made from a table. The stubs say
 what a module or a class gets: `tapegrad.ops`, `tapegrad.linalg` and other modules that have public functions, none of
 which have other code, and the methods of Tensor, as a base class that exists for type checkers only. What the examples
-in docstrings of elementwise ops print is written down too, so that it is not computed at each import.
+in docstrings of ops print is written down too, so that it is not computed at each import.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from tapegrad.ops import bind
 from tapegrad.ops.table import public
-from tapegrad.ops.table.docs import example_output
+from tapegrad.ops.table.docs import example_output, has_example
 from tapegrad.ops.table.op import op_table
 
 ROOT = Path(__file__).parents[1]
@@ -111,9 +111,9 @@ def module_stub(doc: str, functions: Mapping[str, Callable[..., Any]]) -> str:
 def class_stub() -> str:
     """Return the stub of the class that has Tensor's operations."""
     operations = {**bind.OPERATORS, **bind.methods()}
-    parts = [_definition(name, one, True) for name, one in operations.items() if name not in bind.PROPERTIES]
-    for name, one in bind.PROPERTIES.items():
-        parts.append(f'@property\ndef {name}(self) -> Tensor:\n    """{one.__doc__}"""\n')
+    parts = [_definition(name, one, True) for name, one in operations.items()]
+    for name, one in public.properties().items():
+        parts.append(f"@property\n{_definition(name, one.fget, True)}")
     body = "\n".join("    " + line if line else "" for part in parts for line in part.split("\n"))
     doc = "The operations of Tensor, as type checkers see them."
     head = f'class TensorMethods:\n    """{doc}"""\n\n'
@@ -121,10 +121,9 @@ def class_stub() -> str:
 
 
 def example_outputs() -> str:
-    """Return the file that says what the examples of elementwise ops print."""
-    ops = [op for op in op_table.values() if op.family in ("unary", "binary")]
-    outputs = {op.name: example_output(op) for op in ops}
-    doc = "What the examples in docstrings of elementwise ops print."
+    """Return the file that says what the examples of ops print."""
+    outputs = {op.name: example_output(op) for op in op_table.values() if has_example(op)}
+    doc = "What the examples in docstrings of ops print."
     return f"{HEADER.format(doc=doc)}OUTPUTS = {outputs!r}\n"
 
 

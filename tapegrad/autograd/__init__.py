@@ -2,8 +2,5 @@
 
 from tapegrad.autograd.backward import backward, grad
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from tapegrad.tensor import _late
-
-_late.backward = backward
 
 __all__ = ["backward", "enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]

@@ -8,13 +8,13 @@ from typing import Any, Final
 from tapegrad import modes
 from tapegrad.autograd.roots import implicit_cotangent, like
 from tapegrad.autograd.run import Destination
-from tapegrad.sweep.recorded import numbers_of, run_recorded
-from tapegrad.sweep.sweep import new_sweep, running
+from tapegrad.sweep.recorded import ids_of, run_recorded
+from tapegrad.sweep.sweep import Sweep, run_pass
 from tapegrad.tape import views
 from tapegrad.tape.entries import Leaf
 from tapegrad.tensor import Tensor
 
-_ALL_LEAVES: Final = Destination(None, create_graph=False, accumulate=True)
+_sweep_to_all_leaves: Final = Destination(None, create_graph=False, accumulate=True).sweep
 
 
 def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
@@ -25,15 +25,7 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
     if node.__class__ is not list or seed is None:
         return False
-    sweep = new_sweep([node], [seed._data], None, retain)
-    try:
-        running[sweep] = None
-        sweep.find()
-        _ALL_LEAVES.sweep(sweep)
-    finally:
-        if sweep in running:  # a call might fail for want of memory
-            del running[sweep]
-        sweep.close()
+    run_pass([node], [seed._data], None, retain, _sweep_to_all_leaves)
     return True
 
 
@@ -59,31 +51,37 @@ def run_to_inputs(
             nodes.append(leaf)
     except AttributeError:  # no tensor
         return None
-    results: list[Any] = [None] * len(nodes)
-    numbers: list[int] | None = None
-    sweep = new_sweep([node], [seed._data], nodes, retain)
+    if create_graph:
+        ct = seed
+        return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct))
+    return run_pass([node], [seed._data], nodes, retain, _gradients)
+
+
+def _gradients(sweep: Sweep) -> list[Any] | None:
+    """Return the gradients of a sweep's inputs, leaves; None if one is not found, or has hooks."""
+    inputs = sweep.inputs or []
+    results: list[Any] = [None] * len(inputs)
     try:
-        running[sweep] = None
-        sweep.find()
-        try:
-            if create_graph:
-                numbers = None if sweep.has_hooks() else numbers_of(sweep, nodes)
-                is_served = numbers is not None
-            else:
-                is_served = sweep.workspace.bind_inputs(nodes, results) == len(nodes)
-        except BaseException:
-            sweep.undo()
-            raise
-        if not is_served:
-            sweep.undo()
-            return None
-        if numbers is None:
-            sweep.run()
-        else:
-            cts = run_recorded(sweep, [seed])
-            results = [cts[number] for number in numbers]
-    finally:
-        if sweep in running:  # a call might fail for want of memory
-            del running[sweep]
-        sweep.close()
+        is_served = sweep.workspace.bind_inputs(inputs, results) == len(inputs)
+    except BaseException:
+        sweep.undo()
+        raise
+    if not is_served:
+        sweep.undo()
+        return None
+    sweep.run()
     return results
+
+
+def _gradients_recorded(sweep: Sweep, seed: Tensor) -> list[Any] | None:
+    """Return the gradients of a sweep's inputs, as `_gradients` does, and record how they are computed."""
+    try:
+        ids = None if sweep.has_hooks() else ids_of(sweep, sweep.inputs or [])
+    except BaseException:
+        sweep.undo()
+        raise
+    if ids is None:
+        sweep.undo()
+        return None
+    cts = run_recorded(sweep, [seed])
+    return [cts[entry_id] for entry_id in ids]

@@ -15,7 +15,7 @@ from tapegrad.ops.table.op import xp
 from tapegrad.runtime import pool
 from tapegrad.runtime.locks import module_lock
 from tapegrad.sweep.recorded import finish, run_recorded
-from tapegrad.sweep.sweep import Sweep, new_sweep, running
+from tapegrad.sweep.sweep import Sweep, run_pass
 from tapegrad.tape import versions
 from tapegrad.tape.entries import SLOT, Leaf, TapeNode, leaf_at, slot_of
 from tapegrad.tape.hooks import node_hooks, run_table
@@ -201,11 +201,8 @@ def run(
     for tensor in inputs or ():
         destination.check_grad(tensor)
     wanted = None if inputs is None else [tensor._node for tensor in inputs if tensor._node is not None]
-    sweep = new_sweep(nodes, seed_arrays(seeds), wanted, retain)
-    try:
-        running[sweep] = None
-        if nodes:
-            sweep.find()
+
+    def work(sweep: Sweep) -> None:
         if create_graph or not allow_unused:
             try:
                 if nodes:
@@ -219,10 +216,8 @@ def run(
             destination.sweep_recorded(sweep, seeds)
         elif nodes:
             destination.sweep(sweep)
-    finally:
-        if sweep in running:  # a call might fail for want of memory
-            del running[sweep]
-        sweep.close()
+
+    run_pass(nodes, seed_arrays(seeds), wanted, retain, work)
     for tensor, seed in leaf_roots:
         destination.finish_leaf(tensor, seed if create_graph else seed.detach().clone())
     return destination.results
@@ -264,7 +259,8 @@ def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     if value.shape != shape:  # a hook, or another thread, has replaced something since `check`
         raise errors.reshaped("a tensor", shape, value.shape)
     if create_graph or (gradient is not None and gradient.requires_grad):
-        tensor._grad = value if gradient is None else xp.add(gradient, value)
+        # A rule may have returned its cotangent, which is another leaf's gradient too, or a view of one element.
+        tensor._grad = value.clone() if gradient is None else xp.add(gradient, value)
     elif gradient is not None:
         array = gradient._array()
         versions.note(array)  # a graph may have saved it

@@ -24,6 +24,16 @@ TWO: Final = int(np.float64(2.0).view(np.int64))
 Prepare = Callable[[Callable[..., Any], Sequence[Layout], Layout], Callable[..., Any]]
 
 
+def check_exponent(x: Any, y: Any) -> None:
+    """Raise if integers are to be raised to a negative integer power.
+
+    NumPy's loop raises midway, and a conversion to unsigned integers hides the sign.
+    """
+    exponent = np.asarray(y)
+    if exponent.dtype.kind == "i" and np.asarray(x).dtype.kind in "iu" and np.size(x) and (exponent < 0).any():
+        raise ValueError("Integers to negative integer powers are not allowed.")
+
+
 class Power:
     """Raise an operand to a power, as ``**`` does, with the same bits in a call and in what is prepared for a plan."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.forward.direct import direct
 from tapegrad.forward.powers import Power
 from tapegrad.runtime import blocking, pool, threads
-from tapegrad.tape.layout import Layout
+from tapegrad.tape.layout import Layout, broadcast_shape
 
 # Elements from which on two threads gain more than it takes to wake one, 30 µs: of arithmetic (0.3 ns an element, and
 # memory is shared), and of functions (1 to 10 ns).
@@ -20,15 +20,30 @@ _MANY_OF_OTHERS: Final = 1 << 17
 _UNIT: Final = 64  # elements, so that no two threads write to one line of the cache
 
 
+def first_result(forward: Callable[..., Any], layouts: Sequence[Layout], values: Sequence[Any]) -> Any:
+    """Return what a forward computes before there is a plan; a large result of a ufunc in memory of the pool, too."""
+    if max([layout.nbytes for layout in layouts], default=0) < pool.THRESHOLD:
+        return forward(*values)
+    if not isinstance(forward, np.ufunc) or forward.signature or forward.nout != 1:
+        return forward(*values)
+    if not all(layout.contiguous for layout in layouts):
+        return forward(*values)  # NumPy chooses the order of the result
+    no_elements = [value.reshape(-1)[:0] if isinstance(value, np.ndarray) else value for value in values]
+    shape = broadcast_shape(*[layout.shape for layout in layouts])
+    return forward(*values, out=pool.empty(shape, forward(*no_elements).dtype))
+
+
 def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
     """Return the forward for a plan: itself, unless it is a ufunc and its result is contiguous, or a power."""
+    if not isinstance(forward, (np.ufunc, Power)):
+        return forward
     if isinstance(forward, Power):
         return forward.prepared(layouts, result, prepared)
     if result.nbytes < pool.THRESHOLD:
         return direct(forward, layouts, result)
     if not result.contiguous or result.inline:
         return forward
-    if not isinstance(forward, np.ufunc) or forward.nout != 1 or forward.nin != len(layouts):
+    if forward.nout != 1 or forward.nin != len(layouts):
         return forward
     shape, dtype = result.shape, result.dtype
 

@@ -21,7 +21,7 @@ def sigmoid(input: Any) -> Tensor:
     """Logistic function :math:`1/(1 + e^{-x})`."""
 
 def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
-    """Exponentials along a dimension, divided by their sum."""
+    """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
 def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
@@ -43,7 +43,7 @@ def cross_entropy(
     """Cross entropy between scores and classes, or between scores and probabilities of classes."""
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu`."""
+    """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu` of real numbers."""
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """Multiply by the transpose of a matrix and add a vector."""

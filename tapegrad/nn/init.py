@@ -7,6 +7,7 @@ import warnings
 
 from tapegrad.modes import no_grad
 from tapegrad.ops.random import Generator
+from tapegrad.ops.table.docs import Common, documented
 from tapegrad.tensor import Tensor
 
 __all__ = [
@@ -14,6 +15,23 @@ __all__ = [
     "xavier_normal_", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
+_FILLED = Common("tensor : Tensor", returns="Tensor\n    The tensor.")
+_WITH_GENERATOR = _FILLED._replace(options="generator : Generator, optional")
+_OF_MATRIX = _WITH_GENERATOR._replace(
+    parameters=f"{_FILLED.parameters}\n    Of at least 2 dimensions, (outputs, inputs, ...).",
+    raises="ValueError\n    If it has fewer dimensions.",
+)
+_KAIMING = _OF_MATRIX._replace(
+    options=f"""\
+a : float
+    Slope of ``leaky_relu`` for negative numbers.
+mode : {{"fan_in", "fan_out"}}
+    Whether the variance is kept forwards or backwards.
+nonlinearity : str
+    As in `calculate_gain`.
+{_WITH_GENERATOR.options}""",
+    raises="ValueError\n    If it has fewer dimensions, or a name is unknown.",
+)
 _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
@@ -70,19 +88,13 @@ def _fan(tensor: Tensor, mode: str) -> int:
 
 
 @no_grad()
+@documented(_WITH_GENERATOR)
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with numbers drawn uniformly from `a` to `b`.
 
     Parameters
     ----------
-    tensor : Tensor
     a, b : float
-    generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -94,19 +106,13 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 
 
 @no_grad()
+@documented(_WITH_GENERATOR)
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normally distributed numbers.
 
     Parameters
     ----------
-    tensor : Tensor
     mean, std : float
-    generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -118,18 +124,13 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
 
 
 @no_grad()
+@documented(_FILLED)
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one number.
 
     Parameters
     ----------
-    tensor : Tensor
     val : float
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -140,17 +141,9 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     return tensor.fill_(val)
 
 
+@documented(_FILLED)
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros.
-
-    Parameters
-    ----------
-    tensor : Tensor
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -161,17 +154,9 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
+@documented(_FILLED)
 def ones_(tensor: Tensor) -> Tensor:
     """Fill with ones.
-
-    Parameters
-    ----------
-    tensor : Tensor
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -182,25 +167,13 @@ def ones_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 1.0)
 
 
+@documented(_OF_MATRIX)
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers of variance ``2 gain² / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
 
     Parameters
     ----------
-    tensor : Tensor
-        Of at least 2 dimensions, (outputs, inputs, ...).
     gain : float
-    generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
-        The tensor.
-
-    Raises
-    ------
-    ValueError
-        If it has fewer dimensions.
 
     Examples
     --------
@@ -212,25 +185,13 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
     return uniform_(tensor, -bound, bound, generator)
 
 
+@documented(_OF_MATRIX)
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers of variance ``2 gain² / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
 
     Parameters
     ----------
-    tensor : Tensor
-        Of at least 2 dimensions, (outputs, inputs, ...).
     gain : float
-    generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
-        The tensor.
-
-    Raises
-    ------
-    ValueError
-        If it has fewer dimensions.
 
     Examples
     --------
@@ -249,6 +210,7 @@ def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | 
     return calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
 
 
+@documented(_KAIMING)
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -257,28 +219,6 @@ def kaiming_uniform_(
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with uniform numbers of variance ``gain² / fan`` (He et al., arXiv:1502.01852).
-
-    Parameters
-    ----------
-    tensor : Tensor
-        Of at least 2 dimensions, (outputs, inputs, ...).
-    a : float
-        Slope of ``leaky_relu`` for negative numbers.
-    mode : {"fan_in", "fan_out"}
-        Whether the variance is kept forwards or backwards.
-    nonlinearity : str
-        As in `calculate_gain`.
-    generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
-        The tensor.
-
-    Raises
-    ------
-    ValueError
-        If it has fewer dimensions, or a name is unknown.
 
     Examples
     --------
@@ -293,6 +233,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@documented(_KAIMING)
 def kaiming_normal_(
     tensor: Tensor,
     a: float = 0,
@@ -301,28 +242,6 @@ def kaiming_normal_(
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with normal numbers of variance ``gain² / fan`` (He et al., arXiv:1502.01852).
-
-    Parameters
-    ----------
-    tensor : Tensor
-        Of at least 2 dimensions, (outputs, inputs, ...).
-    a : float
-        Slope of ``leaky_relu`` for negative numbers.
-    mode : {"fan_in", "fan_out"}
-        Whether the variance is kept forwards or backwards.
-    nonlinearity : str
-        As in `calculate_gain`.
-    generator : Generator, optional
-
-    Returns
-    -------
-    Tensor
-        The tensor.
-
-    Raises
-    ------
-    ValueError
-        If it has fewer dimensions, or a name is unknown.
 
     Examples
     --------

@@ -127,7 +127,7 @@ def real(input: Any) -> Tensor:
     """Real part; of real numbers the tensor itself."""
 
 def imag(input: Any) -> Tensor:
-    """Imaginary part."""
+    """Imaginary part of complex numbers."""
 
 def sum(
     input: Any,
@@ -138,7 +138,7 @@ def sum(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Sum of the elements, over all dimensions or over some."""
+    """Sum of the elements."""
 
 def mean(
     input: Any,
@@ -149,7 +149,7 @@ def mean(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Mean of the elements, over all dimensions or over some; nan of no elements."""
+    """Mean of the elements; nan if there is none."""
 
 def any(
     input: Any,
@@ -159,7 +159,7 @@ def any(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Whether an element is nonzero, over all dimensions or over some; False if there is no element."""
+    """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
 
 def all(
     input: Any,
@@ -169,12 +169,12 @@ def all(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Whether all elements are nonzero, over all dimensions or over some; True if there is none."""
+    """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
 ) -> ValuesIndices:
-    """Sort the elements along a dimension."""
+    """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
 
 def amax(
     input: Any,
@@ -184,7 +184,7 @@ def amax(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Largest element, over all dimensions or over some; nan if there is one."""
+    """Largest element; nan if there is one."""
 
 def amin(
     input: Any,
@@ -194,7 +194,7 @@ def amin(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Smallest element, over all dimensions or over some; nan if there is one."""
+    """Smallest element; nan if there is one."""
 
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
     """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension."""
@@ -308,7 +308,7 @@ def erf(input: Any) -> Tensor:
     """Error function."""
 
 def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
-    """Exponentials along a dimension, divided by their sum."""
+    """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
 def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
@@ -383,13 +383,13 @@ def outer(input: Any, vec2: Any) -> Tensor:
     """Products of each element of one vector with each of another."""
 
 def square(input: Any) -> Tensor:
-    """Multiply by itself."""
+    """Elementwise square."""
 
 def positive(input: Any) -> Tensor:
     """Return the tensor itself: what ``+x`` computes."""
 
 def reciprocal(input: Any) -> Tensor:
-    """Divide 1 by it."""
+    """Elementwise reciprocal, :math:`1/x`."""
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
@@ -430,7 +430,7 @@ def prod(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Product of the elements, over all dimensions or over some; 1 of no elements."""
+    """Product of the elements; 1 if there is none."""
 
 def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Cumulative sums: of the elements up to each, along a dimension."""
@@ -492,22 +492,22 @@ def manual_seed(seed: int) -> Generator:
 def rand(
     *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of a shape of independent random numbers, uniform on [0, 1)."""
+    """Return independent random numbers, uniform on [0, 1), of a shape."""
 
 def rand_like(
     input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of the shape and dtype of another of independent random numbers, uniform on [0, 1)."""
+    """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
 
 def randn(
     *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of a shape of independent random numbers, normal with mean 0 and variance 1."""
+    """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
 
 def randn_like(
     input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of the shape and dtype of another of independent random numbers, normal with mean 0 and variance 1."""
+    """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
 
 def randint(
     low: int,
@@ -557,4 +557,4 @@ def logspace(
 def var(
     input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
 ) -> Tensor:
-    """Variance, over all dimensions or over some."""
+    """Variance of the elements."""

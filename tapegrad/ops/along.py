@@ -17,10 +17,11 @@ from tapegrad.ops.complex import real
 from tapegrad.ops.extrema import amax
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import kept_shape, sum, total_shape
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public, publish
-from tapegrad.ops.table.structural import all_dims, one_dim
+from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduced_dims
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
@@ -106,7 +107,32 @@ SAMPLES = (
 )
 
 
-def _bind_along(name: str) -> Callable[..., Bound]:
+def _log_softmax_oracle(x: Any, dim: int) -> Any:
+    dims = (dim,) if np.ndim(x) else ()
+    return _shifted(x, dims) - np.log(np.exp(_shifted(x, dims)).sum(dims, keepdims=True))
+
+
+def _normalising(
+    name: str, by_numpy: Callable[..., Any], rule: Callable[..., Any], oracle: Callable[..., Any], doc: str
+) -> Callable[..., Tensor]:
+    """Return a function whose results belong together along one dimension, and whose rule asks for them."""
+
+    @public(method=True, namespaces=(TOP, FUNCTIONAL))
+    @operation(
+        name,
+        forward=by_numpy,
+        vjp=(rule,),
+        family="along",
+        step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("out",)),
+        attrs=("dim",),
+        prepare_forward=along(name, same_shape, by_numpy),
+        oracle=oracle,
+        samples=SAMPLES,
+        errors=(out_of_range(name),),
+        real_only=True,
+        doc=doc,
+        common=docs.ALONG_IN_DTYPE,
+    )
     def bind(input: Any, dim: int, dtype: DTypeLike | None = None) -> Bound:
         x = floating(name, input, dtype)
         place = one_dim(name, x._layout.ndim, dim)
@@ -115,107 +141,34 @@ def _bind_along(name: str) -> Callable[..., Bound]:
     return bind
 
 
-def out_of_range(call: Callable[[], Any]) -> ErrorSample:
-    """Return the sample of a call along a dimension 1 that an operand does not have."""
-    words = "Dimension out of range (expected to be in range of [-1, 0], but got 1)"
-    return ErrorSample(call, IndexError, words)
-
-
-def _normalising(name: str, by_numpy: Callable[..., Any], rule: Callable[..., Any], oracle: Callable[..., Any]) -> Op:
-    """Return the op of a function whose results belong together along one dimension, and whose rule asks for them."""
-    return Op(
-        name=name,
-        operands=("x",),
-        forward=by_numpy,
-        vjp=(rule,),
-        family="along",
-        step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("out",)),
-        attrs=("dim",),
-        bind=_bind_along(name),
-        prepare_forward=along(name, same_shape, by_numpy),
-        oracle=oracle,
-        samples=SAMPLES,
-        errors=(out_of_range(lambda: getattr(xp, name)(np.ones(3), 1)),),
-        real_only=True,
-    )
-
-
-def _log_softmax_oracle(x: Any, dim: int) -> Any:
-    dims = (dim,) if np.ndim(x) else ()
-    return _shifted(x, dims) - np.log(np.exp(_shifted(x, dims)).sum(dims, keepdims=True))
-
-
-_softmax = _normalising(
+softmax = _normalising(
     "softmax",
     _softmax_by_numpy,
     lambda ct, out, dim: out * (ct - xp.sum(ct * out, dim, True)),
     lambda x, dim: np.exp(_log_softmax_oracle(x, dim)),
-)
-_log_softmax = _normalising(
-    "log_softmax",
-    _log_softmax_by_numpy,
-    lambda ct, out, dim: ct - xp.exp(out) * xp.sum(ct, dim, True),
-    _log_softmax_oracle,
-)
-
-
-@public(method=True, namespaces=(TOP, FUNCTIONAL))
-def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
-    """Exponentials along a dimension, divided by their sum.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dim : int
-        Along which the results sum to 1.
-    dtype : dtype, optional
-        To compute in.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
+    """Exponentials along a dimension, divided by their sum, so that results sum to 1.
 
     Examples
     --------
     >>> import tapegrad as tg
     >>> tg.softmax(tg.tensor([0.0, 0.0]), 0)
     tensor([0.5000, 0.5000])
-    """
-    return _softmax.plans.call(input, dim) if dtype is None else _softmax.plans.call(input, dim, dtype)
-
-
-@public(method=True, namespaces=(TOP, FUNCTIONAL))
-def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """,
+)
+log_softmax = _normalising(
+    "log_softmax",
+    _log_softmax_by_numpy,
+    lambda ct, out, dim: ct - xp.exp(out) * xp.sum(ct, dim, True),
+    _log_softmax_oracle,
     """Logarithm of `softmax`, computed so that nothing overflows or cancels.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dim : int
-    dtype : dtype, optional
-        To compute in.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
 
     Examples
     --------
     >>> import tapegrad as tg
     >>> tg.log_softmax(tg.tensor([0.0, 1000.0]), 0)
     tensor([-1000.,     0.])
-    """
-    return _log_softmax.plans.call(input, dim) if dtype is None else _log_softmax.plans.call(input, dim, dtype)
+    """,
+)
 
 
 def _logsumexp_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
@@ -228,8 +181,7 @@ def _bind_logsumexp(input: Any, dim: int | Sequence[int], keepdim: bool = False)
     x = as_operand(input, "logsumexp", "input", 1)
     if x._layout.dtype.kind != "f":
         x = cast(x, default_dtype())
-    dims = all_dims("logsumexp", x._layout.ndim, dim if isinstance(dim, (tuple, list)) else (dim,))
-    return Bound((x,), {"dim": tuple(sorted(dims)) if x._layout.ndim else (), "keepdim": bool(keepdim)})
+    return Bound((x,), {"dim": reduced_dims("logsumexp", x._layout.ndim, dim), "keepdim": bool(keepdim)})
 
 
 _logsumexp = Op(
@@ -248,7 +200,7 @@ _logsumexp = Op(
         Sample(((2, 3, 4),), {"dim": (0, 2)}),
         Sample(((2, 3, 4),), {"dim": (1, 2), "keepdim": True}),
     ),
-    errors=(out_of_range(lambda: xp.logsumexp(np.ones(3), 1)),),
+    errors=(out_of_range("logsumexp"),),
 )
 
 
@@ -284,12 +236,14 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     """
     if np.iscomplexobj(getattr(input, "_data", input)):
         parts = real(input).detach()
-        top = amax(parts, dim, True) if parts.numel() else 0.0  # a constant, whose size the sum needs not know
-        found = log(sum(exp(sub(input, top)), dim, True)) + top
+        if parts.numel():
+            top = amax(parts, dim, True)  # a constant, whose size the sum needs not know
+            found = log(sum(exp(sub(input, top)), dim, True)) + top
+        else:
+            found = sum(input, dim, True) - np.inf  # not log(0), whose slope is infinite
         return found if keepdim else reshape(found, sum(parts, dim).shape)
     return _logsumexp.plans.call(input, dim, keepdim)
 
 
-for _op, _function in ((_softmax, softmax), (_log_softmax, log_softmax), (_logsumexp, logsumexp)):
-    connect(_op, n_arguments=3)
-    publish(_function, _op, _function.__doc__ or "")
+connect(_logsumexp, n_arguments=2)
+publish(logsumexp, _logsumexp, logsumexp.__doc__ or "")

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.dtypes import check_range
 from tapegrad.forward.powers import Power
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import binary, elementwise, unary
 from tapegrad.ops.table.gateway import as_operand
@@ -101,19 +102,10 @@ sign = unary(
 )  # fmt: skip
 
 
-@public(method=True)
+@public(method=True, common=docs.UNARY)
 @composite((Sample(((),)), Sample(((2, 3),))), lambda input: (input / np.abs(input)).astype(input.dtype))
 def sgn(input: Any) -> Tensor:
-    """Sign; :math:`x/|x|` for complex numbers, 0 at 0.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-
-    Returns
-    -------
-    Tensor
-    """
+    """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
     if np.iscomplexobj(getattr(input, "_data", input)):
         size = abs(input)
         zero = eq(size, 0.0)

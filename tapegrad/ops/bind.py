@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tapegrad import ops
-from tapegrad.ops import casts, inplace, logic, protocol, setitem
+from tapegrad.autograd.methods import backward
+from tapegrad.ops import casts, creation, history, inplace, logic, protocol, setitem
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
-from tapegrad.ops.complex import adjoint
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.table import public
 from tapegrad.recording.plan_cache import PlanCache
@@ -39,47 +38,6 @@ def _comparison(function: Binary) -> Binary:
     return call
 
 
-# Properties ----------------------------------------------------------------------------------------------------------
-
-_IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]
-
-
-def _transposed(self: Tensor) -> Tensor:
-    """Return the tensor with its dimensions in reverse order, as a view."""
-    return ops.permute(self, _IN_REVERSE[self._layout.ndim])
-
-
-def _of_matrices(name: str, function: Callable[[Tensor], Tensor], most: int, doc: str) -> property:
-    """Return the property that is a function of matrices; of a tensor without dimensions it transposes nothing."""
-
-    def getter(self: Tensor) -> Tensor:
-        if self.ndim == 0:
-            warnings.warn(
-                f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.",
-                UserWarning,
-                stacklevel=2,
-            )
-            return ops.conj(self) if "H" in name else self
-        if not 2 <= self.ndim <= most:
-            which = "matrices (2-D tensors)" if most == 2 else "matrices or batches of matrices"
-            raise RuntimeError(
-                f"tensor.{name} is only supported on {which}. Got {self.ndim}-D tensor; "
-                f"use {'unsqueeze()' if self.ndim < 2 else 'mH'}"
-            )
-        return function(self)
-
-    return property(getter, doc=doc)
-
-
-PROPERTIES = {
-    "T": property(_transposed),
-    "mT": _of_matrices("mT", lambda x: ops.transpose(x, -2, -1), 64, "The matrices, transposed, as a view."),
-    "H": _of_matrices("H", adjoint, 2, "The conjugate of the matrix, transposed."),
-    "mH": _of_matrices("mH", adjoint, 64, "The conjugates of the matrices, transposed."),
-    "real": property(ops.real, doc="The real part; of real numbers, the tensor itself."),
-    "imag": property(ops.imag, doc="The imaginary part; real numbers have none."),
-}
-
 OPERATORS: dict[str, Any] = {
     "__add__": add, "__radd__": add, "__iadd__": inplace.iadd,
     "__sub__": sub, "__rsub__": _reflected(sub), "__isub__": inplace.isub,
@@ -99,9 +57,18 @@ OPERATORS: dict[str, Any] = {
 }  # fmt: skip
 
 
+# Methods that Tensor's own file cannot have, because theirs import it.
+METHODS: dict[str, Any] = {
+    "__init__": creation.init,
+    "requires_grad_": creation.requires_grad_,
+    "backward": backward,
+    "_renew": history.renew,
+}
+
+
 def methods() -> dict[str, Callable[..., Any]]:
-    """Return the methods of Tensor that are operations, by their names."""
-    return {**public.methods(), **casts.CONVERSIONS, **inplace.methods()}
+    """Return the methods of Tensor that other files define, by their names."""
+    return {**METHODS, **public.methods(), **casts.CONVERSIONS, **inplace.methods()}
 
 
 def install() -> None:
@@ -111,5 +78,5 @@ def install() -> None:
         plans = getattr(getattr(function, "op", None), "plans", None)
         if isinstance(plans, PlanCache) and hasattr(plans, "call"):
             plans.operators[name] = hasattr(function, "is_reversed")
-    for name, attribute in {**methods(), **PROPERTIES}.items():  # real and imag are functions and properties
+    for name, attribute in {**methods(), **public.properties()}.items():
         setattr(Tensor, name, attribute)

@@ -12,6 +12,7 @@ from tapegrad.kernels.structural import copy_step, view_step
 from tapegrad.kernels.sums import sum_step
 from tapegrad.ops.movement import STRIDED, reshape, reshaping
 from tapegrad.ops.reductions import sum as sum_over
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
@@ -31,7 +32,10 @@ def _expand_step(plan: Plan, operand: int) -> Step:
 def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     if math.prod(size) == x.size:  # nothing is repeated: NumPy's view would be read-only nevertheless
         return x.reshape(size)
-    return np.broadcast_to(x, size) if math.prod(size) else np.lib.stride_tricks.as_strided(x, size, (0,) * len(size))
+    view = np.broadcast_to(x, size)
+    if not view.size:  # no two elements share memory
+        view.flags.writeable = x.flags.writeable
+    return view
 
 
 @public(method=True)
@@ -67,13 +71,8 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
 
     Parameters
     ----------
-    input : Tensor, array or number
     size : tuple of int, or several int
         The new lengths; -1 leaves one as it is.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -92,20 +91,16 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
     """
     given = sizes(size, rest)
     new = len(given) - input.ndim
-    call = f"expand({input.dtype}{list(input.shape)}, size={list(given)})"
-    if new < 0:
-        raise RuntimeError(
-            f"{call}: the number of sizes provided ({len(given)}) "
-            f"must be greater or equal to the number of dimensions in the tensor ({input.ndim})"
-        )
+    if new < 0 or -1 in given[:new]:
+        why = (
+            f"the number of sizes provided ({len(given)}) must be greater or equal to the number of dimensions in the "
+            f"tensor ({input.ndim})" if new < 0 else f"the expanded size of the tensor (-1) isn't allowed in a "
+            f"leading, non-existing dimension {given.index(-1)}"
+        )  # fmt: skip
+        raise RuntimeError(f"expand({input.dtype}{list(input.shape)}, size={list(given)}): {why}")
     lengths = []
     for place, length in enumerate(given):
         own = input.shape[place - new] if place >= new else None
-        if length == -1 and own is None:
-            raise RuntimeError(
-                f"{call}: the expanded size of the tensor ({length}) "
-                f"isn't allowed in a leading, non-existing dimension {place}"
-            )
         if own is not None and own not in (1, length) and length != -1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({length}) must match the existing size ({own}) at non-singleton "
@@ -143,20 +138,15 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
     return expand(input, other.shape)
 
 
-@public(method=True)
+@public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((4, 2, 3),), {"size": (1, 3)}),), lambda input, size: input.sum((0, 1)).reshape(size))
 def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Sum over the dimensions that broadcasting from a shape would have made or stretched.
 
     Parameters
     ----------
-    input : Tensor, array or number
     size : tuple of int, or several int
         A shape that broadcasts to that of `input`.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -189,6 +179,7 @@ xp.sum_to_size = sum_to_size
 @reshaping(
     "squeeze",
     lambda x, dim=None: np.squeeze(x, dim),
+    common=docs.MOVEMENT_OF_DIMS,
     samples=(
         Sample(((),)),
         Sample(((1, 3, 1),)),
@@ -204,20 +195,10 @@ def squeeze(
 
     Parameters
     ----------
-    input : Tensor, array or number
     dim : int or tuple of int, optional
         Which; default all. Those of another length stay.
     axis
         NumPy's name of `dim`.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
 
     Examples
     --------
@@ -248,13 +229,8 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
 
     Parameters
     ----------
-    input : Tensor, array or number
     dim : int
         Its place in the result.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -291,7 +267,7 @@ def clone(input: Tensor) -> dict[str, Any]:
     return {}
 
 
-@public(method=True)
+@public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((2, 3),)), Sample(((3, 2),), values=(np.arange(6.0).reshape(2, 3).T,))), np.copy)
 def contiguous(input: Any) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so.
@@ -311,33 +287,23 @@ def contiguous(input: Any) -> Tensor:
     "flip", lambda x, dims: np.flip(x, dims).copy(), lambda ct, dims: xp.flip(ct, dims),
     # Of no dimensions NumPy would make a scalar.
     lambda plan, operand: view_step(plan, lambda x: np.flip(x, plan.attrs["dims"]) if plan.attrs["dims"] else x),
-    attrs=("dims",),
+    common=docs.MOVEMENT_OF_DIMS, attrs=("dims",),
     oracle=lambda x, dims: np.flip(x, dims if np.ndim(x) else ()),
     samples=(
-        Sample(((3,),), {"dims": (0,)}),
-        Sample(((2, 3),), {"dims": (-1,)}),
-        Sample(((2, 3, 2),), {"dims": (0, 2)}),
-        Sample(((0, 2),), {"dims": (0,)}),
-        Sample(((),), {"dims": (0,)}),
-        Sample(((2,),), {"dims": ()}),
+        Sample(((3,),), {"dims": (0,)}), Sample(((2, 3),), {"dims": (-1,)}), Sample(((2, 3, 2),), {"dims": (0, 2)}),
+        Sample(((0, 2),), {"dims": (0,)}), Sample(((),), {"dims": (0,)}), Sample(((2,),), {"dims": ()}),
     ),
+    errors=(ErrorSample(lambda: xp.flip(np.ones(()), (7,)), IndexError, "Dimension out of range"),),
 )  # fmt: skip
 def flip(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]:
     """Reverse the order of the elements along dimensions, in a copy.
 
     Parameters
     ----------
-    input : Tensor or array
     dims : tuple of int, or several int
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
-    IndexError
-        If `input` does not have such a dimension.
     RuntimeError
         If a dimension is named twice.
 
@@ -347,4 +313,4 @@ def flip(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, Any]
     >>> tg.flip(tg.arange(3), 0).tolist()
     [2, 1, 0]
     """
-    return {"dims": all_dims("flip", input.ndim, sizes(dims, rest)) if input.ndim else ()}
+    return {"dims": all_dims("flip", input.ndim, sizes(dims, rest))[: input.ndim]}

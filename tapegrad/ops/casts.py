@@ -112,10 +112,6 @@ def to(input: Tensor, dtype: Any) -> Tensor:
     dtype : dtype or Tensor
         Of a tensor, its dtype. The word "cpu" is accepted and means nothing.
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
     TypeError

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.casts import cast
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
@@ -28,17 +29,9 @@ real_of_complex = unary(
 )  # fmt: skip
 
 
-@public(method=True, ufuncs=("conjugate",))
+@public(method=True, ufuncs=("conjugate",), common=docs.UNARY)
 def conj(input: Any) -> Tensor:
     """Complex conjugate; of real numbers the tensor itself.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-
-    Returns
-    -------
-    Tensor
 
     Notes
     -----
@@ -54,17 +47,9 @@ def conj(input: Any) -> Tensor:
     return conj_of_complex(x) if x.dtype.kind == "c" else x
 
 
-@public(functions=("real",))
+@public(functions=("real",), attribute=True, common=docs.UNARY)
 def real(input: Any) -> Tensor:
     """Real part; of real numbers the tensor itself.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-
-    Returns
-    -------
-    Tensor
 
     Notes
     -----
@@ -90,18 +75,9 @@ imag_or_zero = unary(
 )  # fmt: skip
 
 
-@public()
+@public(attribute=True, common=docs.UNARY)
 def imag(input: Any) -> Tensor:
-    """Imaginary part.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-        Of a complex dtype.
-
-    Returns
-    -------
-    Tensor
+    """Imaginary part of complex numbers.
 
     Raises
     ------
@@ -125,11 +101,6 @@ def imag(input: Any) -> Tensor:
         )
     x._array()  # for a view to share its memory
     return imag_or_zero(x)
-
-
-def adjoint(input: Tensor) -> Tensor:
-    """Return the conjugates of matrices, with rows and columns swapped."""
-    return conj(xp.transpose(input, -2, -1))
 
 
 def _is_complex(value: Any) -> bool:

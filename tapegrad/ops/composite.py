@@ -12,6 +12,7 @@ from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.permutations import t
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
@@ -20,18 +21,10 @@ from tapegrad.ops.transcendental import softplus as softplus_op
 from tapegrad.tensor import Tensor
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, common=docs.UNARY)
 @composite((Sample(((),)), Sample(((2, 3),))), np.square)
 def square(input: Any) -> Tensor:
-    """Multiply by itself.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-
-    Returns
-    -------
-    Tensor
+    """Elementwise square.
 
     Notes
     -----
@@ -49,19 +42,10 @@ def square(input: Any) -> Tensor:
     return mul(x, x)
 
 
-@public(method=True)
+@public(method=True, common=docs.UNARY)
 @composite((Sample(((2, 3),)),), np.positive)
 def positive(input: Any) -> Tensor:
     """Return the tensor itself: what ``+x`` computes.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-        Not of dtype bool.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -80,18 +64,10 @@ def positive(input: Any) -> Tensor:
     return x
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, common=docs.UNARY)
 @composite((Sample(((),)), Sample(((2, 3),))), lambda input: 1 / input, domain=(0.5, 3.0))
 def reciprocal(input: Any) -> Tensor:
-    """Divide 1 by it.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-
-    Returns
-    -------
-    Tensor
+    """Elementwise reciprocal, :math:`1/x`.
 
     Notes
     -----
@@ -106,7 +82,7 @@ def reciprocal(input: Any) -> Tensor:
     return div(1.0, as_operand(input, "reciprocal", "input", 1))
 
 
-@public(namespaces=(FUNCTIONAL,))
+@public(namespaces=(FUNCTIONAL,), common=docs.UNARY)
 @composite(
     (Sample(((2, 3),)), Sample(((3,),), {"beta": 2.0, "threshold": 1.0})),
     lambda input, beta=1.0, threshold=20.0: np.where(
@@ -115,24 +91,13 @@ def reciprocal(input: Any) -> Tensor:
     real_only=True,
 )
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu`.
+    """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu` of real numbers.
 
     Parameters
     ----------
-    input : Tensor, array or number
     beta : float
     threshold : float
         Where ``beta * input`` is above, the result is the input itself.
-
-    Returns
-    -------
-    Tensor
-        Of the operand's shape.
-
-    Raises
-    ------
-    TypeError
-        If the operand is complex, or no tensor, array or number.
 
     Examples
     --------

@@ -9,11 +9,11 @@ import numpy as np
 
 from tapegrad.forward.joined import joined
 from tapegrad.kernels.structural import slice_step
-from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.promotion import common_dtype
-from tapegrad.ops.table.public import public, publish
-from tapegrad.ops.table.structural import one_dim
+from tapegrad.ops.table.public import public
+from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
@@ -52,22 +52,6 @@ def _stack_shape(layouts: Sequence[Layout], dim: int) -> tuple[int, ...]:
     return (*first[:dim], len(layouts), *first[dim:])
 
 
-def _bind_cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
-    given = _operands("cat", tensors)
-    if any(not tensor._layout.shape for tensor in given):
-        number = [tensor.ndim for tensor in given].index(0)
-        raise RuntimeError(
-            f"zero-dimensional tensor (at position {number}) cannot be concatenated; use stack(), or unsqueeze(0)"
-        )
-    # Tensors of shape (0,) are joined with those of any shape.
-    first = next((tensor for tensor in given if tensor._layout.shape != (0,)), given[0])
-    place = one_dim("cat", first._layout.ndim, dim if axis is None else axis)
-    if first._layout.ndim > 1 and any(tensor._layout.shape == (0,) for tensor in given):
-        empty = (*first.shape[:place], 0, *first.shape[place + 1 :])
-        given = [xp.reshape(tensor, empty) if tensor.shape == (0,) else tensor for tensor in given]
-    return Bound(given, {"dim": place})
-
-
 def _check_cat(bound: Bound) -> None:
     place, shapes = bound.attrs["dim"], [tensor.shape for tensor in bound.operands]
     first = next((shape for shape in shapes if shape != (0,)), (0,))
@@ -85,8 +69,9 @@ def _check_cat(bound: Bound) -> None:
                 )
 
 
-_cat = Op(
-    name="cat",
+@public(aliases=("concat", "concatenate"))
+@operation(
+    "cat",
     operands=("*tensors",),
     forward=lambda *tensors, dim: np.concatenate(
         tensors, axis=dim, dtype=common_dtype(tensor.dtype for tensor in tensors)
@@ -95,7 +80,6 @@ _cat = Op(
     family="joining",
     linear=True,
     prepare_forward=lambda layouts, attrs: _forward(np.concatenate, layouts, attrs["dim"], _cat_shape),
-    bind=_bind_cat,
     check=_check_cat,
     step=_cat_step,
     attrs=("dim",),
@@ -117,10 +101,7 @@ _cat = Op(
         ErrorSample(lambda: xp.cat([np.ones(2), np.ones(())]), RuntimeError, "zero-dimensional tensor"),
     ),
 )  # fmt: skip
-
-
-@public(aliases=("concat", "concatenate"))
-def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
     """Join tensors along a dimension that they have.
 
     Parameters
@@ -148,17 +129,23 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Ten
     >>> tg.cat([tg.tensor([1.0, 2.0]), tg.tensor([3.0])]).tolist()
     [1.0, 2.0, 3.0]
     """
-    result: Tensor = _cat.plans.call(tensors, dim) if axis is None else _cat.plans.call(tensors, dim, axis=axis)
-    return result
+    given = _operands("cat", tensors)
+    if any(not tensor._layout.shape for tensor in given):
+        number = [tensor.ndim for tensor in given].index(0)
+        raise RuntimeError(
+            f"zero-dimensional tensor (at position {number}) cannot be concatenated; use stack(), or unsqueeze(0)"
+        )
+    # Tensors of shape (0,) are joined with those of any shape.
+    first = next((tensor for tensor in given if tensor._layout.shape != (0,)), given[0])
+    place = one_dim("cat", first._layout.ndim, dim if axis is None else axis)
+    if first._layout.ndim > 1 and any(tensor._layout.shape == (0,) for tensor in given):
+        empty = (*first.shape[:place], 0, *first.shape[place + 1 :])
+        given = [xp.reshape(tensor, empty) if tensor.shape == (0,) else tensor for tensor in given]
+    return Bound(given, {"dim": place})
 
 
 def _stack_step(plan: Plan, operand: int) -> Step:
     return slice_step(plan, operand, plan.attrs["dim"], operand)
-
-
-def _bind_stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
-    given = _operands("stack", tensors)
-    return Bound(given, {"dim": one_dim("stack", given[0]._layout.ndim + 1, dim if axis is None else axis)})
 
 
 def _check_stack(bound: Bound) -> None:
@@ -171,8 +158,9 @@ def _check_stack(bound: Bound) -> None:
             )
 
 
-_stack = Op(
-    name="stack",
+@public()
+@operation(
+    "stack",
     operands=("*tensors",),
     forward=lambda *tensors, dim: np.stack(
         tensors, axis=dim, dtype=common_dtype(tensor.dtype for tensor in map(np.asarray, tensors))
@@ -181,7 +169,6 @@ _stack = Op(
     family="joining",
     linear=True,
     prepare_forward=lambda layouts, attrs: _forward(np.stack, layouts, attrs["dim"], _stack_shape),
-    bind=_bind_stack,
     check=_check_stack,
     step=_stack_step,
     attrs=("dim",),
@@ -201,10 +188,7 @@ _stack = Op(
         ),
     ),
 )  # fmt: skip
-
-
-@public()
-def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
     """Join tensors of one shape along a new dimension.
 
     Parameters
@@ -232,8 +216,8 @@ def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> T
     >>> tg.stack([tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])], dim=1).tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
-    result: Tensor = _stack.plans.call(tensors, dim) if axis is None else _stack.plans.call(tensors, dim, axis=axis)
-    return result
+    given = _operands("stack", tensors)
+    return Bound(given, {"dim": one_dim("stack", given[0]._layout.ndim + 1, dim if axis is None else axis)})
 
 
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
@@ -242,8 +226,3 @@ def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
         empty = "expected a non-empty list of Tensors" if call == "cat" else "stack expects a non-empty TensorList"
         raise RuntimeError(f"{call}(): {empty}")
     return given
-
-
-for _op, _function in ((_cat, cat), (_stack, stack)):
-    connect(_op, n_arguments=1)
-    publish(_function, _op, _function.__doc__ or "")

@@ -14,25 +14,9 @@ from tapegrad.dtypes import check_dtype, default_dtype
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
-from tapegrad.recording.leaves import leaf_maker, remember, tensor_maker
-from tapegrad.tensor import Tensor, _late, from_array, lend
-
-
-class _Compiled:
-    """Functions that make tensors, loaded when they are first asked for."""
-
-    def __getattr__(self, name: str) -> Callable[[Any], Tensor]:
-        if name == "leaf":
-            maker = leaf_maker(_leaf)
-        elif name in ("owner", "borrower"):
-            maker = tensor_maker(name == "borrower", _owner if name == "owner" else _borrower)
-        else:
-            raise AttributeError(name)
-        setattr(self, name, maker)
-        return maker
-
-
-_compiled: Final = _Compiled()
+from tapegrad.recording.leaves import makers, remember
+from tapegrad.tape.layout import intern, layout_of
+from tapegrad.tensor import Tensor, from_array
 
 
 def _owner(array: np.ndarray, bucket: int = -1) -> Tensor:
@@ -53,9 +37,18 @@ def _borrower(ndarray: np.ndarray, bucket: int = -1) -> Tensor:
             f"tapegrad.tensor(array.astype({ndarray.dtype.newbyteorder('=').str!r}))"
         )
     check_dtype(ndarray.dtype)
-    result = lend(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
+    result = _lent(ndarray if ndarray.__class__ is np.ndarray else np.asarray(ndarray))
     if bucket >= 0:
         remember(bucket, ndarray, result._layout)
+    return result
+
+
+def _lent(array: np.ndarray) -> Tensor:
+    """Return a constant tensor over a view of a user's array: users may change the array's own shape."""
+    result: Tensor = object.__new__(Tensor)
+    result._data = array[...]
+    result._layout = intern(array.shape, array.strides, array.dtype)
+    result._node = result._grad = None
     return result
 
 
@@ -64,7 +57,22 @@ def _leaf(tensor: Tensor) -> Tensor:
     return tensor
 
 
-_late.as_leaf = lambda tensor: _compiled.leaf(tensor)
+_compiled: Final = makers(_owner, _borrower, _leaf)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Switch on or off whether a gradient is wanted for this leaf, in place.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is neither floating nor complex, or if it is to be switched off for a result.
+    """
+    if requires_grad is True:
+        _compiled.leaf(self)
+    else:
+        self.requires_grad = requires_grad
+    return self
 
 
 def made(array: np.ndarray, requires_grad: bool = False) -> Tensor:
@@ -286,8 +294,8 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return _compiled.borrower(ndarray)
 
 
-def _legacy_array(data: Any) -> np.ndarray:
-    """Return the array of ``Tensor(data)``, always of the default dtype.
+def init(self: Tensor, data: Any = ()) -> None:
+    """Make ``Tensor(data)``, always of the default dtype. Only users call it: operations call ``Tensor.__new__``.
 
     Raises
     ------
@@ -299,10 +307,8 @@ def _legacy_array(data: Any) -> np.ndarray:
             f"Tensor() takes a list or an array, not {data!r}: write tapegrad.tensor({data!r}) for that number, "
             f"tapegrad.empty({data!r}) for that length"
         )
-    return array_of("Tensor", data, default_dtype(), True)
-
-
-_late.legacy_array = _legacy_array
+    array = array_of("Tensor", data, default_dtype(), True)
+    self._data, self._layout, self._node, self._grad = array, layout_of(array), None, None
 
 
 def _legacy(name: str, dtype: str) -> Callable[[Any], Tensor]:

@@ -9,17 +9,17 @@ from numpy.typing import DTypeLike
 
 from tapegrad.kernels.along import step_along
 from tapegrad.kernels.lines import LONGEST_PRODUCT
-from tapegrad.ops.along import along, same_shape
+from tapegrad.ops.along import SAMPLES, along, same_shape
 from tapegrad.ops.casts import cast
-from tapegrad.ops.reductions import accumulator, attributes, count_of, kept_shape
-from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.public import public, publish
-from tapegrad.ops.table.structural import REDUCTION_SAMPLES, one_dim, reduction
+from tapegrad.ops.reductions import EMPTY_SAMPLES, accumulator, count_of, kept_shape
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, Sample, xp
+from tapegrad.ops.table.public import Names, public
+from tapegrad.ops.table.structural import REDUCTION_SAMPLES, one_dim, operation, out_of_range, reduction
 from tapegrad.ops.table.values import with_zeros
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
-from tapegrad.tensor import Tensor
 
 Dims = tuple[int, ...]
 
@@ -68,54 +68,10 @@ def _prod_step(plan: Plan, operand: int) -> Step | None:
     return step_along(plan, dim, ("x",))
 
 
-@public(method=True, reduces="multiply", functions=("prod",), adapter="reduction")
-@reduction(
+prod = reduction(
     "prod", lambda x, dim, keepdim, dtype: np.multiply.reduce(x, axis=dim, keepdims=keepdim, dtype=dtype),
     lambda ct, x, dim: _prod_rule(ct, x, dim), _prod_step,
-    attrs=("dim", "keepdim", "dtype"),
-    oracle=lambda x, dim=None, keepdim=False: np.prod(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-    samples=(
-        *REDUCTION_SAMPLES,
-        Sample(((0, 3),)), Sample(((0, 3),), {"dim": 0}), Sample(((2, 5),), {"dim": 0}),
-        *(Sample(((2, 5),), {"dim": 1}, values=(with_zeros(count),)) for count in (1, 2, 3)),
-    ),
-)  # fmt: skip
-def prod(
-    input: Tensor,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
-) -> dict[str, Any]:
-    """Product of the elements, over all dimensions or over some; 1 of no elements.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-    dim : int or tuple of int, optional
-        Dimensions to multiply over; default all.
-    keepdim : bool
-        Keep them, with length 1.
-    dtype : dtype, optional
-        To multiply in; default that of `input`, and int64 for integers and bool.
-    axis, keepdims
-        NumPy's names of `dim` and `keepdim`.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-
-    Notes
-    -----
-    Derivative: for each element the product of the others. It is found without a division, and so is right where
-    elements are zero.
+    doc="""Product of the elements; 1 if there is none.
 
     Examples
     --------
@@ -124,8 +80,15 @@ def prod(
     >>> tg.prod(x).backward()
     >>> x.grad.tolist()
     [0.0, 10.0, 0.0]
-    """
-    return {**attributes("prod", input, dim, keepdim, axis, keepdims), "dtype": accumulator(input, dtype)}
+    """,
+    derivative="for each element the product of the others, without a division: it is right where elements are zero.",
+    dtype_of=accumulator,
+    samples=(
+        *REDUCTION_SAMPLES, *EMPTY_SAMPLES, Sample(((2, 5),), {"dim": 0}),
+        *(Sample(((2, 5),), {"dim": 1}, values=(with_zeros(count),)) for count in (1, 2, 3)),
+    ),
+    names=Names(method=True, reduces="multiply", functions=("prod",), adapter="reduction"),
+)  # fmt: skip
 
 
 # Cumulative sums ---------------------------------------------------------------------------------------------------
@@ -138,73 +101,33 @@ def _cumsum_by_numpy(x: Any, dim: Dims) -> Any:
     return np.cumsum(x, axis=dim[0], dtype=wide)
 
 
-def _bind_cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Bound:
-    x = as_operand(input, "cumsum", "input", 1)
-    place = one_dim("cumsum", x.ndim, dim)
-    if dtype is None and x.dtype.kind in "biu":
-        dtype = np.int64
-    if dtype is not None and x.dtype != np.dtype(dtype):
-        x = cast(x, dtype)
-    x._array()
-    return Bound((x,), {"dim": (place,) if x.ndim else ()})
-
-
 def _cumsum_rule(ct: Any, dim: Dims) -> Any:
     return xp.flip(xp.cumsum(xp.flip(ct, dim), dim[0]), dim) if dim else ct
 
 
-_cumsum = Op(
-    name="cumsum",
-    operands=("x",),
+@public(method=True)
+@operation(
+    "cumsum",
     forward=_cumsum_by_numpy,
     vjp=(_cumsum_rule,),
     family="along",
     linear=True,
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ()),
     attrs=("dim",),
-    bind=_bind_cumsum,
     prepare_forward=along("cumsum", same_shape, _cumsum_by_numpy),
     oracle=lambda x, dim: np.asarray(x) if not np.ndim(x) else np.add.accumulate(x, axis=dim),
-    samples=(
-        Sample(((),), {"dim": 0}),
-        Sample(((5,),), {"dim": 0}),
-        Sample(((2, 3),), {"dim": -1}),
-        Sample(((2, 3, 4),), {"dim": 1}),
-        Sample(((3, 2),), {"dim": 1}, values=(np.arange(6.0).reshape(2, 3).T / 4,)),
-        Sample(((0, 3),), {"dim": 1}),
-    ),
-    errors=(
-        ErrorSample(
-            lambda: xp.cumsum(np.ones(3), 1),
-            IndexError,
-            "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
-        ),
-    ),
+    samples=SAMPLES,
+    errors=(out_of_range("cumsum"),),
+    common=docs.ALONG,
 )
-connect(_cumsum, n_arguments=2)
-
-
-@public(method=True)
-def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Bound:
     """Cumulative sums: of the elements up to each, along a dimension.
 
     Parameters
     ----------
-    input : Tensor or array
-    dim : int
     dtype : dtype, optional
         To sum in; default that of `input`, and int64 for integers and bool. Of single precision the sums are kept in
         double precision and rounded as they are written.
-
-    Returns
-    -------
-    Tensor
-        Of the operand's shape.
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have the dimension.
 
     Notes
     -----
@@ -216,8 +139,10 @@ def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     >>> tg.cumsum(tg.tensor([1.0, 2.0, 3.0]), 0)
     tensor([1., 3., 6.])
     """
-    result: Tensor = _cumsum.plans.call(input, dim) if dtype is None else _cumsum.plans.call(input, dim, dtype=dtype)
-    return result
-
-
-publish(cumsum, _cumsum, cumsum.__doc__ or "")
+    x = as_operand(input, "cumsum", "input", 1)
+    place = one_dim("cumsum", x.ndim, dim)
+    chosen = accumulator(x, dtype)
+    if chosen is not None and x.dtype != chosen:
+        x = cast(x, chosen)
+    x._array()
+    return Bound((x,), {"dim": (place,) if x.ndim else ()})

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.kernels.structural import view_step
 from tapegrad.ops.parts import Part
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import movement, one_dim
@@ -26,7 +27,7 @@ def _part(x_shape: tuple[int, ...], shape: tuple[int, ...], offset: int, dim1: i
     strides = contiguous_strides(x_shape, 1)
     rest = (stride for dim, stride in enumerate(strides) if dim not in (dim1, dim2))
     start = offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
-    return Part(shape, (*rest, strides[dim1] + strides[dim2]), start if shape[-1] else 0)
+    return Part(shape, (*rest, strides[dim1] + strides[dim2]), 0 if 0 in shape else start)
 
 
 @public(method=True)
@@ -36,13 +37,15 @@ def _part(x_shape: tuple[int, ...], shape: tuple[int, ...], offset: int, dim1: i
         np.zeros(x_shape, ct.dtype), ct, _part(x_shape, ct.shape, offset, dim1, dim2)
     ),
     lambda plan, operand: view_step(plan, lambda x: _view(x, **plan.attrs)),
-    attrs=("offset", "dim1", "dim2"), oracle=lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
+    common=docs.MOVEMENT_OF_DIMS, attrs=("offset", "dim1", "dim2"),
+    oracle=lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
     samples=(
         Sample(((3, 3),)),
         Sample(((2, 4),), {"offset": 1}),
         Sample(((4, 2),), {"offset": -1, "dim1": 1, "dim2": 0}),
         Sample(((2, 3, 4),), {"dim1": -1, "dim2": 0}),
         Sample(((2, 3),), {"offset": 5}),
+        Sample(((2, 1, 3, 0),), {"offset": -1}),
     ),
     errors=(ErrorSample(lambda: xp.diagonal(np.ones((2, 2)), 0, 0, -2), RuntimeError, "cannot be identical 0, -2"),),
 )  # fmt: skip
@@ -51,7 +54,6 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> di
 
     Parameters
     ----------
-    input : Tensor or array
     offset : int
         By how much the place in `dim2` is larger.
     dim1, dim2 : int
@@ -63,8 +65,6 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> di
 
     Raises
     ------
-    IndexError
-        If `input` does not have such a dimension.
     RuntimeError
         If both are the same.
 

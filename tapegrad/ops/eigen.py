@@ -5,15 +5,16 @@ Its rule is that of Giles, "An extended collection of matrix derivative results"
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.matrices import TWO_BY_THREE, adjoint, no_step, square_matrices
-from tapegrad.ops.table.gateway import connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.public import LINALG, public, publish
+from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
+from tapegrad.ops.permutations import adjoint
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.public import LINALG, public
+from tapegrad.ops.table.structural import operation
 from tapegrad.ops.table.values import distinct, graded
 from tapegrad.tensor import Tensor
 
@@ -46,14 +47,6 @@ def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     return (xp.matmul(xp.matmul(eigenvectors, slopes), conjugates),)
 
 
-def _bind_eigh(input: Any, uplo: str = "L") -> Bound:
-    x = square_matrices("linalg.eigh", "A", input, 1)
-    chosen = str(uplo).upper()
-    if chosen not in ("L", "U"):
-        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}; see linalg.eigh()")
-    return Bound((x,), {"uplo": chosen})
-
-
 def _of_hermitian(x: Any, **attrs: Any) -> tuple[Tensor, Tensor]:
     """Return eigenvalues, and what does not depend on the phases of the eigenvectors: a sample can be compared."""
     x = square_matrices("linalg.eigh", "A", x, 1)
@@ -70,16 +63,14 @@ def _eigh_oracle(x: Any, **attrs: Any) -> Any:
     return np.concatenate([np.take_along_axis(values.real, order, -1).ravel(), found.ravel()]).astype(x.dtype)
 
 
-_eigh = Op(
-    name="eigh",
-    operands=("x",),
+@public(namespaces=(LINALG,), functions=("linalg.eigh",))
+@operation(
+    "eigh",
     forward=_eigh_forward,
     vjp=_eigh_rule,
     family="linalg",
     kinks=(graded,),
-    step=no_step,
     attrs=("uplo",),
-    bind=_bind_eigh,
     results=("eigenvalues", "eigenvectors"),
     result_type=Eigh,
     node_name="LinalgEighBackward0",
@@ -96,11 +87,7 @@ _eigh = Op(
         ),
     ),
 )  # fmt: skip
-connect(_eigh, n_arguments=1)
-
-
-@public(namespaces=(LINALG,), functions=("linalg.eigh",))
-def eigh(A: Any, UPLO: str = "L") -> Eigh:  # PyTorch's names
+def eigh(A: Any, UPLO: str = "L") -> Bound:  # PyTorch's names
     r"""Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Parameters
@@ -146,7 +133,8 @@ def eigh(A: Any, UPLO: str = "L") -> Eigh:  # PyTorch's names
     tensor([[0.5000, 0.5000],
             [0.5000, 0.5000]])
     """
-    return cast(Eigh, _eigh.plans.call(A, UPLO))
-
-
-publish(eigh, _eigh, eigh.__doc__ or "")
+    x = square_matrices("linalg.eigh", "A", A, 1)
+    chosen = str(UPLO).upper()
+    if chosen not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}; see linalg.eigh()")
+    return Bound((x,), {"uplo": chosen})

@@ -56,10 +56,6 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     *operands : Tensor or array
         Or one list of them.
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
     RuntimeError

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,16 +12,20 @@ from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.extrema import extremum_step
 from tapegrad.ops.arithmetic import maximum, minimum
 from tapegrad.ops.ordering import max_along, min_along
-from tapegrad.ops.reductions import attributes, count_of, kept_shape
+from tapegrad.ops.reductions import count_of, kept_shape
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite, first_of_several
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
-from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import one_dim, reduction
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Sample, xp
+from tapegrad.ops.table.public import Names, public
+from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduction
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tapegrad.ops.table.structural import Reduction
 
 
 def _ties_shared(ct: Any, x: Any, out: Any, dim: tuple[int, ...]) -> Any:
@@ -39,107 +43,41 @@ def _extremum_step(plan: Plan, operand: int) -> Step | None:
 
 
 def _forward_for(function: np.ufunc, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-    found: Callable[..., Any] = extrema(function, layouts[0].plain, attrs["dim"], attrs["keepdim"])
+    found: Callable[..., Any] = extrema(function, layouts[0], attrs["dim"], attrs["keepdim"])
     return found
 
 
-def _nonempty(call: str, x: Tensor, attributes: dict[str, Any]) -> dict[str, Any]:
-    if count_of(x.shape, attributes["dim"]) == 0:
+def _check_nonempty(name: str, bound: Bound) -> None:
+    (x,), dim = bound.operands, bound.attrs["dim"]
+    if count_of(x.shape, dim) == 0:
         raise IndexError(
-            f"{call}(): Expected reduction dim to have non-zero size; it got shape {list(x.shape)} and dim "
-            f"{list(attributes['dim'])}"
+            f"{name}(): Expected reduction dim to have non-zero size; it got shape {list(x.shape)} and dim {list(dim)}"
         )
-    return attributes
 
 
-@public(method=True, reduces="maximum", functions=("max", "amax"), adapter="extremum")
-@reduction(
-    "amax", np.amax, _ties_shared, _extremum_step,
-    real_only=True, prepare_forward=functools.partial(_forward_for, np.maximum),
-    oracle=lambda x, dim=None, keepdim=False: np.max(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-)  # fmt: skip
-def amax(
-    input: Tensor,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
-) -> dict[str, Any]:
-    """Largest element, over all dimensions or over some; nan if there is one.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-    dim : int or tuple of int, optional
-    keepdim : bool
-        Keep the dimensions, with length 1.
-    axis, keepdims
-        NumPy's names of `dim` and `keepdim`.
-
-    Returns
-    -------
-    Tensor
+def _extreme(name: str, function: np.ufunc, doc: str, derivative: str) -> Reduction:
+    """Return the reduction that takes the larger, or the smaller, of two elements until one is left."""
+    return reduction(
+        name, getattr(np, name), _ties_shared, _extremum_step,
+        doc=f"""{doc}
 
     Raises
     ------
     IndexError
-        If `input` does not have such a dimension, or nothing is left to choose from.
-
-    Notes
-    -----
-    Derivative: 1 for the largest; elements that tie share it evenly.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> x = tg.tensor([1.0, 3.0, 3.0], requires_grad=True)
-    >>> tg.amax(x).backward()
-    >>> x.grad.tolist()
-    [0.0, 0.5, 0.5]
-    """
-    return _nonempty("amax", input, attributes("amax", input, dim, keepdim, axis, keepdims))
+        If there is nothing to choose from.
+    """,
+        derivative=derivative, real_only=True, check=partial(_check_nonempty, name),
+        prepare_forward=partial(_forward_for, function),
+        names=Names(method=True, reduces=function.__name__, functions=(name, name[1:]), adapter="extremum"),
+    )  # fmt: skip
 
 
-@public(method=True, reduces="minimum", functions=("min", "amin"), adapter="extremum")
-@reduction(
-    "amin", np.amin, _ties_shared, _extremum_step,
-    real_only=True, prepare_forward=functools.partial(_forward_for, np.minimum),
-    oracle=lambda x, dim=None, keepdim=False: np.min(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-)  # fmt: skip
-def amin(
-    input: Tensor,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
-) -> dict[str, Any]:
-    """Smallest element, over all dimensions or over some; nan if there is one.
-
-    Arguments, errors and derivative are those of `amax`.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.amin(tg.tensor([[1.0, 3.0], [0.0, 5.0]]), dim=1).tolist()
-    [1.0, 0.0]
-    """
-    return _nonempty("amin", input, attributes("amin", input, dim, keepdim, axis, keepdims))
-
-
-def _position(call: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None) -> dict[str, Any]:
-    if x.dtype.kind == "b":
-        raise RuntimeError(f"{call}(): does not support bool input; convert it first, e.g. with .byte()")
-    chosen = dim if axis is None else axis
-    place = None if chosen is None else one_dim(call, x.ndim, chosen)
-    if (x._layout.size if place is None else (*x.shape, 1)[place]) == 0:
-        raise IndexError(
-            f"{call}(): Expected reduction dim to be specified for input.numel() == 0. Specify one with elements; "
-            f"it got shape {list(x.shape)} and dim {chosen}"
-        )
-    return {"dim": place if x.ndim else None, "keepdim": bool(keepdim)}
-
+amax = _extreme(
+    "amax", np.maximum, "Largest element; nan if there is one.", "1 for the largest; elements that tie share it evenly."
+)
+amin = _extreme(
+    "amin", np.minimum, "Smallest element; nan if there is one.", "1 for the smallest; those that tie share it evenly."
+)
 
 _POSITION_SAMPLES = (
     Sample(((),)),
@@ -151,67 +89,41 @@ _POSITION_SAMPLES = (
 )
 
 
-def _no_step(plan: Plan, operand: int) -> None:
-    """Return nothing: the row is not differentiable."""
+def _position(name: str, choose: Callable[..., Any], which: str) -> Callable[..., Tensor]:
+    """Return the function that says where the largest or the smallest element stands."""
+
+    @public(method=True, functions=(name,), adapter="position")
+    @operation(
+        name,
+        forward=lambda x, dim, keepdim: choose(x, axis=dim, keepdims=keepdim),
+        vjp=(NOT_DIFFERENTIABLE,),
+        family="reduction",
+        attrs=("dim", "keepdim"),
+        oracle=lambda x, dim=None, keepdim=False: choose(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+        samples=_POSITION_SAMPLES,
+        errors=(out_of_range(name),),
+        real_only=True,
+        doc=f"Index of the first {which} element, or of the first nan, in the flat tensor or along a dimension.",
+        common=docs.POSITION,
+    )
+    def bind(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Bound:
+        x = as_operand(input, name, "input", 1)
+        if x.dtype.kind == "b":
+            raise RuntimeError(f"{name}(): does not support bool input; convert it first, e.g. with .byte()")
+        chosen = dim if axis is None else axis
+        place = None if chosen is None else one_dim(name, x.ndim, chosen)
+        if (x._layout.size if place is None else (*x.shape, 1)[place]) == 0:
+            raise IndexError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify one with elements; "
+                f"it got shape {list(x.shape)} and dim {chosen}"
+            )
+        return Bound((x,), {"dim": place if x.ndim else None, "keepdim": bool(keepdim)})
+
+    return bind
 
 
-@public(method=True, functions=("argmax",), adapter="position")
-@reduction(
-    "argmax", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
-    real_only=True,
-    oracle=lambda x, dim=None, keepdim=False: np.argmax(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-    samples=_POSITION_SAMPLES,
-)  # fmt: skip
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> dict[str, Any]:
-    """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-    dim : int, optional
-    keepdim : bool
-        Keep the dimension, with length 1.
-    axis
-        NumPy's name of `dim`.
-
-    Returns
-    -------
-    Tensor
-        Of dtype int64, without gradient.
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have the dimension, or there is nothing to choose from.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.argmax(tg.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1).tolist()
-    [1, 0]
-    """
-    return _position("argmax", input, dim, keepdim, axis)
-
-
-@public(method=True, functions=("argmin",), adapter="position")
-@reduction(
-    "argmin", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim), NOT_DIFFERENTIABLE, _no_step,
-    real_only=True,
-    oracle=lambda x, dim=None, keepdim=False: np.argmin(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-    samples=_POSITION_SAMPLES,
-)  # fmt: skip
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> dict[str, Any]:
-    """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension.
-
-    Arguments, result and errors are those of `argmax`.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.argmin(tg.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1).tolist()
-    [0, 1]
-    """
-    return _position("argmin", input, dim, keepdim, axis)
+argmax = _position("argmax", np.argmax, "largest")
+argmin = _position("argmin", np.argmin, "smallest")
 
 
 def _oracle(whole: np.ufunc) -> Callable[..., Any]:

@@ -10,11 +10,12 @@ from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import check_range
 from tapegrad.ops.creation import array_of, dtype_or_default, made, shape_of, tensor
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
 
-@public()
+@public(common=docs.NEW_TENSOR)
 def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything.
 
@@ -22,12 +23,6 @@ def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     ----------
     *size : int
         The shape, as integers or as one sequence.
-    dtype : dtype, optional
-    requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -38,7 +33,7 @@ def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     return made(np.empty(shape_of("empty", size), dtype_or_default(dtype)), requires_grad)
 
 
-@public()
+@public(common=docs.NEW_TENSOR)
 def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros.
 
@@ -46,12 +41,6 @@ def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     ----------
     *size : int
         The shape, as integers or as one sequence.
-    dtype : dtype, optional
-    requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -62,7 +51,7 @@ def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     return made(np.zeros(shape_of("zeros", size), dtype_or_default(dtype)), requires_grad)
 
 
-@public()
+@public(common=docs.NEW_TENSOR)
 def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of ones.
 
@@ -70,12 +59,6 @@ def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False
     ----------
     *size : int
         The shape, as integers or as one sequence.
-    dtype : dtype, optional
-    requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -98,10 +81,6 @@ def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires
         By default that of ``tensor(fill_value)``.
     requires_grad : bool
 
-    Returns
-    -------
-    Tensor
-
     Examples
     --------
     >>> import tapegrad as tg
@@ -114,7 +93,7 @@ def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires
     return made(np.full(shape_of("full", (size,)), value), requires_grad)
 
 
-@public()
+@public(common=docs.NEW_TENSOR)
 def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a matrix with ones on its diagonal and zeros elsewhere.
 
@@ -124,12 +103,6 @@ def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, require
         Number of rows.
     m : int, optional
         Number of columns, default `n`.
-    dtype : dtype, optional
-    requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -147,53 +120,35 @@ def _shape_and_dtype(name: str, input: Any, dtype: DTypeLike | None) -> tuple[tu
     return input.shape, input.dtype if dtype is None else np.dtype(dtype)
 
 
+_LIKE = docs.NEW_TENSOR._replace(
+    parameters="input : Tensor or array",
+    options=f"{docs.NEW_TENSOR.options}\n    Not taken over from `input`.",
+)
+
+
 def _like(name: str, create: Callable[..., Tensor], what: str, shown: str) -> Callable[..., Tensor]:
     def call(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
         shape, kind = _shape_and_dtype(name, input, dtype)
         return create(shape, dtype=kind, requires_grad=requires_grad)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"""Return a tensor of {what}, of the shape and dtype of another.
-
-    Parameters
-    ----------
-    input : Tensor or array
-    dtype : dtype, optional
-    requires_grad : bool
-        Not taken over from `input`.
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.{name}(tg.tensor([3.0, 4.0])){shown}
-    """
+    summary = f"Return a tensor of {what}, of the shape and dtype of another."
+    call.__doc__ = docs.docstring(summary, _LIKE, example=f">>> tg.{name}(tg.tensor([3.0, 4.0])){shown}")
     return call
 
 
-empty_like = public()(_like("empty_like", empty, "elements that are not set to anything", ".shape\n    (2,)"))
-zeros_like = public()(_like("zeros_like", zeros, "zeros", "\n    tensor([0., 0.])"))
-ones_like = public()(_like("ones_like", ones, "ones", "\n    tensor([1., 1.])"))
+empty_like = public()(_like("empty_like", empty, "elements that are not set to anything", ".shape\n(2,)"))
+zeros_like = public()(_like("zeros_like", zeros, "zeros", "\ntensor([0., 0.])"))
+ones_like = public()(_like("ones_like", ones, "ones", "\ntensor([1., 1.])"))
 
 
-@public()
+@public(common=_LIKE)
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another.
 
     Parameters
     ----------
-    input : Tensor or array
     fill_value : number
-    dtype : dtype, optional
-    requires_grad : bool
-        Not taken over from `input`.
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

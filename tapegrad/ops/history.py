@@ -15,10 +15,11 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.broadcasting import expand
-from tapegrad.ops.index_put import index_put, index_put_op, shape_of_indices
+from tapegrad.ops.index_put import attributes_of, index_put, index_put_op
 from tapegrad.ops.indexing import Key, _index, index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
+from tapegrad.ops.table.gateway import names_of_arrays
 from tapegrad.ops.table.op import Op
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
@@ -41,8 +42,7 @@ def record_written(
     key = ("written", layouts, result, tuple(attrs.values()), tuple((own.shape, own.strides) for own in index_arrays))
     plan = op.plans.get(key)
     if plan is None:
-        names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
-        plan = Plan(op, layouts, attrs, op.forward, result, names)
+        plan = Plan(op, layouts, attrs, op.forward, result, names_of_arrays(len(index_arrays)))
         op.plans.remember(key, plan)
     return compiled.finish(plan, out, *operands, *index_arrays)
 
@@ -98,7 +98,7 @@ def rewrite_at(
     while value._layout.ndim > ndim and value.shape[0] == 1:  # NumPy drops leading dimensions that are too many
         value = index_gather(value, (), (0,))
     if part is None:
-        attrs = {"key": key, "indices": shape_of_indices(index_arrays)}
+        attrs = attributes_of(key, index_arrays)
         rewrite(target, record_written(index_put_op, (target, value), attrs, target._array(), index_arrays))
     else:
         base = views.root_of(target)
@@ -133,9 +133,6 @@ def renew(view: Tensor) -> None:
     with modes.enable_grad():
         part = _take(base, distinct)
         _give(view, (expand(part, data.shape) if any(stretched) else part)._node)
-
-
-views.late.renew = renew
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------

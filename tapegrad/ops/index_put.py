@@ -39,9 +39,9 @@ def _step(plan: Plan, operand: int) -> Step | None:
     return gather_step(plan, view, 1) if value.dtype == plan.result.dtype else None
 
 
-def shape_of_indices(index_arrays: tuple[np.ndarray, ...]) -> tuple[int, ...]:
-    """Return the shape that index arrays have, all the same."""
-    return index_arrays[0].shape if index_arrays else ()
+def attributes_of(key: Key, index_arrays: tuple[np.ndarray, ...]) -> dict[str, Any]:
+    """Return the attributes of a write where a key and its arrays say; all arrays have one shape."""
+    return {"key": key, "indices": index_arrays[0].shape if index_arrays else ()}
 
 
 index_put_op = Op(
@@ -58,6 +58,7 @@ index_put_op = Op(
     linear=True,
     step=_step,
     attrs=("key", "indices"),
+    lengths=("indices",),
     node_name="CopySlices",
     oracle=_forward,
     samples=(
@@ -73,8 +74,7 @@ index_put_op = Op(
 def index_put(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return a copy with the elements that a key and its arrays choose replaced by a value, which is broadcast."""
     x, v = as_operand(input, "index_put", "input", 1), as_operand(value, "index_put", "value", 2)
-    attrs = {"key": key, "indices": shape_of_indices(index_arrays)}
-    result: Tensor = apply(index_put_op, Bound((x, v), attrs, index_arrays))
+    result: Tensor = apply(index_put_op, Bound((x, v), attributes_of(key, index_arrays), index_arrays))
     return result
 
 

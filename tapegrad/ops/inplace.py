@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tapegrad import errors, modes
+from tapegrad.forward.powers import check_exponent
 from tapegrad.ops import arithmetic
 from tapegrad.ops.casts import cast
 from tapegrad.ops.history import before_write, rewrite
@@ -94,6 +95,8 @@ def _write(
     if array.__class__ is not np.ndarray:
         array = target._array()
     value = other._data if isinstance(other, Tensor) else other
+    if ufunc is np.power:
+        check_exponent(array, value)
     before_write(target)
     try:
         ufunc(array, value, out=array, casting=casting)
@@ -107,8 +110,6 @@ def _write(
         return _write(target, other, ufunc, "unsafe")
     except OverflowError:
         versions.take_back(array)
-        if ufunc is np.power and value < 0:
-            raise ValueError("Integers to negative integer powers are not allowed.") from None
         return _write(target, wrapped(value, array.dtype), ufunc)
     except ValueError:
         versions.take_back(array)

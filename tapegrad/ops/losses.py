@@ -50,10 +50,6 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
         Of the same shape.
     reduction : {"mean", "sum", "none"}
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
     ValueError

@@ -13,12 +13,12 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.errors import LinAlgError
 from tapegrad.ops.broadcasting import unsqueeze
-from tapegrad.ops.permutations import transpose
+from tapegrad.ops.permutations import adjoint, transpose
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import LINALG, public, publish
+from tapegrad.ops.table.structural import operation
 from tapegrad.ops.table.values import MATRIX_KINKS, invertible
-from tapegrad.recording.plan import Plan
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -27,10 +27,6 @@ _SQUARE: Final = tuple(
     Sample((shape,), values=(invertible,)) for shape in ((1, 1), (3, 3), (2, 3, 3), (2, 1, 2, 2), (0, 0), (0, 2, 2))
 )
 TWO_BY_THREE: Final = "A must be batches of square matrices, but they are 2 by 3 matrices"
-
-
-def no_step(plan: Plan, operand: int) -> None:
-    """Return nothing: the sweep calls the rule."""
 
 
 def square_matrices(call: str, name: str, value: Any, position: int) -> Tensor:
@@ -55,11 +51,6 @@ def square_matrices(call: str, name: str, value: Any, position: int) -> Tensor:
     return x
 
 
-def adjoint(x: Any) -> Any:
-    """Return the conjugates of matrices, transposed: for rules, and so of tensors or arrays."""
-    return xp.conj(xp.transpose(x, -1, -2))
-
-
 # Inverse -----------------------------------------------------------------------------------------------------------
 
 
@@ -72,15 +63,13 @@ def _inv_forward(x: Any) -> Any:
         ) from None
 
 
-_inv = Op(
-    name="inv",
-    operands=("x",),
+@public(namespaces=(LINALG,), functions=("linalg.inv",))
+@operation(
+    "inv",
     forward=_inv_forward,
     vjp=(lambda ct, out: -xp.matmul(xp.matmul(adjoint(out), ct), adjoint(out)),),
     family="linalg",
     kinks=MATRIX_KINKS,
-    step=no_step,
-    bind=lambda input: Bound((square_matrices("linalg.inv", "A", input, 1),)),
     node_name="LinalgInvExBackward0",
     oracle=lambda x: np.linalg.solve(x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)),
     samples=_SQUARE,
@@ -93,11 +82,7 @@ _inv = Op(
         ErrorSample(lambda: xp.inv(np.eye(2, dtype=int)), RuntimeError, "Expected a floating point or complex tensor"),
     ),
 )
-connect(_inv)
-
-
-@public(namespaces=(LINALG,), functions=("linalg.inv",))
-def inv(A: Any) -> Tensor:  # PyTorch's name
+def inv(A: Any) -> Bound:  # PyTorch's name
     r"""Inverses of square matrices.
 
     Parameters
@@ -131,11 +116,7 @@ def inv(A: Any) -> Tensor:  # PyTorch's name
     >>> x.grad[0, 0].item()
     -0.25
     """
-    result: Tensor = _inv.plans.call(A)
-    return result
-
-
-publish(inv, _inv, inv.__doc__ or "")
+    return Bound((square_matrices("linalg.inv", "A", A, 1),))
 
 
 # Linear systems ----------------------------------------------------------------------------------------------------
@@ -180,7 +161,6 @@ _solve = Op(
     vjp=_solve_rule,
     family="linalg",
     kinks=MATRIX_KINKS,
-    step=no_step,
     attrs=("vector",),
     bind=_bind_solve,
     node_name="LinalgSolveExBackward0",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.structural import view_step
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
@@ -56,13 +57,17 @@ def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def reshaping(
-    name: str, oracle: Callable[..., Any], samples: Sequence[Sample], errors: Sequence[ErrorSample] = ()
+    name: str,
+    oracle: Callable[..., Any],
+    samples: Sequence[Sample],
+    errors: Sequence[ErrorSample] = (),
+    common: docs.Common = docs.MOVEMENT,
 ) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., Tensor]]:
     """Make the op of a function whose result is its operand with another shape, the attribute ``shape``."""
     return movement(
         name, lambda x, shape: x.reshape(shape), lambda ct, x_shape: xp.reshape(ct, x_shape), same_view,
         attrs=("shape",), prepare_forward=lambda layouts, attrs: operator.methodcaller("reshape", attrs["shape"]),
-        oracle=oracle, samples=samples, errors=errors,
+        oracle=oracle, samples=samples, errors=errors, common=common,
     )  # fmt: skip
 
 
@@ -89,13 +94,8 @@ def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, 
 
     Parameters
     ----------
-    input : Tensor, array or number
     shape : tuple of int, or several int
         One of them may be -1: it follows from the others.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -111,14 +111,13 @@ def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, 
     return {"shape": _resolve("reshape", input, sizes(shape, rest))}
 
 
-@public(method=True)
+@public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((2, 3),), {"size": (3, -1)}),), lambda input, size: input.reshape(size))
 def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Give the elements another shape without copying them.
 
     Parameters
     ----------
-    input : Tensor or array
     size : tuple of int, or several int
         One of them may be -1.
 
@@ -199,7 +198,6 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, A
 
     Parameters
     ----------
-    input : Tensor, array or number
     start_dim, end_dim : int
         The first and the last of them.
 
@@ -233,7 +231,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, A
     return {"shape": (*x.shape[:first], middle, *x.shape[last + 1 :])}
 
 
-@public(method=True)
+@public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((),)), Sample(((2, 3),))), np.ravel)
 def ravel(input: Any) -> Tensor:
     """Make one dimension of all; a view if that is possible.

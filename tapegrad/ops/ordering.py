@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tapegrad.forward.results import Draft
 from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.indexed import step_by_indices
 from tapegrad.ops.reductions import kept_shape
-from tapegrad.ops.table.gateway import apply, as_operand, connect
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
-from tapegrad.ops.table.structural import one_dim
+from tapegrad.ops.table.structural import one_dim, operation, out_of_range
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout
@@ -21,7 +23,6 @@ from tapegrad.tensor import Tensor
 
 _INDICES: Final = np.array([[0, 2, 0], [1, 1, 0]])
 _LONG: Final = 2048  # elements that are sorted
-_OUT_OF_RANGE: Final = "Dimension out of range (expected to be in range of [-1, 0], but got 1)"
 
 
 class ValuesIndices(NamedTuple):
@@ -116,13 +117,54 @@ def _extremum_forward(largest: bool) -> Callable[..., Callable[..., Any]]:
         dim, keepdim = attrs["dim"], attrs["keepdim"]
         if not dim:
             return lambda x: (np.array(x), np.zeros((), np.int64))
-        values = extrema(function, layouts[0].plain, dim, keepdim)
-        return lambda x: (values(x), np.asarray(position(x, dim[0], keepdims=keepdim)))
+        values: Any = extrema(function, layouts[0], dim, keepdim)
+        found: Any = _Extrema(values, position, dim[0], keepdim)
+        return found if isinstance(values, Draft) else found.made()  # type: ignore[no-any-return]
 
     return prepare
 
 
-def _bind_extremum(call: str) -> Callable[..., Bound]:
+class _Extrema(NamedTuple):
+    """A forward that finds the extrema and their indices, of which the former may be a draft for all lengths."""
+
+    values: Any
+    position: Callable[..., Any]
+    dim: int
+    keepdim: bool
+
+    def made(self) -> Callable[..., Any]:
+        """Return the forward."""
+        values, position, dim, keepdim = self
+        values = values.made() if isinstance(values, Draft) else values
+        return lambda x: (values(x), np.asarray(position(x, dim, keepdims=keepdim)))
+
+
+def _extremum(name: str, largest: bool) -> Callable[..., ValuesIndices]:
+    choose, position = (np.max, np.argmax) if largest else (np.min, np.argmin)
+    call = name.removesuffix("_along")
+
+    @operation(
+        name,
+        forward=lambda x, dim, keepdim: (choose(x, axis=dim, keepdims=keepdim), position(x, axis=dim)),
+        vjp=(_chosen_rule,),
+        family="along",
+        step=_chosen_step,
+        attrs=("dim", "keepdim"),
+        prepare_forward=_extremum_forward(largest),
+        results=("values", "indices"),
+        result_type=ValuesIndices,
+        oracle=lambda x, dim, keepdim=False: choose(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+        samples=(
+            Sample(((),), {"dim": 0}),
+            Sample(((3,),), {"dim": 0}),
+            Sample(((2, 3),), {"dim": -1, "keepdim": True}),
+            Sample(((2, 3, 4),), {"dim": 1}),
+        ),
+        errors=(out_of_range(name),),
+        real_only=True,
+        node_name=f"{call.title()}Backward0",
+        doc=f"Return the {'largest' if largest else 'smallest'} elements along a dimension, and their indices.",
+    )
     def bind(input: Any, dim: int, keepdim: bool = False) -> Bound:
         x = as_operand(input, call, "input", 1)
         x._array()
@@ -134,41 +176,6 @@ def _bind_extremum(call: str) -> Callable[..., Bound]:
         return Bound((x,), {"dim": (place,) if x.ndim else (), "keepdim": bool(keepdim)})
 
     return bind
-
-
-def _extremum(name: str, largest: bool) -> Callable[..., Any]:
-    choose, position = (np.max, np.argmax) if largest else (np.min, np.argmin)
-    call = name.removesuffix("_along")
-    op = Op(
-        name=name,
-        operands=("x",),
-        forward=lambda x, dim, keepdim: (choose(x, axis=dim, keepdims=keepdim), position(x, axis=dim)),
-        vjp=(_chosen_rule,),
-        family="along",
-        step=_chosen_step,
-        attrs=("dim", "keepdim"),
-        bind=_bind_extremum(call),
-        prepare_forward=_extremum_forward(largest),
-        results=("values", "indices"),
-        result_type=ValuesIndices,
-        oracle=lambda x, dim, keepdim=False: choose(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-        samples=(
-            Sample(((),), {"dim": 0}),
-            Sample(((3,),), {"dim": 0}),
-            Sample(((2, 3),), {"dim": -1, "keepdim": True}),
-            Sample(((2, 3, 4),), {"dim": 1}),
-        ),
-        errors=(ErrorSample(lambda: getattr(xp, name)(np.ones(3), 1), IndexError, _OUT_OF_RANGE),),
-        real_only=True,
-        node_name=f"{call.title()}Backward0",
-    )
-    connect(op, n_arguments=2)
-
-    def function(input: Any, dim: int, keepdim: bool = False) -> Any:
-        return op.plans.call(input, dim, keepdim)
-
-    doc = f"Return the {'largest' if largest else 'smallest'} elements along a dimension, and their indices."
-    return publish(function, op, doc)
 
 
 max_along = _extremum("max_along", True)
@@ -234,24 +241,14 @@ def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> C
     return sort_line if len(shape) == 1 and not descending else sort
 
 
-def _bind_sort(
-    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
-) -> Bound:
-    x = as_operand(input, "sort", "input", 1)
-    x._array()
-    place = one_dim("sort", x.ndim, dim if axis is None else axis)
-    return Bound((x,), {"dim": (place,) if x.ndim else (), "descending": bool(descending), "stable": bool(stable)})
-
-
-_sort = Op(
-    name="sort",
-    operands=("x",),
+@public(method=True)
+@operation(
+    "sort",
     forward=_sort_forward,
     vjp=(_chosen_rule,),
     family="along",
     step=_chosen_step,
     attrs=("dim", "descending", "stable"),
-    bind=_bind_sort,
     prepare_forward=lambda layouts, attrs: _sorter(layouts[0].shape, attrs["dim"], attrs["descending"]),
     results=("values", "indices"),
     result_type=ValuesIndices,
@@ -265,23 +262,17 @@ _sort = Op(
         Sample(((2, 3, 4),), {"dim": 1, "descending": True}),
         Sample(((2, 0),)),
     ),
-    errors=(ErrorSample(lambda: xp.sort(np.ones(3), 1), IndexError, _OUT_OF_RANGE),),
+    errors=(out_of_range("sort"),),
     real_only=True,
+    common=docs.ALONG,
 )
-connect(_sort, n_arguments=3)
-
-
-@public(method=True)
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
-) -> ValuesIndices:
-    """Sort the elements along a dimension.
+) -> Bound:
+    """Sort the elements, of a real dtype, along a dimension; nan counts as the largest.
 
     Parameters
     ----------
-    input : Tensor or array
-        Of a real dtype; nan counts as the largest.
-    dim : int
     descending : bool
         The largest first.
     stable : bool
@@ -294,11 +285,6 @@ def sort(
     named tuple of Tensor
         ``values``, and ``indices``: where they stood, int64.
 
-    Raises
-    ------
-    IndexError
-        If `input` does not have the dimension.
-
     Notes
     -----
     Derivative: each value's cotangent goes to where the value stood.
@@ -310,8 +296,7 @@ def sort(
     >>> values.tolist(), indices.tolist()
     ([1.0, 2.0, 3.0], [1, 2, 0])
     """
-    options = {} if axis is None else {"axis": axis}
-    return cast(ValuesIndices, _sort.plans.call(input, dim, descending, stable, **options))
-
-
-publish(sort, _sort, sort.__doc__ or "")
+    x = as_operand(input, "sort", "input", 1)
+    x._array()
+    place = one_dim("sort", x.ndim, dim if axis is None else axis)
+    return Bound((x,), {"dim": (place,) if x.ndim else (), "descending": bool(descending), "stable": bool(stable)})

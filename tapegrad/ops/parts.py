@@ -6,6 +6,7 @@ made it, the history of a view is one entry.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,12 +77,19 @@ strided_part_op = Op(
     samples=tuple(Sample(((3, 3),), {"part": part}) for part in (_ROWS, _DIAGONAL, _ELEMENT)),
 )
 
+
+def _rule_of_the_rest(ct: Any, part: Part) -> Any:
+    if ct.numel() == math.prod(part.shape) and not part.of_real:
+        return None  # zeros, which do not depend on the cotangent
+    return xp.strided_put(ct, 0.0, part)
+
+
 strided_put_op = Op(
     name="strided_put",
     operands=("x", "value"),
     forward=_put_forward,
     vjp=(
-        lambda ct, part: xp.strided_put(ct, 0.0, part),
+        _rule_of_the_rest,
         lambda ct, part: xp.strided_part(ct, part),  # summed to the value's shape by the caller of rules
     ),
     family="indexing",

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.convolution import Pair, Window, convolution_address, geometry_of, places
-from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.public import publish
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.structural import operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
-from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
 
@@ -103,55 +102,38 @@ def _col2im_oracle(x: Any, window: Window, size: Pair) -> Any:
     return out[1:].reshape(shape)
 
 
-_im2col = Op(
-    name="im2col",
-    operands=("x",),
+@operation(
+    "im2col",
     forward=columns_of,
     vjp=(lambda ct, x_shape, window: xp.col2im(ct, window, x_shape[2:]),),
     family="convolution",
     linear=True,
     step=_im2col_step,
     attrs=("window",),
-    bind=lambda input, window: Bound((as_operand(input, "im2col", "input", 1),), {"window": window}),
     oracle=_im2col_oracle,
     samples=tuple(Sample(((2, 3, 4, 5),), {"window": window}) for window in _WINDOWS),
-    errors=(ErrorSample(lambda: im2col(None, _WINDOWS[0]), TypeError, "im2col"),),
+    errors=(ErrorSample(lambda: xp.im2col(None, _WINDOWS[0]), TypeError, "im2col"),),
 )
+def im2col(input: Any, window: Window) -> Bound:
+    """Return patches of images (n, channels, height, width) as columns (n, channels * kernel, places)."""
+    return Bound((as_operand(input, "im2col", "input", 1),), {"window": window})
 
-_col2im = Op(
-    name="col2im",
-    operands=("x",),
+
+@operation(
+    "col2im",
     forward=_col2im_forward,
     vjp=(lambda ct, window: xp.im2col(ct, window),),
     family="convolution",
     linear=True,
     step=_col2im_step,
     attrs=("window", "size"),
-    bind=lambda input, window, size: Bound(
-        (as_operand(input, "col2im", "input", 1),), {"window": window, "size": tuple(size)}
-    ),
     oracle=_col2im_oracle,
     samples=tuple(
         Sample(((2, 3 * math.prod(window[0]), math.prod(places((4, 5), window))),), {"window": window, "size": (4, 5)})
         for window in _WINDOWS
     ),
-    errors=(ErrorSample(lambda: col2im(None, _WINDOWS[0], (4, 5)), TypeError, "col2im"),),
+    errors=(ErrorSample(lambda: xp.col2im(None, _WINDOWS[0], (4, 5)), TypeError, "col2im"),),
 )
-connect(_im2col, n_arguments=1)
-connect(_col2im, n_arguments=2)
-
-
-def im2col(input: Any, window: Window) -> Tensor:
-    """Return patches of images (n, channels, height, width) as columns (n, channels * kernel, places)."""
-    result: Tensor = _im2col.plans.call(input, window)
-    return result
-
-
-def col2im(input: Any, window: Window, size: Pair) -> Tensor:
+def col2im(input: Any, window: Window, size: Pair) -> Bound:
     """Return images to which columns are added where `im2col` took them: its adjoint."""
-    result: Tensor = _col2im.plans.call(input, window, size)
-    return result
-
-
-publish(im2col, _im2col, im2col.__doc__ or "")
-publish(col2im, _col2im, col2im.__doc__ or "")
+    return Bound((as_operand(input, "col2im", "input", 1),), {"window": window, "size": tuple(size)})

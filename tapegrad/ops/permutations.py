@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.ops.movement import STRIDED, same_view
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
@@ -22,7 +24,8 @@ from tapegrad.tensor import Tensor
 @movement(
     "permute", lambda x, dims: x.transpose(dims), lambda ct, dims: xp.permute(ct, tuple(map(int, np.argsort(dims)))),
     same_view,
-    attrs=("dims",), prepare_forward=lambda layouts, attrs: operator.methodcaller("transpose", attrs["dims"]),
+    common=docs.MOVEMENT_OF_DIMS, attrs=("dims",),
+    prepare_forward=lambda layouts, attrs: operator.methodcaller("transpose", attrs["dims"]),
     oracle=lambda x, dims: np.transpose(x, dims),
     samples=(
         Sample(((),), {"dims": ()}),
@@ -41,18 +44,11 @@ def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, A
 
     Parameters
     ----------
-    input : Tensor or array
     dims : tuple of int, or several int
         Which dimension stands where.
 
-    Returns
-    -------
-    Tensor
-
     Raises
     ------
-    IndexError
-        If `input` does not have such a dimension.
     RuntimeError
         If a dimension is missing or named twice.
 
@@ -71,24 +67,17 @@ def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, A
     return {"dims": all_dims("permute", input.ndim, order)}
 
 
-@public(aliases=("swapaxes", "swapdims"), method=True, functions=("swapaxes",))
-@composite((Sample(((2, 3, 4),), {"dim0": 0, "dim1": -1}),), lambda input, dim0, dim1: np.swapaxes(input, dim0, dim1))
+@public(aliases=("swapaxes", "swapdims"), method=True, functions=("swapaxes",), common=docs.MOVEMENT_OF_DIMS)
+@composite(
+    (Sample(((2, 3, 4),), {"dim0": 0, "dim1": -1}),),
+    lambda input, dim0, dim1: np.swapaxes(input, dim0, dim1),
+)
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions, as a view.
 
     Parameters
     ----------
-    input : Tensor or array
     dim0, dim1 : int
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
 
     Examples
     --------
@@ -113,7 +102,7 @@ def _bind_transpose(input: Any, dim0: int, dim1: int) -> Bound:
 _call_transpose = connect(op_table["permute"], 2, MAKES_VIEWS, name="transpose", bind=_bind_transpose)
 
 
-@public(method=True)
+@public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((3,),)), Sample(((2, 3),))), np.transpose)
 def t(input: Any) -> Tensor:
     """Transpose a matrix, as a view; fewer dimensions stay as they are.
@@ -135,7 +124,7 @@ def t(input: Any) -> Tensor:
     return permute(x, tuple(reversed(range(x.ndim))))
 
 
-@public(aliases=("moveaxis",), method=True, functions=("moveaxis",))
+@public(aliases=("moveaxis",), method=True, functions=("moveaxis",), common=docs.MOVEMENT_OF_DIMS)
 @composite(
     (
         Sample(((2, 3, 4),), {"source": 0, "destination": -1}),
@@ -148,17 +137,10 @@ def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence
 
     Parameters
     ----------
-    input : Tensor or array
     source, destination : int or tuple of int
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
-    IndexError
-        If `input` does not have such a dimension.
     RuntimeError
         If a dimension is named twice, or there are not as many sources as destinations.
 
@@ -182,3 +164,69 @@ def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence
 
 
 xp.transpose = transpose
+
+
+# Matrices ----------------------------------------------------------------------------------------------------------
+
+
+def adjoint(x: Any) -> Tensor:
+    """Return the conjugates of matrices, transposed: for rules, and so of tensors or arrays."""
+    conjugates: Tensor = xp.conj(transpose(x, -2, -1))
+    return conjugates
+
+
+_IN_REVERSE = [tuple(range(ndim - 1, -1, -1)) for ndim in range(65)]
+
+
+def _without_matrices(name: str, x: Any, which: str, repair: str = "unsqueeze()") -> Tensor:
+    """Return a tensor without dimensions, which has nothing to transpose.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor has dimensions.
+    """
+    if x.ndim:
+        raise RuntimeError(f"tensor.{name} is only supported on {which}. Got {x.ndim}-D tensor; use {repair}")
+    warnings.warn(
+        f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.",
+        UserWarning,
+        stacklevel=3,
+    )
+    result: Tensor = xp.conj(x) if "H" in name else x
+    return result
+
+
+_BATCHES = "matrices or batches of matrices"
+_MATRIX_SAMPLES = (Sample(((2, 3),)), Sample(((3, 3),)))
+_BATCH_SAMPLES = (*_MATRIX_SAMPLES, Sample(((4, 2, 3),)))
+
+
+@public(namespaces=(), attribute=True)
+@composite(_MATRIX_SAMPLES, np.transpose)
+def T(input: Any) -> Tensor:
+    """Dimensions in reverse order, as a view."""
+    return permute(input, _IN_REVERSE[input.ndim])
+
+
+@public(namespaces=(), attribute=True)
+@composite(_BATCH_SAMPLES, lambda input: np.swapaxes(input, -2, -1))
+def mT(input: Any) -> Tensor:
+    """Matrices, transposed, as a view."""
+    return transpose(input, -2, -1) if input.ndim > 1 else _without_matrices("mT", input, _BATCHES)
+
+
+@public(namespaces=(), attribute=True)
+@composite(_MATRIX_SAMPLES, lambda input: input.conj().T)
+def H(input: Any) -> Tensor:
+    """Conjugate of a matrix, transposed."""
+    if input.ndim == 2:
+        return adjoint(input)
+    return _without_matrices("H", input, "matrices (2-D tensors)", "unsqueeze()" if input.ndim < 2 else "mH")
+
+
+@public(namespaces=(), attribute=True)
+@composite(_BATCH_SAMPLES, lambda input: np.swapaxes(input.conj(), -2, -1))
+def mH(input: Any) -> Tensor:
+    """Conjugates of matrices, transposed."""
+    return adjoint(input) if input.ndim > 1 else _without_matrices("mH", input, _BATCHES)

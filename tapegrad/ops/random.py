@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.ops.creation import dtype_or_default, made, shape_of
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
@@ -148,32 +149,20 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
         kind = input.dtype if dtype is None else np.dtype(dtype)
         return drawn(f"{name}_like", input.shape, generator, kind, requires_grad)
 
-    for function, own, of, parameter in (
-        (sized, name, "of a shape", "*size : int\n        The shape, as integers or as one sequence."),
-        (like, f"{name}_like", "of the shape and dtype of another", "input : Tensor or array"),
+    for function, call, of, parameter, example in (
+        (sized, name, "of a shape", "*size : int\n    The shape, as integers or as one sequence.", "(2, 3)"),
+        (
+            like,
+            f"{name}_like",
+            "of the shape and dtype of another tensor",
+            "input : Tensor or array",
+            "(tg.zeros(2, 3))",
+        ),
     ):
-        function.__name__ = function.__qualname__ = own
-        example = "(2, 3)" if function is sized else "(tg.zeros(2, 3))"
-        function.__doc__ = f"""Return a tensor {of} of independent random numbers, {what}.
-
-    Parameters
-    ----------
-    {parameter}
-    generator : Generator, optional
-        By default the one that `manual_seed` seeds.
-    dtype : dtype, optional
-    requires_grad : bool
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.{own}{example}.shape
-    (2, 3)
-    """
+        function.__name__ = function.__qualname__ = call
+        summary = f"Return independent random numbers, {what}, {of}."
+        common = docs.RANDOM._replace(parameters=parameter)
+        function.__doc__ = docs.docstring(summary, common, example=f">>> tg.{call}{example}.shape\n(2, 3)")
     return public()(sized), public()(like)
 
 
@@ -203,10 +192,6 @@ def randint(
         By default the one that `manual_seed` seeds.
     dtype : dtype, default int64
     requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -243,10 +228,6 @@ def randperm(
     dtype : dtype, default int64
     requires_grad : bool
 
-    Returns
-    -------
-    Tensor
-
     Examples
     --------
     >>> import tapegrad as tg
@@ -256,7 +237,7 @@ def randperm(
     return made(numpy_generator(generator).permutation(n).astype(dtype), requires_grad)
 
 
-@public()
+@public(common=docs.RANDOM)
 def normal(
     mean: Any = 0.0,
     std: Any = 1.0,
@@ -274,14 +255,6 @@ def normal(
         Broadcast together. They are not differentiated: write ``mean + std * randn_like(mean)`` for that.
     size : tuple of int, optional
         By default the broadcast shape of `mean` and `std`.
-    generator : Generator, optional
-        By default the one that `manual_seed` seeds.
-    dtype : dtype, optional
-    requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -315,10 +288,6 @@ def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
         Probabilities.
     generator : Generator, optional
         By default the one that `manual_seed` seeds.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.ops.creation import dtype_or_default, made
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
@@ -25,10 +26,6 @@ def arange(
     dtype : dtype, optional
         By default int64 if all three are integers, otherwise the default dtype.
     requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -57,7 +54,7 @@ def arange(
     return made((start + np.arange(count) * step).astype(dtype), requires_grad)
 
 
-@public()
+@public(common=docs.NEW_TENSOR)
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -68,12 +65,6 @@ def linspace(
     start, end : number
     steps : int
         How many values.
-    dtype : dtype, optional
-    requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -86,7 +77,7 @@ def linspace(
     return made(np.linspace(float(start), float(end), steps).astype(dtype_or_default(dtype)), requires_grad)
 
 
-@public()
+@public(common=docs.NEW_TENSOR)
 def logspace(
     start: Any,
     end: Any,
@@ -105,12 +96,6 @@ def logspace(
     steps : int
         How many values.
     base : float
-    dtype : dtype, optional
-    requires_grad : bool
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

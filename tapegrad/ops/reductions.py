@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,26 +15,18 @@ from tapegrad.forward.prepared import prepared
 from tapegrad.forward.results import Draft
 from tapegrad.kernels.structural import spread_step
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
-from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import REDUCTION_SAMPLES, all_dims, reduction
+from tapegrad.ops.table.public import Names
+from tapegrad.ops.table.structural import REDUCTION_SAMPLES, reduction
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_layout
 from tapegrad.tensor import Tensor
 
+if TYPE_CHECKING:
+    from tapegrad.ops.table.structural import Reduction
+
 _add: Any = np.add.reduce
 EMPTY_SAMPLES = (Sample(((0, 3),)), Sample(((0, 3),), {"dim": 0}), Sample(((2, 0),), {"dim": 0}))
-
-
-def attributes(call: str, x: Tensor, dim: Any, keepdim: bool, axis: Any, keepdims: bool | None) -> dict[str, Any]:
-    """Return the attributes of a reduction: the dimensions as a sorted tuple, all for None and for ()."""
-    chosen = dim if axis is None else axis
-    if chosen is None or chosen == () or chosen == []:
-        dims = tuple(range(x.ndim))
-    else:
-        dims = all_dims(call, x.ndim, chosen if isinstance(chosen, (tuple, list)) else (chosen,))
-        dims = tuple(sorted(dims)) if x.ndim else ()
-    return {"dim": dims, "keepdim": bool(keepdim if keepdims is None else keepdims)}
 
 
 def accumulator(x: Tensor, dtype: DTypeLike | None) -> np.dtype | None:
@@ -90,48 +82,9 @@ def _spread_step(plan: Plan, operand: int) -> Step:
     return spread_step(plan, kept_shape(plan.layouts[0].shape, plan.attrs["dim"]))
 
 
-@public(method=True, reduces="add", functions=("sum",), adapter="reduction")
-@reduction(
+sum = reduction(
     "sum", _add, lambda ct, x_shape, dim: _spread(ct, x_shape, dim), _spread_step,
-    attrs=("dim", "keepdim", "dtype"), prepare_forward=_sum_for, linear=True,
-    oracle=lambda x, dim=None, keepdim=False: np.sum(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-    samples=(*REDUCTION_SAMPLES, *EMPTY_SAMPLES),
-)  # fmt: skip
-def sum(
-    input: Tensor,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
-) -> dict[str, Any]:
-    """Sum of the elements, over all dimensions or over some.
-
-    Parameters
-    ----------
-    input : Tensor, array or number
-    dim : int or tuple of int, optional
-        Dimensions to sum over; default all.
-    keepdim : bool
-        Keep them, with length 1.
-    dtype : dtype, optional
-        To sum in; default that of `input`, and int64 for integers and bool.
-    axis, keepdims
-        NumPy's names of `dim` and `keepdim`.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
-
-    Notes
-    -----
-    Derivative: 1 for each element.
+    doc="""Sum of the elements.
 
     Examples
     --------
@@ -142,8 +95,11 @@ def sum(
     >>> tg.sum(x).backward()
     >>> x.grad.tolist()
     [[1.0, 1.0], [1.0, 1.0]]
-    """
-    return {**attributes("sum", input, dim, keepdim, axis, keepdims), "dtype": accumulator(input, dtype)}
+    """,
+    derivative="1 for each element.",
+    dtype_of=accumulator, prepare_forward=_sum_for, linear=True, samples=(*REDUCTION_SAMPLES, *EMPTY_SAMPLES),
+    names=Names(method=True, reduces="add", functions=("sum",), adapter="reduction"),
+)  # fmt: skip
 
 
 def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
@@ -178,51 +134,24 @@ def _mean_step(plan: Plan, operand: int) -> Step:
     return spread_step(plan, kept_shape(shape, dim), count_of(shape, dim))
 
 
-@public(method=True, functions=("mean",), adapter="reduction")
-@reduction(
-    "mean", np.mean, lambda ct, x_shape, dim: _spread(ct / (count_of(x_shape, dim) or 1), x_shape, dim),
-    _mean_step,
-    attrs=("dim", "keepdim", "dtype"), prepare_forward=_mean_for, linear=True,
-    oracle=lambda x, dim=None, keepdim=False: np.mean(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-)  # fmt: skip
-def mean(
-    input: Tensor,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
-) -> dict[str, Any]:
-    """Mean of the elements, over all dimensions or over some; nan of no elements.
+def _floating_dtype(x: Tensor, dtype: DTypeLike | None) -> np.dtype | None:
+    chosen = np.dtype(dtype) if dtype is not None else None
+    if (chosen or x.dtype).kind not in "fc":
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {chosen or x.dtype}; pass dtype='float64'"
+        )
+    return chosen
 
-    Parameters
-    ----------
-    input : Tensor or array
-        Of a floating point or complex dtype.
-    dim : int or tuple of int, optional
-        Dimensions to average over; default all.
-    keepdim : bool
-        Keep them, with length 1.
-    dtype : dtype, optional
-        To compute in; needed for integers.
-    axis, keepdims
-        NumPy's names of `dim` and `keepdim`.
 
-    Returns
-    -------
-    Tensor
+mean = reduction(
+    "mean", np.mean, lambda ct, x_shape, dim: _spread(ct / (count_of(x_shape, dim) or 1), x_shape, dim), _mean_step,
+    doc="""Mean of the elements; nan if there is none.
 
     Raises
     ------
-    IndexError
-        If `input` does not have such a dimension.
     RuntimeError
         If `input` is of an integer dtype and no `dtype` is given.
-
-    Notes
-    -----
-    Derivative: :math:`1/n` for each of the :math:`n` elements.
 
     Examples
     --------
@@ -231,74 +160,27 @@ def mean(
     >>> tg.mean(x).backward()
     >>> x.grad.tolist()
     [0.25, 0.25, 0.25, 0.25]
-    """
-    chosen = np.dtype(dtype) if dtype is not None else None
-    if (chosen or input.dtype).kind not in "fc":
-        raise RuntimeError(
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-            f"Got: {chosen or input.dtype}; pass dtype='float64'"
-        )
-    return {**attributes("mean", input, dim, keepdim, axis, keepdims), "dtype": chosen}
-
-
-def _no_step(plan: Plan, operand: int) -> None:
-    """Return nothing: the row is not differentiable."""
-
-
-def _truth(found: Any, x: Any) -> Any:
-    """Return truth values as PyTorch does: those of uint8 are of that dtype, as masks once were."""
-    return found.astype(np.uint8) if np.result_type(x) == np.uint8 else found
-
-
-@public(method=True, reduces="logical_or", functions=("any",), adapter="extremum")
-@reduction(
-    "any", lambda x, dim, keepdim: _truth(np.logical_or.reduce(x, axis=dim, keepdims=keepdim), x),
-    NOT_DIFFERENTIABLE, _no_step,
-    oracle=lambda x, dim=None, keepdim=False: np.any(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+    """,
+    derivative=":math:`1/n` for each of the :math:`n` elements.",
+    dtype_of=_floating_dtype, prepare_forward=_mean_for, linear=True,
+    names=Names(method=True, functions=("mean",), adapter="reduction"),
 )  # fmt: skip
-def any(
-    input: Tensor,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
-) -> dict[str, Any]:
-    """Whether an element is nonzero, over all dimensions or over some; False if there is no element.
-
-    Arguments and errors are those of `sum`; the result is bool, of uint8 uint8, and has no gradient.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.any(tg.tensor([[0.0, 1.0], [0.0, 0.0]]), dim=1).tolist()
-    [True, False]
-    """
-    return attributes("any", input, dim, keepdim, axis, keepdims)
 
 
-@public(method=True, reduces="logical_and", functions=("all",), adapter="extremum")
-@reduction(
-    "all", lambda x, dim, keepdim: _truth(np.logical_and.reduce(x, axis=dim, keepdims=keepdim), x),
-    NOT_DIFFERENTIABLE, _no_step,
-    oracle=lambda x, dim=None, keepdim=False: np.all(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
-)  # fmt: skip
-def all(
-    input: Tensor,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-    *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
-) -> dict[str, Any]:
-    """Whether all elements are nonzero, over all dimensions or over some; True if there is none.
+def _truth(name: str, function: np.ufunc, doc: str) -> Reduction:
+    """Return a reduction to truth values; those of uint8 are of that dtype, as PyTorch's masks once were."""
 
-    Arguments and errors are those of `sum`; the result is bool, of uint8 uint8, and has no gradient.
+    def forward(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+        result = function.reduce(x, axis=dim, keepdims=keepdim)
+        return result.astype(np.uint8) if np.result_type(x) == np.uint8 else result
 
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.all(tg.tensor([[0.0, 1.0], [2.0, 3.0]]), dim=1).tolist()
-    [False, True]
-    """
-    return attributes("all", input, dim, keepdim, axis, keepdims)
+    names = Names(method=True, reduces=function.__name__, functions=(name,), adapter="extremum")
+    return reduction(name, forward, NOT_DIFFERENTIABLE, doc=doc, names=names)
+
+
+any = _truth(
+    "any", np.logical_or, "Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."
+)
+all = _truth(
+    "all", np.logical_and, "Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."
+)

@@ -16,12 +16,11 @@ from tapegrad import errors, modes
 from tapegrad.dtypes import check_range
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.history import give_node, is_part, keep_quotient, part_of, rewrite_at
-from tapegrad.ops.index_put import basic_part, encode, index_error, index_put_op, shape_of_indices, write_at
+from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.indexing import Key, _basic_index, _index
 from tapegrad.ops.inplace_checks import check_distinct, check_leaf, records, wrapped
 from tapegrad.ops.parts import strided_put_op
-from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.gateway import as_operand, names_of_arrays
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
@@ -86,12 +85,12 @@ def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
     check_distinct(array)
     try:
         part = None if index_arrays else basic_part(array, keys)
-        if part is not None and is_part(self, part, value):
-            return
         operand = as_operand(value, call, "value", 2)
         recorded = records(self, operand)
         if recorded:
             check_leaf(self)
+        if part is not None and is_part(self, part, value):
+            return
         keep_quotient(self)
         fits = operand._layout.ndim <= _ndim_of(array, part, index_arrays, keys)
         if fits and base_of(self) is None and base_of(operand) is None and (part is None or array.flags.c_contiguous):
@@ -130,12 +129,10 @@ def _write_by_plan(
     if plan is None:
         writer = _writer(keys, index_arrays)
         writer(array, value._data, *index_arrays)
-        op: Op = index_put_op
-        attrs: dict[str, Any] = {"key": keys, "indices": shape_of_indices(index_arrays)}
+        op, attrs = index_put_op, attributes_of(keys, index_arrays)
         if part is not None:
             op, attrs = strided_put_op, {"part": part_of(array, part)}
-        names = tuple(f"index_array{number}" for number in range(len(index_arrays)))
-        plan = Plan(op, layouts, attrs, writer, layout_of(array), names)
+        plan = Plan(op, layouts, attrs, writer, layout_of(array), names_of_arrays(len(index_arrays)))
         _plans.remember(plan_key, plan)
     else:
         plan.forward(array, value._data, *index_arrays)

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.along import step_along
-from tapegrad.ops.along import SAMPLES, Dims, along, floating, out_of_range, reduced_shape
+from tapegrad.ops.along import SAMPLES, Dims, along, floating, reduced_shape
 from tapegrad.ops.arithmetic import abs, div, mul, sub
-from tapegrad.ops.reductions import attributes, kept_shape, mean, sum
+from tapegrad.ops.reductions import kept_shape, mean, sum
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, Op, Sample, xp
-from tapegrad.ops.table.public import public, publish
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, Sample, xp
+from tapegrad.ops.table.public import public
+from tapegrad.ops.table.structural import operation, out_of_range, reduced_dims
 from tapegrad.tensor import Tensor
 
 
@@ -26,20 +28,13 @@ def _deviations_rule(ct: Any, x: Any, dim: Dims) -> Any:
     return 2.0 * xp.reshape(ct, kept_shape(x.shape, dim)) * (x - xp.mean(x, dim, True))
 
 
-def _bind_deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Bound:
-    x = floating("var", input)
-    return Bound((x,), attributes("var", x, dim, keepdim, None, None))
-
-
-_deviations = Op(
-    name="deviations",
-    operands=("x",),
+@operation(
+    "deviations",
     forward=_deviations_by_numpy,
     vjp=(_deviations_rule,),
     family="along",
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("x",)),
     attrs=("dim", "keepdim"),
-    bind=_bind_deviations,
     prepare_forward=along("deviations", reduced_shape, _deviations_by_numpy),
     oracle=lambda x, dim=None, keepdim=False: (
         np.square(x).sum(axis=dim if np.ndim(x) else None, keepdims=keepdim)
@@ -47,21 +42,16 @@ _deviations = Op(
         / (1 if not np.ndim(x) else x.size if dim is None else math.prod(np.take(x.shape, dim).ravel().tolist()))
     ),
     samples=(*SAMPLES[:-1], Sample(((2, 3),)), Sample(((2, 3, 4),), {"dim": (0, 2)})),
-    errors=(out_of_range(lambda: xp.deviations(np.ones(3), 1)),),
+    errors=(out_of_range("deviations"),),
     real_only=True,
 )
-
-
-def deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+def deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Bound:
     """Return the sum of the squared deviations from the mean, over all dimensions or over some."""
-    return _deviations.plans.call(input, dim, keepdim)
+    x = floating("var", input)
+    return Bound((x,), {"dim": reduced_dims("var", x._layout.ndim, dim), "keepdim": bool(keepdim)})
 
 
-connect(_deviations, n_arguments=3)
-publish(deviations, _deviations, deviations.__doc__ or "")
-
-
-@public(method=True, functions=("var",), adapter="moment")
+@public(method=True, functions=("var",), adapter="moment", common=docs.MOMENT)
 @composite(
     (Sample(((4,),)), Sample(((2, 3),), {"dim": 1, "keepdim": True}), Sample(((2, 3),), {"dim": 0, "correction": 0})),
     lambda input, dim=None, correction=1, keepdim=False: np.var(input, axis=dim, ddof=correction, keepdims=keepdim),
@@ -69,26 +59,16 @@ publish(deviations, _deviations, deviations.__doc__ or "")
 def var(
     input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
 ) -> Tensor:
-    """Variance, over all dimensions or over some.
+    r"""Variance of the elements.
 
     Parameters
     ----------
-    input : Tensor or array
-    dim : int or tuple of int, optional
-        Default all.
     correction : number
         The sum of squares is divided by the number of elements less this; 1 makes it unbiased, 0 a mean.
-    keepdim : bool
-        Keep the dimensions, with length 1.
 
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    IndexError
-        If `input` does not have such a dimension.
+    Notes
+    -----
+    Derivative: :math:`2(x - \bar x)/(n - c)` for the correction :math:`c`.
 
     Examples
     --------

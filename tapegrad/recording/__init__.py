@@ -1,1 +1,1 @@
-"""Recording: plans, their cache, and the compiled way from a call to its entry."""
+"""Recording: plans, their cache, and the compiled path from a call to its entry."""

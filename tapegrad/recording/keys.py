@@ -1,7 +1,7 @@
-"""Compiled: the key of a call, made of words, and the table in which the call's plan is found by its key.
+"""Compiled: the key of a call, and the table in which the call's plan is found by its key.
 
-A key is made of the operands' layouts and of the arguments that decide what is computed. It is
-filled by `tapegrad.recording.plan_cache`, with keys that Python makes.
+A key consists of words: the operands' layouts, and the arguments that decide what is computed. Each op has a table;
+`tapegrad.recording.plan_cache` fills it, with the same keys, made in Python.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tapegrad.runtime.objects import C_CONTIGUOUS, NDArray, Object, Scalar, Slic
 from tapegrad.runtime.structs import WORD, Array, Struct, Table, embedded, sizeof
 from tapegrad.tape.structs import PlanFields
 
-# Flags of an op: the first argument is a list or tuple of its operands; arguments may be index arrays; the result may
+# Flags of an op: the first argument is a list or tuple of the operands; arguments may be index arrays; the result may
 # be a view of the operand.
 SEQUENCE_OF_OPERANDS, TAKES_ARRAYS, MAKES_VIEWS = 1, 2, 4
 
 KEY_WORDS: Final = 28
-LONGEST_KEY: Final = KEY_WORDS - 4  # compiled code asks for room for a slice before it adds an argument
+LONGEST_KEY: Final = KEY_WORDS - 4  # compiled code needs room for a slice whenever it adds an argument
 TOO_LONG: Final = KEY_WORDS + 1  # in place of a key's length
-KEYWORDS: Final = 2  # of a key: names and values follow; neither an object nor an integer
+KEYWORDS: Final = 2  # the word before names and values; no object and no integer has it
 BUCKETS: Final = 64
 BUCKETS_WITH_ARGUMENTS: Final = 256
 MAX_ARRAYS: Final = 4  # index arrays of one call
@@ -30,25 +30,25 @@ MAX_ITEMS: Final = 24  # operands in a list
 
 
 class Bucket(Struct):
-    """A place in the table of an op: a plan, and the key of its calls. All but long keys fit into a cache line."""
+    """A bucket of an op's table: a plan, and the key of its calls. A short key makes it fit into a cache line."""
 
     plan: PlanObject
     plan_fields: PlanFields
-    floats: int  # a bit for each operand, an int, that becomes a float
-    length: int  # of the key; 0: the bucket is empty
+    floats: int  # a bit for each operand that is an int and becomes a float
+    length: int  # of the key; 0 if the bucket is empty
     key: Array[int] = embedded(KEY_WORDS)  # the operands' layouts, then arguments as `add_argument` appends them
 
 
 class OpFields(Struct):
-    """What compiled code knows of an op, on operands in order or in reverse."""
+    """The words of an op for compiled code."""
 
     runtime: Runtime
-    n_operands: int  # 0 of `finish`, which is no op
-    n_arguments: int  # the most arguments besides
+    n_operands: int  # 0 for `finish`, which is no op
+    n_arguments: int  # the most other arguments
     table: Table[Bucket]
     n_buckets: int
-    fallback: Object  # called for whatever is not in the table
-    is_reversed: int
+    fallback: Object  # called if the table has no plan
+    is_reversed: int  # whether a call has the two operands in reverse, as ``__rsub__`` does
     flags: int
 
 
@@ -57,14 +57,14 @@ OP_WORDS: Final = sizeof(OpFields) // WORD
 
 
 class Objects(Struct):
-    """A few objects, counted."""
+    """A list of a few objects."""
 
     count: int
     items: Array[Object] = embedded(MAX_ITEMS)
 
 
 def integer_word(value: Object) -> int:
-    """Return an odd word for a Python integer; its address if it is too large."""
+    """Return an odd word for a Python integer; the address of its object if it is too large."""
     overflow = Array[int](stack(8))
     overflow[0] = 0
     number = integer_or_overflow(value, overflow)
@@ -72,10 +72,10 @@ def integer_word(value: Object) -> int:
 
 
 def add_word(runtime: Runtime, key: Array[int], length: int, value: Object) -> int:
-    """Append an argument that is no tuple, slice or array; return the new length.
+    """Append an argument that is no tuple, slice or array; return the new length of the key.
 
-    An integer is appended as an odd word, a float as its type and its bits. Any other object is appended as its
-    address: it cannot change, and the table holds it.
+    An integer becomes an odd word, a float its type and its bits. Any other object becomes its address: in a key of the
+    table it is an object that cannot change, and the table holds it.
     """
     kind = value.type
     if kind == runtime.int_type:
@@ -91,8 +91,8 @@ def add_word(runtime: Runtime, key: Array[int], length: int, value: Object) -> i
 
 
 def add_array(runtime: Runtime, key: Array[int], length: int, array: NDArray, arrays: Objects) -> int:
-    """Append the dtype and shape of an index array, and the array itself to `arrays`; return the new length."""
-    if array == 0:  # a tensor's that was deleted
+    """Append the dtype and the shape of an index array to the key, and the array to `arrays`; return the new length."""
+    if array == 0:  # the data of a tensor, which were deleted
         return TOO_LONG
     count, ndim = arrays.count, array.ndim
     is_contiguous = array.type == runtime.array_type and array.flags & C_CONTIGUOUS
@@ -109,7 +109,7 @@ def add_array(runtime: Runtime, key: Array[int], length: int, array: NDArray, ar
 
 
 def add_items(runtime: Runtime, key: Array[int], length: int, items: Array[Object], count: int, arrays: Objects) -> int:
-    """Append objects, slices and arrays among them; return the new length, or TOO_LONG."""
+    """Append objects, which may be slices and arrays; return the new length, or TOO_LONG."""
     for index in range(count):
         if length + 4 > KEY_WORDS:
             return TOO_LONG
@@ -135,7 +135,7 @@ def add_items(runtime: Runtime, key: Array[int], length: int, items: Array[Objec
 def add_argument(runtime: Runtime, key: Array[int], length: int, value: Object, arrays: Objects) -> int:
     """Append an argument; return the new length, or TOO_LONG.
 
-    Index arrays are appended to `arrays`, which is 0 where the op takes none.
+    Index arrays are appended to `arrays` too, which is 0 if the op takes none.
     """
     if length > KEY_WORDS:
         return length
@@ -153,7 +153,7 @@ def add_argument(runtime: Runtime, key: Array[int], length: int, value: Object, 
 def add_keywords(
     runtime: Runtime, key: Array[int], length: int, names: Tuple, values: Array[Object], arrays: Objects
 ) -> int:
-    """Append the arguments that are given by name; return the new length, or TOO_LONG."""
+    """Append keyword arguments; return the new length, or TOO_LONG."""
     if length + 1 > KEY_WORDS:
         return TOO_LONG
     key[length] = KEYWORDS
@@ -177,7 +177,7 @@ def has_key(bucket: Bucket, key: Array[int], length: int) -> int:
 
 
 def find_bucket(op: OpFields, key: Array[int], length: int) -> Bucket:
-    """Return the bucket with this key, of the two that it may be in; 0 if there is none."""
+    """Return the bucket with this key, which may be in two places; 0 if there is none."""
     hashed = 0
     for index in range(length):
         word = key[index]

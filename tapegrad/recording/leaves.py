@@ -1,4 +1,8 @@
-"""Compiled: a tensor over an array whose layout is known, and the leaf that a tensor becomes."""
+"""Compiled: a constant tensor over an array, and the leaf that a tensor becomes by ``requires_grad_()``.
+
+A table remembers the layouts of arrays. The compiled functions serve arrays whose layout is in it, and leave others to
+Python.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import external, stack
-from tapegrad.recording.native import decref, incref, integer, keep_forever, load, new_integer, new_object, vectorcall
-from tapegrad.recording.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, runtime
+from tapegrad.recording.native import Lazy, decref, incref, integer, load, new_integer, new_object, vectorcall
+from tapegrad.recording.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, with_runtime
 from tapegrad.recording.results import take_slot
 from tapegrad.runtime import state
 from tapegrad.runtime.memory import watch
@@ -18,6 +22,7 @@ from tapegrad.runtime.structs import WORD, Array, Struct, embedded, sizeof
 from tapegrad.tape.entries import Leaf
 from tapegrad.tape.layout import Layout
 from tapegrad.tape.structs import Entry
+from tapegrad.tensor import Tensor
 
 MOST_DIMS: Final = 4
 BUCKETS: Final = 256
@@ -27,7 +32,7 @@ new_weak_reference: Final = external("PyWeakref_NewRef", 2)
 
 
 class Bucket(Struct):
-    """A bucket of the table: what a layout is found by."""
+    """A bucket of the table: a layout, and the dtype, lengths and strides by which it is found."""
 
     layout: LayoutObject  # 0 if the bucket is empty
     dtype: Object
@@ -36,15 +41,14 @@ class Bucket(Struct):
 
 
 class Maker(Struct):
-    """What a function of this file needs."""
+    """The memory behind a function of this file."""
 
     runtime: Runtime
     table: Array[int]
-    lends: int  # the tensor gets a view of the array, not the array
+    lends: int  # whether the tensor gets a view of the array
     ellipsis: Object
     leaf_type: Type
-    # Does the same in Python. It is given the number of a bucket besides if the layout may be remembered there.
-    otherwise: Object
+    otherwise: Object  # the Python function for what compiled code does not serve: see `makers`
 
 
 BUCKET_WORDS: Final = sizeof(Bucket) // WORD
@@ -53,7 +57,7 @@ _held: Final[dict[int, tuple[Layout, np.dtype]]] = {}
 
 
 def remember(number: int, array: np.ndarray, layout: Layout) -> None:
-    """Let compiled code find the layout of such arrays in a bucket of the table."""
+    """Put the layout of an array into a bucket of the table, so that compiled code finds it."""
     first = number * BUCKET_WORDS
     _table[first] = 0
     _held[number] = layout, array.dtype
@@ -70,20 +74,27 @@ def _forget() -> None:
 state.register("recording.leaves: layouts of arrays", lambda: len(_held), _forget)
 
 
-def tensor_maker(lends: bool, otherwise: Callable[..., Any]) -> Callable[[np.ndarray], Any]:
-    """Return ``array -> constant tensor``; `otherwise` takes an array, and a bucket if the layout may be remembered."""
-    return load(tensor_over, _maker(lends, otherwise))
+def makers(owner: Callable[..., Any], borrower: Callable[..., Any], leaf: Callable[..., Any]) -> Lazy[Tensor]:
+    """Return three compiled functions: ``owner(array)``, ``borrower(array)`` and ``leaf(tensor)``.
 
+    The first two return a constant tensor: an owner has the array itself, a borrower a view of it. The last lets the
+    tensor require grad, and returns it.
 
-def leaf_maker(otherwise: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return ``tensor -> tensor``, which becomes a leaf that requires grad."""
-    return load(as_leaf, _maker(False, otherwise))
+    Parameters
+    ----------
+    owner, borrower, leaf : callable
+        Do the same in Python, for arguments that compiled code does not serve. The first two take a second argument if
+        the layout may be remembered: the number of a bucket, for `remember`.
+    """
+    return Lazy(
+        owner=lambda: load(tensor_over, _maker(False, owner)),
+        borrower=lambda: load(tensor_over, _maker(True, borrower)),
+        leaf=lambda: load(as_leaf, _maker(False, leaf)),
+    )
 
 
 def _maker(lends: bool, otherwise: Callable[..., Any]) -> np.ndarray:
-    words = [runtime().ctypes.data, _table.ctypes.data, lends, id(...), id(Leaf), id(otherwise)]
-    keep_forever(otherwise)
-    return watch(np.array(words, dtype=np.int64), "what makes tensors")
+    return with_runtime("what makes tensors", _table.ctypes.data, lends, ..., Leaf, otherwise)  # fields of `Maker`
 
 
 def tensor_over(self: NDArray, args: Array[NDArray], nargs: int) -> Any:
@@ -103,11 +114,11 @@ def tensor_over(self: NDArray, args: Array[NDArray], nargs: int) -> Any:
             same = 0
             break
     if same == 0:
-        given = Array[Object](stack(16))
-        given[0] = Object(array)
-        given[1] = Object(new_integer(number))
-        result = vectorcall(maker.otherwise, given, 2, 0)
-        decref(given[1])
+        pair = Array[Object](stack(16))
+        pair[0] = Object(array)
+        pair[1] = Object(new_integer(number))
+        result = vectorcall(maker.otherwise, pair, 2, 0)
+        decref(pair[1])
         return result
     layout, data = bucket.layout, array
     incref(layout)
@@ -125,19 +136,19 @@ def tensor_over(self: NDArray, args: Array[NDArray], nargs: int) -> Any:
 def as_leaf(self: NDArray, args: Array[TensorObject], nargs: int) -> Any:
     """Let a constant tensor require grad, and return it; 0 if Python raised."""
     maker, tensor = Maker(self.data), args[0]
-    known = maker.runtime
+    runtime = maker.runtime
     plain = tensor.layout
-    if tensor.node != known.none or tensor.data.type != known.array_type or plain.tracked == known.none:
+    if tensor.node != runtime.none or tensor.data.type != runtime.array_type or plain.tracked == runtime.none:
         return vectorcall(maker.otherwise, args, nargs, 0)
     layout = LayoutObject(vectorcall(plain.tracked, 0, 0, 0))
-    if layout == known.none:
+    if layout == runtime.none:
         decref(layout)
         return vectorcall(maker.otherwise, args, nargs, 0)
-    number = take_slot(known)
+    number = take_slot(runtime)
     if number == 0:
         decref(layout)
         return 0
-    page = known.recorder.page
+    page = runtime.recorder.page
     incref(page)
     reference = Object(new_weak_reference(tensor, 0))
     leaf = LeafObject(new_object(maker.leaf_type, 0) if reference != 0 else 0)
@@ -148,18 +159,18 @@ def as_leaf(self: NDArray, args: Array[TensorObject], nargs: int) -> Any:
         if reference != 0:
             decref(reference)
         return 0
-    incref(known.none)
-    incref(known.none)
+    incref(runtime.none)
+    incref(runtime.none)
     leaf.number = number
     leaf.page = page
     leaf.tensor = reference
-    leaf.hooks = known.none
-    leaf.post_hooks = known.none
+    leaf.hooks = runtime.none
+    leaf.post_hooks = runtime.none
     entry = Entry(integer(number))
     entry.node = List(leaf)
     tensor.layout = layout
     tensor.node = Object(leaf)
     decref(plain)
-    decref(known.none)
+    decref(runtime.none)
     incref(tensor)
     return tensor

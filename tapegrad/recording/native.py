@@ -1,9 +1,10 @@
 """Compiled functions that Python calls like built-in functions, and the functions of CPython that they call.
 
-Such a function is plain Python over addresses, ``function(self, args, nargs)``, compiled by `tapegrad.compiler.jit`
-and called with the GIL held in the form of CPython's fast functions (METH_FASTCALL): ``self`` and what lies at ``args``
-are objects. With a fourth parameter it takes keywords too: the tuple of their names, or 0. It returns an object with a
-reference, or 0 if Python raised. A call takes 40 ns, through ctypes 500.
+Such a function is written as ``function(self, args, nargs)``, in Python over addresses, and compiled by
+`tapegrad.compiler.jit`. CPython calls it as a fast function (METH_FASTCALL), with the GIL held: ``self`` is an object,
+and ``args`` an array of `nargs` objects. A function with a fourth parameter takes keywords too: the parameter is the
+tuple of their names, or 0. The function returns an object with a reference, or 0 if Python raised. A call takes 40 ns,
+through ctypes it takes 500.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.interpreter import Interpreted
@@ -20,8 +21,10 @@ from tapegrad.compiler.intrinsics import external, words
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.layout import OBJECT_HEADER
 
+R = TypeVar("R")
+
 C_INT: Final = 0xFFFFFFFF  # the bits of a C int in a word
-DATA: Final = OBJECT_HEADER // 8  # word of an array or a number
+DATA: Final = OBJECT_HEADER // 8  # the word in which an array has its data pointer, and a number its value
 
 new_object: Final = external("PyType_GenericAlloc", 2)
 new_list: Final = external("PyList_New", 1)
@@ -35,15 +38,16 @@ add: Final = external("PyNumber_Add", 2)
 vectorcall: Final = external("PyObject_Vectorcall", 4)
 error_matches: Final = external("PyErr_ExceptionMatches", 1)
 clear_error: Final = external("PyErr_Clear", 0)
+new_function: Final = external("PyCFunction_NewEx", 3)  # of a definition, an owner, and 0
 release_gil: Final = external("PyEval_SaveThread", 0)
 take_gil: Final = external("PyEval_RestoreThread", 1)
 
 
-# ---- references, counted in place as CPython's macros do: calls would be 2 % of recording a product
+# ---- reference counts, changed in place as CPython's macros do: calls would be 2 % of recording a product
 
-# Since 3.12 an object whose lower half of the count is negative never dies, and its count does not change.
+# Since 3.12 an object is immortal if the lower half of its count is negative, and its count does not change.
 _HAS_IMMORTALS: Final = sys.version_info >= (3, 12)
-# Later versions count in another way, and a debug build notes more. There CPython's own functions are called.
+# Later versions count in another way, and a debug build counts more. There we call CPython's own functions.
 _COUNTS_IN_PLACE: Final = sys.version_info < (3, 14) and not hasattr(sys, "gettotalrefcount")
 
 
@@ -64,7 +68,7 @@ def _incref(builder: Any, address: Any) -> None:
 
 @words
 def _decref(builder: Any, address: Any) -> None:
-    """Drop a reference to an object, which dies with its last one."""
+    """Drop a reference to an object, and free it if that was the last one."""
     from llvmlite import ir
 
     word, half = address.type, ir.IntType(32)
@@ -82,7 +86,7 @@ def _decref(builder: Any, address: Any) -> None:
 
 incref: Final = _incref if _COUNTS_IN_PLACE else external("Py_IncRef", 1)
 decref: Final = _decref if _COUNTS_IN_PLACE else external("Py_DecRef", 1)
-incref.symbol, decref.symbol = "Py_IncRef", "Py_DecRef"  # which the interpreter calls
+incref.symbol, decref.symbol = "Py_IncRef", "Py_DecRef"  # the interpreter calls these
 
 
 class _MethodDef(ctypes.Structure):
@@ -101,7 +105,7 @@ def keep_forever(thing: object) -> None:
 
 @functools.cache
 def _method(function: Callable[..., int], name: str, doc: str) -> int:
-    """Return the address of the definition of a function."""
+    """Return the address of a compiled function's PyMethodDef."""
     count = function.__code__.co_argcount
     address = address_of(function.__name__, function, ("int64",) * count)
     flags = _METH_FASTCALL | (_METH_KEYWORDS if count == 4 else 0)
@@ -116,15 +120,40 @@ _new_function: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctyp
 
 
 def load(function: Callable[..., int], owner: Any, name: str = "", doc: str = "") -> Callable[..., Any]:
-    """Return a compiled function as a built-in function, whose first argument is always ``owner``."""
+    """Return a compiled function as a built-in function; its ``self`` is always `owner`."""
     if INTERPRETS:
         return Interpreted(function, owner, name or function.__name__, doc)
     builtin: Callable[..., Any] = _new_function(_method(function, name, doc), owner, None)
     return builtin
 
 
+def definition(function: Callable[..., int]) -> int:
+    """Return the address of what says how a compiled function is called, for `new_function`."""
+    return _method(function, "", "")
+
+
+class Lazy(Generic[R]):
+    """Compiled functions that are loaded, or compiled, when they are first used: ``lazy.name(...)``.
+
+    Parameters
+    ----------
+    **loaders : callable
+        By the function's name: what returns the loaded function.
+    """
+
+    def __init__(self, **loaders: Callable[[], Callable[..., R]]) -> None:
+        self._loaders = loaders
+
+    def __getattr__(self, name: str) -> Callable[..., R]:
+        if name not in self._loaders:
+            raise AttributeError(name)
+        function = self._loaders[name]()
+        setattr(self, name, function)  # the next use finds it without coming here
+        return function
+
+
 def as_method(function: Callable[..., Any]) -> Any:
-    """Return a compiled function as a method: the instance becomes its first operand."""
+    """Return a compiled function as a method: the instance becomes its first argument."""
     make = ctypes.pythonapi.PyInstanceMethod_New
     make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
     return make(function)

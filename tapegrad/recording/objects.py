@@ -1,4 +1,4 @@
-"""The library's objects as compiled code reads them, and the objects that all compiled functions need."""
+"""The library's objects as structs, and the `Runtime`: the objects that all compiled functions need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tapegrad.tensor import Tensor
 class TensorObject(Object, of=Tensor):
     """A tensor."""
 
-    data: NDArray = slot("_data")  # or a scalar object
+    data: NDArray = slot("_data")  # an array, or a scalar object
     layout: LayoutObject = slot("_layout")
     node: Object = slot("_node")  # None, the list of an entry, or a `Leaf`
     grad: Object = slot("_grad")
@@ -35,7 +35,7 @@ class TensorObject(Object, of=Tensor):
 class LayoutObject(Object, of=Layout):
     """A layout."""
 
-    plain: LayoutObject = slot("_plain")  # None of a layout that is plain
+    plain: LayoutObject = slot("_plain")  # None if the layout itself is plain
     tracked: Object = slot("_tracked")  # None, or a weak reference to the tracked form
     shape: Object = slot("shape")
     dtype: Object = slot("dtype")
@@ -55,11 +55,11 @@ class LeafObject(Object, of=Leaf):
 
 
 class PlanObject(Object, of=Plan):
-    """A plan; its fields stand elsewhere (`tapegrad.tape.structs.PlanFields`)."""
+    """A plan; its words stand elsewhere (`tapegrad.tape.structs.PlanFields`)."""
 
-    address: Object = slot("address")
+    address: Object = slot("address")  # of its words
     layouts: Tuple = slot("layouts")
-    rule_calls: Tuple = slot("rule_calls")  # empty until they are described
+    rule_calls: Tuple = slot("rule_calls")  # empty until a rule is called
 
 
 class PageObject(Object, of=Page):
@@ -75,7 +75,7 @@ class RecorderObject(Object, of=Recorder):
 
 
 class Mode(Struct):
-    """The word that modes set: see `tapegrad.modes`."""
+    """The mode word: see `tapegrad.modes`."""
 
     bits: int
 
@@ -102,7 +102,7 @@ class Runtime(Struct):
     float_layout: LayoutObject
     int_layout: LayoutObject
     float64_layout: LayoutObject
-    # The end of the tape, and functions.
+    # The end of the tape, and functions of Python and NumPy.
     recorder: RecorderObject
     next_page: Object
     is_enabled_here: Object
@@ -154,18 +154,33 @@ def runtime() -> np.ndarray:
     return words
 
 
+def with_runtime(title: str, *fields: object) -> np.ndarray:
+    """Return the memory of a struct whose first field is the `Runtime`.
+
+    Parameters
+    ----------
+    title : str
+        For messages of `tapegrad.runtime.memory`.
+    *fields : int or object
+        The other fields. An object's address is written, and the object lives forever.
+    """
+    keep_forever(fields)
+    words = [runtime().ctypes.data, *(field if isinstance(field, int) else id(field) for field in fields)]
+    return watch(np.array(words, dtype=np.int64), title)
+
+
 def is_tensor(runtime: Runtime, kind: Type) -> int:
     """Whether a class is Tensor, or derived from it."""
     return 1 if kind == runtime.tensor_type or kind.base == runtime.tensor_type else 0
 
 
 def plain_layout(runtime: Runtime, layout: LayoutObject) -> LayoutObject:
-    """Return the plain form of a layout: see `Layout.plain`."""
+    """Return the plain form of a layout (`Layout.plain`)."""
     return layout if layout.plain == runtime.none else layout.plain
 
 
 def new_tensor(runtime: Runtime, data: NDArray, layout: LayoutObject, node: Object) -> TensorObject:
-    """Return a tensor without gradient, which takes over a reference to each argument; 0 if Python raised."""
+    """Return a tensor without gradient; 0 if Python raised. It takes over a reference to each argument."""
     tensor = TensorObject(new_object(runtime.tensor_type, 0))
     if tensor == 0:
         decref(data)

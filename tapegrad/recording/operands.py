@@ -1,4 +1,4 @@
-"""Compiled: the operands of a call, read into what the plan is found by and what the forward is given."""
+"""Compiled: read the operands of a call. Their layouts begin the key; their data are the forward's arguments."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from tapegrad.tape.structs import PAGE_BYTES, Entry, PageHead
 
 # Statuses, in place of positive lengths and layouts: Python serves the call; Python raised.
 TO_PYTHON, RAISED = 0, -1
-# What `read_mode` returns besides.
+# Further statuses of `read_mode`.
 RECORDS, RECORDS_NOT = 1, 2
 
 
 class Call(Struct):
-    """A call on the way to its plan, on the stack of `tapegrad.recording.record.record`."""
+    """A call whose plan is being looked up. It stands on the stack of `tapegrad.recording.record.record`."""
 
-    count: int  # of operands
+    count: int  # number of operands
     key: Array[int] = embedded(KEY_WORDS)
-    values: Array[Object] = embedded(MAX_ITEMS + MAX_ARRAYS)  # the operands as they were given, then index arrays
-    data: Array[Object] = embedded(MAX_ITEMS + MAX_ARRAYS)  # what the forward is given
+    values: Array[Object] = embedded(MAX_ITEMS + MAX_ARRAYS)  # the operands as the user wrote them, then index arrays
+    data: Array[Object] = embedded(MAX_ITEMS + MAX_ARRAYS)  # the arguments of the forward
     index_arrays: Objects = embedded(1 + MAX_ARRAYS)
-    # Layouts that nobody else may hold. They live until the bucket is found: an address in a key is that of one layout.
+    # Layouts that may have no other reference. We hold them until the bucket is found, so that their addresses, which
+    # stand in the key, are not used for other layouts.
     new_layouts: Objects = embedded(1 + MAX_ITEMS)
 
 
@@ -51,7 +52,7 @@ def stands_before(entry: Entry, other: Entry) -> int:
 
 
 def entry_of(node: Object) -> Entry:
-    """Return the entry of a node that is no leaf's."""
+    """Return the entry of a node; a leaf's node is no argument."""
     return Entry(integer(List(node).items[SLOT]))
 
 
@@ -66,7 +67,7 @@ def is_stale(runtime: Runtime, tensor: TensorObject) -> int:
 
 
 def items_of(runtime: Runtime, sequence: Object) -> Array[Object]:
-    """Return where the items of a list or tuple are; 0 if it is neither."""
+    """Return the items of a list or tuple; 0 if it is neither."""
     if sequence.type == runtime.list_type:
         return List(sequence).items
     return Tuple(sequence).items if sequence.type == runtime.tuple_type else Array[Object](0)
@@ -77,7 +78,7 @@ def renew_views(runtime: Runtime, op: OpFields, args: Array[Object]) -> int:
     operands, count = args, op.n_operands
     if op.flags & SEQUENCE_OF_OPERANDS:
         operands = items_of(runtime, args[0])
-        count = List(args[0]).length if operands != 0 else 0  # a tuple's stands there too
+        count = List(args[0]).length if operands != 0 else 0  # a tuple has its length at the same offset
     for operand in range(count):
         value = operands[operand]
         if is_tensor(runtime, value.type) and is_stale(runtime, TensorObject(value)):
@@ -89,7 +90,7 @@ def renew_views(runtime: Runtime, op: OpFields, args: Array[Object]) -> int:
 
 
 def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) -> int:
-    """Return whether this call records, RECORDS or RECORDS_NOT, or TO_PYTHON or RAISED."""
+    """Return whether this call is recorded: RECORDS, RECORDS_NOT, TO_PYTHON or RAISED."""
     if mode & WRITES_NOTED and renew_views(runtime, op, args) == 0:
         return RAISED
     if mode & INTERCEPTORS:
@@ -109,7 +110,7 @@ def read_mode(runtime: Runtime, op: OpFields, args: Array[Object], mode: int) ->
 
 
 def operand_layout(runtime: Runtime, call: Call, operands: Array[Object], operand: int, is_plain: int) -> LayoutObject:
-    """Return the layout of an operand, whose data are written to `call.data`; or TO_PYTHON or RAISED."""
+    """Return the layout of an operand, and write its data to `call.data`; or return TO_PYTHON or RAISED."""
     value = operands[operand]
     kind = value.type
     if kind != runtime.tensor_type:
@@ -133,7 +134,7 @@ def operand_layout(runtime: Runtime, call: Call, operands: Array[Object], operan
         if kind.base != runtime.tensor_type:
             return LayoutObject(TO_PYTHON)
     tensor = TensorObject(value)
-    if tensor.data == 0 or tensor.layout == 0:  # deleted: Python says so
+    if tensor.data == 0 or tensor.layout == 0:  # the attribute was deleted: Python raises
         return LayoutObject(TO_PYTHON)
     call.data[operand] = tensor.data
     return plain_layout(runtime, tensor.layout) if is_plain else tensor.layout
@@ -169,10 +170,10 @@ def decref_all(objects: Array[Object], count: int) -> None:
 
 
 def hold_data(runtime: Runtime, call: Call, floats: int, copies: int) -> int:
-    """Take a reference to all that the forward is given; 0 if Python raised, and then none is taken.
+    """Take references to the arguments of the forward; return 0, and take none, if Python raised.
 
-    Integers become floats where the plan says so. Index arrays follow the operands, as copies if an entry is to keep
-    them: the user may change them.
+    Integers become floats where the plan says so. Index arrays follow the operands. An entry keeps copies of them, as
+    the user may change the originals.
     """
     count, arrays = call.count, call.index_arrays
     for operand in range(count):

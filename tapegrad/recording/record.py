@@ -1,8 +1,8 @@
-"""The compiled recording path: from operands to a result and its entry.
+"""Compiled: the recording path, from the arguments of a call to its result and its entry.
 
-`record` is a function as `tapegrad.recording.native` says. It stands behind every op of few operands, and `finish`,
-which all other ops end with. It knows tensors, arrays and numbers as operands, and layouts and arguments that the op
-has a plan for; whatever else comes goes to Python, and with it every error.
+`record` is a function as described in `tapegrad.recording.native`. Every op that users call is `record`, and so is
+`finish`, with which the Python path ends. It serves tensors, arrays and numbers as operands, if the table of the op has
+a plan for their layouts and for the arguments. It leaves all else, and every error, to Python.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def bucket_of(
 def compute(
     runtime: Runtime, op: OpFields, call: Call, bucket: Bucket, args: Array[Object], nargs: int, names: Tuple
 ) -> Object:
-    """Compute the forward of a plan, record it, and return the result; 0 if Python raised."""
+    """Call the forward of a plan, record it, and return the result; 0 if Python raised."""
     plan, fields, count, is_sequence = bucket.plan, bucket.plan_fields, call.count, op.flags & SEQUENCE_OF_OPERANDS
-    # Whatever may die while Python computes the forward is held.
+    # Python may run in the forward, so we hold everything that it could free.
     for operand in range(count if is_sequence else 0):
         incref(call.values[operand])
     incref(plan)
@@ -80,7 +80,7 @@ def compute(
     decref(plan)
     if is_sequence:
         decref_all(call.values, count)
-    if is_index_error != 0:  # the fallback's message says more
+    if is_index_error != 0:  # the message of the fallback says more
         clear_error()
         return Object(vectorcall(op.fallback, args, nargs, names))
     return result

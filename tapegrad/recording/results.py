@@ -1,4 +1,4 @@
-"""Compiled: the entry of an op that was computed, and its result as a tensor."""
+"""Compiled: write the entry of an op, and return the result as a tensor."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, PAGE, PLAN_OBJ
 from tapegrad.tape.structs import Entry, PlanFields
 
 MAX_SAVED: Final = 8  # operands that may be residuals
-MASK_BITS: Final = 62  # operands beyond are wanted if they require grad
+MASK_BITS: Final = 62  # of `wanted_operands`; further operands are wanted if they require grad
 
 
 def take_slot(runtime: Runtime) -> Object:
-    """Return the integer object of a free slot, with its reference; 0 if Python raised."""
+    """Return a free slot as a Python integer, with a reference; 0 if Python raised."""
     while True:
         free = runtime.recorder.page.free
         last = free.length - 1
@@ -39,7 +39,7 @@ def take_slot(runtime: Runtime) -> Object:
 
 
 def set_item(items: Array[Object], index: int, value: Object) -> int:
-    """Put an object into a list that has nothing there; return the next index."""
+    """Put an object into an empty place of a new list; return the next index."""
     incref(value)
     items[index] = value
     return index + 1
@@ -94,7 +94,7 @@ def write_entry(
         parent, slot = runtime.none, Entry(0)
         value = TensorObject(values[operand])
         if (wanted >> operand & 1) if arity <= MASK_BITS else is_tensor(runtime, value.type):
-            parent = value.node if value.node != 0 else runtime.none  # 0: it was deleted
+            parent = value.node if value.node != 0 else runtime.none  # 0: the attribute was deleted
             slot = slot_of(runtime, parent)
         index = set_item(items, index, parent)
         slots[operand] = slot
@@ -122,7 +122,7 @@ def result_of(
     data: Array[Object],
     count: int,
 ) -> TensorObject:
-    """Return the result as a tensor, recorded if its plan says so; 0 if Python raised."""
+    """Return the result as a tensor, with an entry if the plan wants gradients; 0 if Python raised."""
     node = runtime.none
     if fields.wanted_operands != 0:
         node = write_entry(runtime, plan, fields, out, values, data, count)
@@ -136,9 +136,9 @@ def result_of(
 
 
 def keep_base(runtime: Runtime, fields: PlanFields, view: TensorObject, operand: Object) -> None:
-    """Let a view keep its base (see `tapegrad.tape.views`); not one made with recording off, which has no history."""
+    """Set the base of a view (see `tapegrad.tape.views`), unless it was made with recording off: it has no history."""
     if not is_tensor(runtime, operand.type):
-        return  # a view of an array
+        return  # a view of an array, not of a tensor
     tensor = TensorObject(operand)
     if fields.wanted_operands != 0 or tensor.node == runtime.none:
         base = tensor.base
@@ -149,7 +149,7 @@ def keep_base(runtime: Runtime, fields: PlanFields, view: TensorObject, operand:
 
 
 def finish(runtime: Runtime, args: Array[Object], nargs: int) -> TensorObject:
-    """Make the result of ``finish(plan, out, *operands, *index_arrays)``."""
+    """Return the result of ``finish(plan, out, *operands, *index_arrays)``; 0 if Python raised."""
     plan, values = PlanObject(args[0]), args.at(2)
     fields = PlanFields(integer(plan.address))
     data = Array[Object](stack(64))
@@ -162,7 +162,7 @@ def finish(runtime: Runtime, args: Array[Object], nargs: int) -> TensorObject:
 
 
 def pack(fields: PlanFields, plan: PlanObject, out: Object, values: Array[Object], count: int) -> Object:
-    """Return what Python makes of several results; 0 if it raised."""
+    """Return several results as Python packs them; 0 if Python raised."""
     args = Array[Object](stack(256))
     args[0] = plan
     args[1] = out

@@ -1,49 +1,47 @@
-"""Compiled: one call of a rule, that is its arguments as tensors in their old place in the graph, and the call itself.
+"""Compiled: a call of a rule, with residuals as tensors in their old place in the graph.
 
-What a rule asks for is described once for a plan, by `tapegrad.ops.table.rules`. `call` is a function as
-`tapegrad.recording.native` says.
+`tapegrad.ops.table.rules` describes, once for a plan, which arguments a rule takes. `call` is a function as described
+in `tapegrad.recording.native`.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any, Final
 
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.recording.native import decref, incref, load, vectorcall
+from tapegrad.recording.native import Lazy, decref, incref, load, vectorcall
 from tapegrad.recording.objects import LayoutObject, Runtime, new_tensor, plain_layout, runtime
 from tapegrad.runtime.objects import List, NDArray, Object
 from tapegrad.runtime.structs import Array, Struct, Table, embedded
 
 #: The most arguments of a rule.
 MOST_ARGUMENTS: Final = 32
-# Kinds of arguments: the cotangent; a residual as a tensor, or as it is; which operands' cotangents are wanted; a value
-# that never changes; what a Python function makes of the node, and of whether residuals are attached to the graph.
+# Kinds of arguments: the cotangent; a residual as a tensor; a residual as it is; the tuple that says which operands'
+# cotangents are wanted; a constant; the result of a Python function of the node and of `attached`.
 COTANGENT, TENSOR, RESIDUAL, WANTED, VALUE, MADE = range(6)
-THE_NODE: Final = -1  # in place of an operand's node: that of the entry, for its result
+THE_NODE: Final = -1  # in place of an index: the residual is the entry's own result, so its node is the entry's
 
 
 class RuleArgument(Struct):
-    """Where an argument of a rule is found."""
+    """An argument of a rule: how to get it from the node."""
 
     kind: int
-    place: int  # of a residual: in the node
-    parent: int  # of a residual that is a tensor: where the node has the tensor's node
-    value: Object  # a value, what makes one, or the layout of a tensor
+    place: int  # of a residual: its index in the node
+    parent: int  # of a residual that becomes a tensor: the index of the tensor's own node
+    value: Object  # the constant, the Python function, or the layout of the tensor
 
 
 class RuleCall(Struct):
-    """A rule, what it is called with, and the plain layout that its operand's cotangent is to have."""
+    """A rule and its arguments."""
 
     rule: Object
-    layout: LayoutObject
-    count: int
+    layout: LayoutObject  # plain: what the operand's cotangent must have
+    count: int  # number of arguments
     arguments: Table[RuleArgument] = embedded()
 
 
 def residual(runtime: Runtime, argument: RuleArgument, node: List, attached: int) -> Object:
-    """Return a residual as a tensor, in its old place in the graph if it is attached; 0 if Python raised."""
+    """Return a residual as a tensor, which gets its old node if it is attached to the graph; 0 if Python raised."""
     layout, parent = LayoutObject(argument.value), runtime.none
     if attached == 0:
         layout = plain_layout(runtime, layout)
@@ -61,15 +59,15 @@ def residual(runtime: Runtime, argument: RuleArgument, node: List, attached: int
 def argument_of(
     runtime: Runtime, argument: RuleArgument, node: List, ct: Object, wanted: Object, attached: Object
 ) -> Object:
-    """Return an argument of a rule, with its reference; 0 if Python raised."""
+    """Return an argument of a rule, with a reference; 0 if Python raised."""
     kind = argument.kind
     if kind == TENSOR:
         return residual(runtime, argument, node, 1 if attached == runtime.true else 0)
     if kind == MADE:
-        given = Array[Object](stack(16))
-        given[0] = node
-        given[1] = attached
-        return Object(vectorcall(argument.value, given, 2, 0))
+        args = Array[Object](stack(16))
+        args[0] = node
+        args[1] = attached
+        return Object(vectorcall(argument.value, args, 2, 0))
     value = ct
     if kind == RESIDUAL:
         value = node.items[argument.place]
@@ -82,7 +80,7 @@ def argument_of(
 
 
 def call_rule(runtime: Runtime, rule: RuleCall, node: List, ct: Object, wanted: Object, attached: Object) -> Object:
-    """Call a rule, and return what it returns; 0 if Python raised."""
+    """Call a rule and return its result; 0 if Python raised."""
     values = Array[Object](stack(256))
     count = 0
     while count < rule.count:
@@ -100,29 +98,21 @@ def call_rule(runtime: Runtime, rule: RuleCall, node: List, ct: Object, wanted: 
 
 
 def call(self: NDArray, args: Array[Object], nargs: int) -> int:
-    """Return what a rule returns: ``call(rule, node, ct, wanted, attached)``.
+    """Call a rule: ``call(rule, node, ct, wanted, attached)``.
 
     Parameters
     ----------
     rule : numpy.ndarray
         The words of a `RuleCall`.
     node : list
-        Of the entry.
+        The entry's node.
     ct : Tensor, or tuple of Tensor
     wanted : tuple of bool, or None
-        For which operands a rule that serves all of them is to return cotangents.
+        For a rule that serves all operands: whose cotangents are wanted.
     attached : bool
-        Whether residuals stand in the graph.
+        Whether residuals get their nodes, so that the call is recorded.
     """
     return call_rule(Runtime(self.data), RuleCall(NDArray(args[0]).data), List(args[1]), args[2], args[3], args[4])
 
 
-class _Late:
-    """`call`, loaded when it is first needed."""
-
-    @functools.cached_property
-    def call(self) -> Callable[..., Any]:
-        return load(call, runtime())
-
-
-late: Final = _Late()
+lazy: Final = Lazy[Any](call=lambda: load(call, runtime()))

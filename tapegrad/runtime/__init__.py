@@ -1,1 +1,1 @@
-"""What runs beneath everything: locks, threads, memory, and how work on large arrays is divided."""
+"""The ground floor: locks, threads, memory, objects of CPython and NumPy, and how work on large arrays is divided."""

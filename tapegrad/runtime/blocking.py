@@ -1,4 +1,4 @@
-"""Large arrays: into blocks of how many elements, and among how many threads, work on them is divided."""
+"""How work on large arrays is divided: the elements of a block, and the number of threads."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Final, NamedTuple
 
 __all__ = ["get_num_threads", "set_num_threads"]
 
-MAX_BLOCK: Final = 8192  # elements; a run's memory in the cache is laid out for them
-# A multiple of the elements that a vectorised loop takes at a time. Blocks are multiples of it: what is left over is
-# done one by one, where LLVM may contract other products and sums, and the bits would depend on where a block ends.
+MAX_BLOCK: Final = 8192  # elements; the memory of a group in the cache is laid out for them
+# A multiple of the elements that one iteration of a vectorised loop takes. A block must be a multiple of it: leftover
+# elements go through a scalar loop, in which LLVM may contract other products and sums, so that the bits of a result
+# would depend on where its block ends.
 UNROLLED: Final = 64
-#: Bytes of a new array from which on it is written past the caches. It would drive out what is there, and most of it
-#: would be gone before it is read.
+#: New arrays of at least so many bytes are written past the caches. They would evict other data, and most of their own
+#: bytes would be evicted before they are read.
 STREAMED: Final = 1 << 22
-# Blocks from which on arrays are gone through in blocks: fewer stay in the cache as they are.
+# Arrays of at least so many blocks are processed block by block. Smaller arrays stay in the cache anyway.
 ENOUGH_BLOCKS: Final = 4
 
 
 class Division(NamedTuple):
-    """How work is divided. Whoever keeps one compares it by identity: it is replaced as a whole."""
+    """How work is divided. It is replaced as a whole, so that a copy can be compared by identity."""
 
     threads: int
-    #: Elements of large arrays that a sweep goes over at a time: 4 or 5 blocks fit into the second level of the cache.
-    #: 0 means all.
+    #: Elements of a block, 0 for no blocks: 4 or 5 blocks fit into the second level of the cache.
     block: int
 
 
@@ -55,15 +55,15 @@ def get_num_threads() -> int:
 
 
 def few_elements() -> float:
-    """Return from how many elements on arrays are gone through in blocks."""
+    """Return the fewest elements of an array that is processed block by block."""
     return ENOUGH_BLOCKS * division.block or math.inf
 
 
 def set_num_threads(threads: int) -> None:
     """Set how many threads one operation or one backward pass may use on large arrays.
 
-    At first it is what ``OMP_NUM_THREADS`` says, or the number of cores that the process may use. The number of
-    threads of BLAS is its own affair. Results do not depend on it.
+    The default is ``OMP_NUM_THREADS``, or the number of cores that the process may use. BLAS has its own number of
+    threads. Results do not depend on it.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def set_num_threads(threads: int) -> None:
 
 
 def set_block_size(elements: int) -> None:
-    """Set how many elements of large arrays a sweep goes over at a time, 0 for all; no sweep may be under way."""
+    """Set how many elements a block has, 0 for no blocks; no sweep may be running."""
     global division
     division = division._replace(block=min(elements, MAX_BLOCK))
     for tell in on_new_block:

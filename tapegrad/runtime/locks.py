@@ -1,4 +1,4 @@
-"""Locks, and what else must be made anew in a child process: no thread but the one that forked is in it."""
+"""Locks that are free in a forked child, which has only the thread that forked; other things a child makes anew."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ in_child(_renew)
 
 
 def module_lock() -> AbstractContextManager[bool]:
-    """Return a reentrant lock that is free in a child though a thread held it in the parent.
+    """Return a lock that is free in a forked child, even if a thread of the parent held it.
 
-    Reentrant, as a collection of garbage may run a finalizer that computes, at any place.
+    The lock is reentrant: garbage collection may start anywhere and run a finalizer that computes.
     """
     lock = threading.RLock()
     _locks.add(lock)
@@ -38,6 +38,6 @@ def module_lock() -> AbstractContextManager[bool]:
 
 
 def hold_while_forking(lock: AbstractContextManager[bool]) -> None:
-    """Let every fork wait for a lock of `module_lock`, so that what it guards is not half done in the child."""
+    """Let every fork wait for a lock of `module_lock`, so that no child starts with half of the guarded work done."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.__enter__, after_in_parent=lambda: lock.__exit__(None, None, None))

@@ -1,8 +1,8 @@
 """Memory that Python reads and writes by address, as compiled code does, with every access checked.
 
-What may be touched is what `watch` was told of (pages, workspaces, the arena, plans: they are arrays, and no longer
-watched when they die), the stack of the function at hand, and Python objects of the types that compiled code knows,
-each as far as its own size.
+Interpreted code may touch three things: arrays that were passed to `watch` (pages, workspaces, the arena, plans), as
+long as they live; the stack of the running function; and Python objects of the types that compiled code knows, within
+their size.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import struct
 import weakref
 from _ctypes import PyObj_FromPtr  # a fifth of the time of ctypes.cast
+from array import array
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -34,7 +35,7 @@ __all__ = [
     "write",
 ]
 
-#: Whether compiled functions are run in Python instead (`tapegrad.compiler.interpreter`), for debugging.
+#: Whether the compiled functions run in Python instead, for debugging (`tapegrad.compiler.interpreter`).
 INTERPRETS: Final = os.environ.get("TAPEGRAD_INTERPRET", "0") not in ("", "0")
 
 #: All of this process's memory as one buffer: an address is an offset in it.
@@ -46,29 +47,34 @@ _header: Final = struct.Struct("=qqq")  # of an object: references, type, and of
 
 
 class OutOfBoundsError(RuntimeError):
-    """Interpreted code touched memory that is none of its own."""
+    """Interpreted code touched memory that it may not touch."""
 
 
-# ---- what may be touched
+# ---- watched memory
 
-_starts: list[int] = []  # sorted; replaced, never changed, since other threads look into it
+_starts: list[int] = []  # sorted; replaced as a whole, never changed, as other threads read it
 _regions: dict[int, tuple[int, str, Callable[[], object]]] = {}  # from the start to the end, a name, and the owner
 _dead: list[tuple[int, object]] = []
 _changing: Final = module_lock()
-Owner = TypeVar("Owner", bound=np.ndarray)
+Owner = TypeVar("Owner", np.ndarray, "array[int]")
 
 
-def watch(array: Owner, name: str) -> Owner:
-    """Let interpreted code touch an array's elements while it lives; return it. Does nothing otherwise."""
-    if INTERPRETS and array.nbytes:
-        start = array.ctypes.data
-        reference = weakref.ref(array, lambda reference: _dead.append((start, reference)))
-        _add(start, array.nbytes, name, reference)
-    return array
+def watch(owner: Owner, name: str) -> Owner:
+    """Let interpreted code touch the elements of an array while it lives; return the array.
+
+    Without the interpreter this does nothing.
+    """
+    if INTERPRETS:
+        elements = np.asarray(owner)
+        start = elements.ctypes.data
+        if elements.nbytes:
+            reference = weakref.ref(owner, lambda reference: _dead.append((start, reference)))
+            _add(start, elements.nbytes, name, reference)
+    return owner
 
 
 def watch_forever(start: int, nbytes: int, name: str) -> None:
-    """Let interpreted code touch memory that is no array's and never dies."""
+    """Let interpreted code touch memory that belongs to no array and is never freed."""
     if INTERPRETS:
         _add(start, nbytes, name, lambda: True)
 
@@ -89,7 +95,7 @@ def _add(start: int, nbytes: int, name: str, owner: Callable[[], object]) -> Non
 
 
 def _region(address: int) -> tuple[int, int, str] | None:
-    """Return the start, the end and the name of what is watched at an address."""
+    """Return the start, the end and the name of the watched memory at an address; None if there is none."""
     starts = _starts
     place = bisect.bisect_right(starts, address) - 1
     while place >= 0:
@@ -102,13 +108,13 @@ def _region(address: int) -> tuple[int, int, str] | None:
 
 # ---- objects
 
-# See `tapegrad.runtime.objects`. Of some objects, compiled code keeps the address of what is inside.
+# Offsets in objects: see `tapegrad.runtime.objects`. Compiled code also keeps addresses of fields inside of objects.
 _LIST_ITEMS, _ARRAY_DATA, _ARRAY_NDIM = 24, 16, 24
 _ARRAY_STEPS: Final = (32, 40)  # the lengths and the strides of an array
 _INSIDE: Final = ((0, object), (16, (slice, float, complex, np.generic)), (24, tuple), (32, bytes))
-_sizes: dict[int, tuple[type, int, int]] = {}  # of a type that was met: itself, and the bytes of its objects
-_lent: dict[int, int] = {}  # from memory outside of an object, of a list or of an array, to its owner
-_lent_before: dict[int, int] = {}  # the same, older
+_sizes: dict[int, tuple[type, int, int]] = {}  # by a type's id: the type, and the bytes of its objects and items
+_lent: dict[int, int] = {}  # from memory that a list or an array has outside of its object, to the owner
+_lent_before: dict[int, int] = {}  # the older half of `_lent`
 _MOST_LENT: Final = 4096
 
 
@@ -119,18 +125,18 @@ def object_at(identity: int) -> Any:
 
 @cache
 def _opened() -> int:
-    """Return this process's memory as a file: to read where no memory is, is then an error that can be caught."""
+    """Return a file descriptor of this process's memory: reading an unmapped address raises instead of crashing."""
     try:
         return os.open("/proc/self/mem", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:
         return -1
 
 
-in_child(_opened.cache_clear)  # it would read its parent's memory
+in_child(_opened.cache_clear)  # the old descriptor reads the parent's memory
 
 
 def peek(address: int, size: int = 8) -> bytes:
-    """Return bytes at an address; zeros where no memory is."""
+    """Return bytes at an address; zeros where no memory is mapped."""
     file = _opened()
     try:
         raw = os.pread(file, size, address) if file >= 0 else ctypes.string_at(address, size)
@@ -144,7 +150,7 @@ def _type_at(address: int) -> int:
 
 
 def _kind_at(address: int) -> tuple[type | None, int]:
-    """Return the type and the bytes of the object at an address, if what lies there looks like one."""
+    """Return the type and the size of the object at an address; None and 0 if the bytes there look like no object."""
     references, type_at, count = _header.unpack(peek(address, _header.size))
     if references & 0xFFFFFFFF == 0:
         return None, 0
@@ -159,7 +165,7 @@ def _kind_at(address: int) -> tuple[type | None, int]:
 
 
 def _room(address: int) -> int:
-    """Return how many bytes may be touched from an address on that `watch` was not told of."""
+    """Return how many bytes may be touched from an address on, in memory that is not watched."""
     owner = _lent.get(address) or _lent_before.get(address, 0)
     kind = _kind_at(owner)[0] if owner else None
     if kind is list and _words.unpack_from(MEMORY, owner + _LIST_ITEMS)[0] == address:
@@ -206,7 +212,7 @@ def read(base: int, offset: int, size: int) -> int:
 
 
 def _lend(address: int, owner: int, place: int) -> None:
-    """Note that an object owns memory elsewhere: an array's may be touched like that of arrays that are watched."""
+    """Note that an object owns memory elsewhere. The elements of an array are watched from then on."""
     global _lent, _lent_before
     kind = _kind_at(owner)[0]
     if kind is not None and issubclass(kind, np.ndarray) and place not in _ARRAY_STEPS:
@@ -220,7 +226,7 @@ def _lend(address: int, owner: int, place: int) -> None:
 
 
 def write(base: int, offset: int, size: int, value: int) -> None:
-    """Write a word, or half of one; what is too large wraps around."""
+    """Write a word, or half of one; a value that is too large wraps around."""
     check(base, offset, size)
     half = 1 << (8 * size - 1)
     (_words if size == 8 else _halves).pack_into(MEMORY, base + offset, (value + half) % (2 * half) - half)

@@ -1,4 +1,4 @@
-"""The objects of CPython and NumPy as compiled code reads them, each field checked against a live object at import."""
+"""The objects of CPython and NumPy as structs. Every field is checked against a live object at import."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class Object(Struct):
-    """What all objects begin with. The lower half of the first word counts references, in any version of CPython."""
+    """The head of every object. The lower half of the first word counts references, in all versions of CPython."""
 
     references: int = int32()
     type: Type
@@ -86,7 +86,7 @@ WRITEABLE: Final = 0x0400
 
 
 class Ufunc(Object):
-    """The beginning of a ufunc, which is a part of NumPy's C API."""
+    """The first fields of a ufunc, which are part of NumPy's C API."""
 
     nin: int = int32()
     nout: int = int32()
@@ -97,7 +97,7 @@ class Ufunc(Object):
     ntypes: int = int32()
     reserved: int = int32()
     name: int
-    types: int  # one byte for each
+    types: int  # one byte for each operand and result of each loop
 
 
 # ---- addresses that other extension modules publish in capsules: NumPy's C API, SciPy's BLAS
@@ -119,14 +119,14 @@ def numpy_core() -> Any:
     return importlib.import_module("numpy._core._multiarray_umath")
 
 
-def numpy_function(table: str, place: int) -> int:
-    """Return the address of a function of NumPy's C API, in one of its two tables."""
-    return Array[int](pointer_in(getattr(numpy_core(), table))).unchecked(place)
+def numpy_function(table: str, index: int) -> int:
+    """Return the address of a function of NumPy's C API, from one of its two tables. Indices never change."""
+    return Array[int](pointer_in(getattr(numpy_core(), table))).unchecked(index)
 
 
 def new_array_function() -> int:
     """Return the address of PyArray_Empty, which takes the number of dimensions, lengths, the dtype and 0."""
-    return numpy_function("_ARRAY_API", 184)  # places in NumPy's C API never change
+    return numpy_function("_ARRAY_API", 184)
 
 
 # ---- the check
@@ -148,12 +148,12 @@ class _SlotsFields(Object, of=_Slots):
 
 
 def check_objects() -> None:
-    """Hold every field against a live object.
+    """Check every field against a live object.
 
     Raises
     ------
     ImportError
-        If this Python, or this NumPy, keeps something where compiled code would not find it.
+        If this Python, or this NumPy, lays out an object in another way.
     """
     text, bits = b"12345678", int.from_bytes(struct.pack("d", 3.25), sys.byteorder)
     items: list[object] = [text, None, text]
@@ -196,7 +196,7 @@ def check_objects() -> None:
         if found != wanted:
             raise ImportError(
                 f"tapegrad reads objects where CPython with a GIL and NumPy keep them; {sys.implementation.name} "
-                f"{sys.version.split()[0]} with NumPy {np.__version__} keeps what stands in {name} elsewhere "
+                f"{sys.version.split()[0]} with NumPy {np.__version__} keeps the fields of {name!r} elsewhere "
                 f"({found}, not {wanted}). Use CPython 3.11 or later, not the free-threaded build."
             )
 

@@ -1,9 +1,9 @@
-"""The memory pool: large buffers of results and gradients, used again instead of given back to the system.
+"""The memory pool: it keeps the large buffers of dead results and gradients, and lends them to new ones.
 
-New memory costs more than arithmetic: a page fault takes longer than computing the 512 numbers of the page, so 8
-results of 256 KB in fresh memory take 20 times as long as in memory that was used before. A buffer comes back
-exactly when the last array over it dies, views included. The pool never holds more than its limit, nor more than
-the program itself once had in use; beyond that, arrays own their memory as usual.
+New memory costs more than arithmetic: a page fault takes longer than computing the 512 numbers of the page, so that 8
+results of 256 KB take 20 times as long in fresh memory as in used memory. A buffer comes back when the last array over
+it dies, views included. The pool never holds more than its limit, and never more than the program once had in use.
+Arrays beyond that own their memory as usual.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tapegrad.runtime.locks import module_lock
 
 __all__ = ["empty_cache", "memory_allocated", "memory_reserved", "set_cache_limit"]
 
-# The allocator gives smaller buffers again without the system: lending one would cost (1.5 µs) and gain nothing.
+# The allocator reuses smaller buffers without the system's help: lending them would cost 1.5 µs and gain nothing.
 THRESHOLD: Final = 1 << 17
 _ALIGNMENT: Final = 64
 _PAGE: Final = 4096
@@ -32,7 +32,7 @@ _DEFAULT_LIMIT: Final = 1 << 29
 
 
 class _Buffer:
-    """Memory, and what making arrays over it takes: to ask NumPy for an address costs 1 µs."""
+    """Memory, with its address and its ctypes class: asking NumPy for an address costs 1 µs."""
 
     __slots__ = ("first", "kind", "memory", "size")
     memory: np.ndarray | mmap.mmap
@@ -49,9 +49,9 @@ class _Buffer:
 
 
 def _huge_pages(size: int, huge: int) -> tuple[mmap.mmap, int]:
-    """Return memory with the address at which it is to begin; its first bytes lie in huge pages if the system has some.
+    """Return memory and the address at which a buffer begins in it. The first `huge` bytes ask for huge pages.
 
-    Then arithmetic on large arrays takes a tenth less. Not all of it may, as a huge page is taken as a whole.
+    Arithmetic on huge pages takes a tenth less time. The rest uses small pages, as a huge page is allocated as a whole.
     """
     try:
         memory = mmap.mmap(-1, size + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -65,17 +65,17 @@ def _huge_pages(size: int, huge: int) -> tuple[mmap.mmap, int]:
 
 
 class _Return(weakref.ref[Any]):
-    """Notes the death of what holds a buffer in C. In a ``__del__`` Python handles signals, and a Ctrl-C is lost."""
+    """Notes, in C, that the holder of a buffer died. A ``__del__`` is Python code, in which a Ctrl-C would get lost."""
 
     __slots__ = ("buffer",)
     buffer: _Buffer
 
 
-# Of arrays over a buffer, NumPy keeps the base alive: an object of ctypes, which is no array, so that the base of a
-# view of a view is followed up to it and no further. Callbacks append to `_dead`; nothing else happens in them.
+# The base of every array over a buffer is one ctypes object, its holder. The holder is no array, so NumPy follows the
+# base of a view of a view up to it and no further. Callbacks only append to `_dead`.
 #
-# A signal's handler that raises leaves all counts right: CPython calls handlers after calls and at jumps back, and
-# statements that belong together contain neither. Nor is there a moment at which a fork would find one without another.
+# The counts stay right if a signal handler raises: CPython calls handlers after calls and at jumps back, and statements
+# that belong together contain neither. For the same reason a fork never sees half of them.
 _lent: dict[int, _Return] = {}
 _dead: list[_Return] = []
 _idle: OrderedDict[int, list[_Buffer]] = OrderedDict()  # by size; the size that was used last stands last
@@ -86,7 +86,7 @@ if os.environ.get("TAPEGRAD_POOL") == "0":
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return a C-contiguous array of any content; its memory begins at a cache line if it is large."""
+    """Return a C-contiguous array without initial values. The memory of a large one begins at a cache line."""
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < THRESHOLD or nbytes > _sizes["limit"]:
         return np.empty(shape, dtype)
@@ -95,9 +95,9 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         while True:
             if _dead:
                 _collect()
-            known = _idle.get(size)
-            if known:
-                buffer = known[-1]
+            buffers = _idle.get(size)
+            if buffers:
+                buffer = buffers[-1]
                 _idle.move_to_end(size)
             else:
                 wanted = _sizes["lent"] + size
@@ -105,17 +105,17 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
                     return np.empty(shape, dtype)
                 _sizes["peak"] = max(_sizes["peak"], wanted)
                 _shrink(min(_sizes["limit"], _sizes["peak"]) - wanted)
-                known, buffer = None, _Buffer(size)
+                buffers, buffer = None, _Buffer(size)
             holder: Any = buffer.kind.from_address(buffer.first)
             note = _Return(holder, _dead.append)
             note.buffer = buffer
             number = id(note)
-            if known is None:
+            if buffers is None:
                 _lent[number] = note
                 _sizes["lent"] += size
                 break
-            if known and known[-1] is buffer:  # no finalizer that ran meanwhile took it
-                del known[-1]
+            if buffers and buffers[-1] is buffer:  # unless a finalizer ran meanwhile and took it
+                del buffers[-1]
                 _lent[number] = note
                 _sizes["idle"] -= size
                 _sizes["lent"] += size
@@ -128,28 +128,28 @@ def _collect() -> None:
     while _dead:
         note = _dead[-1]
         number = id(note)
-        if _lent.get(number) is not note:  # what `empty` was making when it was cut short
+        if _lent.get(number) is not note:  # `empty` was interrupted before it lent the buffer
             _dead.remove(note)
             continue
         buffer, size = note.buffer, note.buffer.size
-        known = _idle.setdefault(size, [])
+        buffers = _idle.setdefault(size, [])
         _idle.move_to_end(size)
-        if _dead and _dead[-1] is note:  # no finalizer that ran meanwhile took it back
+        if _dead and _dead[-1] is note:  # unless a finalizer ran meanwhile and took it back
             del _dead[-1]
             del _lent[number]
-            known += [buffer]
+            buffers += [buffer]
             _sizes["lent"] -= size
             _sizes["idle"] += size
 
 
 def _shrink(room: int) -> None:
-    """Free idle buffers until no more than this many bytes are idle, the sizes first that were not used for long."""
+    """Free idle buffers until at most `room` bytes are idle, the least recently used sizes first."""
     while _idle and _sizes["idle"] > max(room, 0):
         size = next(iter(_idle))
-        known = _idle[size]
-        if known:
+        buffers = _idle[size]
+        if buffers:
             _sizes["idle"] -= size
-            del known[-1]
+            del buffers[-1]
         else:
             del _idle[size]
 

@@ -1,4 +1,4 @@
-"""Work that no signal's handler cuts short: Python calls handlers in the main thread, so it is done in another."""
+"""Work that no signal handler interrupts: it runs in a thread of its own, as Python calls handlers in the main one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _STACK: int = 1 << 24  # bytes; LLVM needs more than some systems give to a thre
 
 
 def undisturbed(work: Callable[[], T]) -> T:
-    """Return what a function returns, or raise what it raises; no signal's handler runs in it.
+    """Call a function where no signal handler interrupts it; return what it returns, or raise what it raises.
 
-    A handler that raises ends the waiting. The work then goes on to its end, which the end of the process waits for.
+    A handler that raises ends only the waiting. The work goes on to its end, and the process does not exit before.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()

@@ -1,4 +1,4 @@
-"""State of the process: every module registers its caches here, so that they are listed, and emptied for a test."""
+"""The caches of the process: every module registers its own here, so that a test can list and empty them all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def register(name: str, size: Callable[[], int], reset: Callable[[], object] | N
     size : callable
         Returns how many items it holds now.
     reset : callable, optional
-        Empties it. Without it the cache cannot be emptied: others keep numbers or addresses of its items.
+        Empties it. Leave it out where others keep numbers or addresses of the items: the cache must then stay full.
     """
     _caches[name] = _Cache(size, reset)
 

@@ -1,18 +1,18 @@
-"""Structs: names and types for the words that compiled code reads and writes behind an address.
+"""Structs: names and types for the words at an address, which compiled code reads and writes.
 
-A struct is an integer, the address, with fields behind it::
+A struct is an integer, its address, and has fields::
 
     class Entry(Struct):
-        plan: PlanWords
+        plan: PlanFields
         operands: Array[int] = embedded(3)
         flags: int
 
 
     entry.flags |= CONSUMED
 
-`tapegrad.compiler.expressions` lowers each field to a load or a store at its offset, which follows from the order of
-the fields. In Python the same expressions read and write memory through `tapegrad.runtime.memory`, which checks every
-access: that is how the interpreter runs.
+`tapegrad.compiler.expressions` lowers each access to a load or a store. The offset of a field follows from the order of
+the fields. The interpreter runs the same expressions in Python: they go through `tapegrad.runtime.memory`, which checks
+every access.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ __all__ = [
     "struct_hints",
 ]
 
-WORD: Final = 8  # bytes of a field, unless it says otherwise
+WORD: Final = 8  # bytes of a plain field
 
 
 class Field:
-    """A field of a struct: where it stands and what it holds.
+    """A field of a struct: its offset and its type.
 
     Attributes
     ----------
     offset, size : int
-        Bytes from the address of the struct, and bytes that one value takes: 8, or 4.
+        Bytes from the address of the struct; bytes of one value, 8 or 4.
     is_embedded : bool
-        The field is the memory itself, so its value is an address, not what stands there.
+        The field is memory inside the struct. Its value is the address of that memory.
     """
 
     __slots__ = ("is_embedded", "name", "offset", "owner", "size")
@@ -83,7 +83,7 @@ class Field:
 
 
 class _Form:
-    """What a field looks like that is no plain word, from its default in the class body."""
+    """The form of a field that is no plain word: the default value in the class body says it."""
 
     __slots__ = ("count", "size", "slot")
 
@@ -92,17 +92,17 @@ class _Form:
 
 
 def embedded(words: int = 0) -> Any:
-    """Say that a field is `words` words inside the struct; 0: all that follows."""
+    """Declare a field that is memory inside the struct, of this many words; 0: all words that follow."""
     return _Form(WORD, words)
 
 
 def int32() -> Any:
-    """Say that a field is a C int of 32 bits."""
+    """Declare a field that is a C int of 32 bits."""
     return _Form(4, None)
 
 
 def slot(name: str) -> Any:
-    """Say that a field is the slot of this name of the class that the struct describes."""
+    """Declare a field that is a slot, of this name, of the class that the struct describes."""
     return _Form(WORD, None, name)
 
 
@@ -127,11 +127,11 @@ class Struct(int):
             form = form if isinstance(form, _Form) else _Form(WORD, None)
             if form.slot:
                 assert of is not None
-                place = _offset_of_slot(of, form.slot)
+                start = _offset_of_slot(of, form.slot)
             else:
-                place = -(-offset // form.size) * form.size
-                offset = place + form.size * (1 if form.count is None else form.count)
-            setattr(cls, name, Field(cls, name, place, form.size, form.count is not None))
+                start = -(-offset // form.size) * form.size
+                offset = start + form.size * (1 if form.count is None else form.count)
+            setattr(cls, name, Field(cls, name, start, form.size, form.count is not None))
         cls._size = -(-offset // WORD) * WORD
 
     @classmethod
@@ -156,7 +156,7 @@ class Struct(int):
 
 
 def sizeof(kind: type[Struct]) -> int:
-    """Return the bytes of all fields of a struct."""
+    """Return the size of a struct in bytes."""
     return kind._size
 
 
@@ -164,7 +164,7 @@ T = TypeVar("T", bound=int)
 
 
 class Array(Struct, Generic[T]):
-    """The address of words one after another, each of which is a T: an integer, or the address of a struct."""
+    """The address of consecutive words. Each word is a T: an integer, or the address of a struct."""
 
     element: ClassVar[type[int]] = int
 
@@ -176,7 +176,7 @@ class Array(Struct, Generic[T]):
         memory.write(self, WORD * index, WORD, value)
 
     def unchecked(self, index: int) -> int:
-        """Return a word of memory that is not watched, 0 if there is none; for Python only."""
+        """Return a word of memory that is not watched, 0 if no memory is mapped there; for Python only."""
         return int.from_bytes(memory.peek(self + WORD * index), sys.byteorder)
 
     def at(self, index: int) -> Array[T]:
@@ -185,7 +185,7 @@ class Array(Struct, Generic[T]):
 
 
 class Table(Struct, Generic[T]):
-    """The address of structs one after another; an element is the struct that stands there."""
+    """The address of consecutive structs. An element is the struct itself, not an address that is stored there."""
 
     element: ClassVar[type[Struct]] = Struct
 
@@ -194,28 +194,28 @@ class Table(Struct, Generic[T]):
 
 
 if not TYPE_CHECKING:
-    # typing would keep the type of the elements where no instance finds it.
+    # typing would store the type of the elements in the alias, where instances do not find it.
     Array.__class_getitem__ = classmethod(lambda cls, element: _of(cls, element))
     Table.__class_getitem__ = classmethod(lambda cls, element: _of(cls, element))
 
 
-_known: dict[Any, Any] = {}  # cache: types of fields and of sequences, and tokens
+_cache: dict[Any, Any] = {}  # types of fields, types of arrays and tables, and tokens
 
 
 def _of(kind: type[Any], element: type[int]) -> Any:
     key = kind, element
-    if key not in _known:
-        _known[key] = type(f"{kind.__name__}[{element.__name__}]", (kind,), {"element": element})
-    return _known[key]
+    if key not in _cache:
+        _cache[key] = type(f"{kind.__name__}[{element.__name__}]", (kind,), {"element": element})
+    return _cache[key]
 
 
 def _types(owner: type[Struct]) -> Mapping[str, type[int]]:
-    """Return the types of the fields of one class, resolved at the first use: structs refer to each other."""
-    kinds: Mapping[str, type[int]] | None = _known.get(owner)
+    """Return the types of a class's fields. They are resolved at the first use, as structs refer to each other."""
+    kinds: Mapping[str, type[int]] | None = _cache.get(owner)
     if kinds is None:
         space = vars(sys.modules[owner.__module__])
         kinds = {name: _resolve(text, space) for name, text in inspect.get_annotations(owner).items()}
-        _known[owner] = kinds
+        _cache[owner] = kinds
     return kinds
 
 
@@ -234,39 +234,39 @@ def _resolve(annotation: Any, space: Mapping[str, Any]) -> type[int]:
 
 @cache
 def struct_hints(function: FunctionType) -> Mapping[str, type[int]]:
-    """Return the structs that parameters of a function point to, and under "return" its result's."""
+    """Return the structs among the types of a function's parameters, and of its result under "return"."""
     kinds = {name: _resolve(text, function.__globals__) for name, text in function.__annotations__.items()}
     return {name: kind for name, kind in kinds.items() if kind is not int}
 
 
 def _offset_of_slot(kind: type, name: str) -> int:
-    """Return the byte of an instance at which a slot stands, from what CPython says of it (PyMemberDef)."""
+    """Return the offset of a slot in an instance, in bytes, as CPython's PyMemberDef has it."""
     word = ctypes.c_int64.from_address
     definition = word(id(kind.__dict__[name]) + 40).value
     return word(definition + 16).value
 
 
 def layout_token(kind: type[int]) -> bytes:
-    """Return what the machine code of functions over a struct depends on: its fields, and those that they lead to."""
+    """Return a token of all fields that can be reached from a struct: it changes whenever machine code would."""
     key = "token", kind
-    if key in _known:
-        return bytes(_known[key])
+    if key in _cache:
+        return bytes(_cache[key])
     seen: dict[Any, int] = {}
     parts: list[Any] = []
 
-    def number(kind: type[int]) -> int:
+    def index_of(kind: type[int]) -> int:
         if kind in seen:
             return seen[kind]
-        place = seen[kind] = len(seen)
+        index = seen[kind] = len(seen)
         if issubclass(kind, Struct):
-            parts.append((place, kind._size, issubclass(kind, Array), issubclass(kind, Table)))
+            parts.append((index, kind._size, issubclass(kind, Array), issubclass(kind, Table)))
             element = getattr(kind, "element", None)
-            parts.append(element and number(element))
+            parts.append(element and index_of(element))
             parts.extend(
-                (item.name, item.offset, item.size, item.is_embedded, number(item.type)) for item in kind.fields()
+                (item.name, item.offset, item.size, item.is_embedded, index_of(item.type)) for item in kind.fields()
             )
-        return place
+        return index
 
-    number(kind)
-    _known[key] = repr(parts).encode()
-    return bytes(_known[key])
+    index_of(kind)
+    _cache[key] = repr(parts).encode()
+    return bytes(_cache[key])

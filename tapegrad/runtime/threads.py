@@ -1,7 +1,7 @@
-"""Threads: large work is cut into ranges, which the caller and a few Python threads take one after the other.
+"""The library's threads: large work is cut into ranges, and the caller and a few Python threads take them in turn.
 
-The work itself is compiled code or a NumPy function that runs without the GIL. No threading layer of Numba's is used:
-those end the process when several threads of the user call them at once, or after a fork.
+The work is compiled code or a NumPy function, which runs without the GIL. Numba's threading layers are not used: they
+end the process when several threads of the user call them at once, or after a fork.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tapegrad.runtime.locks import in_child, module_lock
 
+if TYPE_CHECKING:
+    from queue import SimpleQueue
+
 Work = Callable[[int, int, int], object]
 
-# Elements times steps of a run from which on two threads gain: waking one and waiting for it takes 30 µs, a step 0.4 ns
-# an element, and memory is shared.
+# Two threads gain from this many elements times kernel calls on: waking a thread and waiting for it takes 30 µs, a
+# kernel call 0.4 ns an element, and both threads share the memory's bandwidth.
 SHARED_WORK: Final = 1 << 20
-_RANGES: Final = 4  # for each thread, so that one that is held up leaves its share to the others
+_RANGES: Final = 4  # for each thread: others take the ranges of a thread that is held up
 
 
 class _Job:
-    """Work on some ranges, which whoever joins takes from the list."""
+    """Work on ranges of elements. Threads that join take ranges from the list."""
 
     def __init__(self, work: Work, ranges: list[tuple[int, int]]) -> None:
         self.work, self.ranges = work, ranges
@@ -42,7 +44,7 @@ class _Job:
             self.work(first, end, number)
 
     def help(self) -> None:
-        """Work as another thread, if the caller has not done it all by now."""
+        """Join the work as another thread, unless the caller has finished it."""
         with self.lock:
             if self.closed:
                 return
@@ -59,7 +61,7 @@ class _Job:
                 self.left.notify()
 
     def wait(self) -> None:
-        """Let nobody join any more, and wait for those who did."""
+        """Let no more threads join, and wait for those that did."""
         with self.lock:
             self.closed = True
             while self.active:
@@ -67,16 +69,20 @@ class _Job:
 
 
 class _Pool:
-    """Threads that wait for jobs. They are daemons: blocked in C, they do not hold up the end of the process."""
+    """Threads that wait for jobs. They are daemons, so that the process can end while they wait."""
 
     def __init__(self) -> None:
-        self.jobs: SimpleQueue[tuple[contextvars.Context, _Job]] = SimpleQueue()
+        self.jobs: SimpleQueue[tuple[contextvars.Context, _Job]]  # made for the first thread
         self.size = 0
         self.lock = module_lock()
 
     def grow(self, size: int) -> None:
-        """Have at least this many threads."""
+        """Start threads until there are at least this many."""
         with self.lock:
+            if not self.size:
+                from queue import SimpleQueue  # of no use to most programs, and the slowest import of all
+
+                self.jobs = SimpleQueue()
             while self.size < size:
                 self.size += 1
                 threading.Thread(target=self._serve, name=f"tapegrad-{self.size}", daemon=True).start()
@@ -100,21 +106,21 @@ in_child(_renew)
 
 
 def share(work: Work, elements: int, unit: int, threads: int) -> None:
-    """Call ``work(first, end, thread)`` for ranges that make up all elements, in several threads at once.
+    """Call ``work(first, end, thread)`` for ranges that cover all elements, in several threads at once.
 
     Parameters
     ----------
     work : callable
-        Gets numbers of threads below `threads`; nobody else has the same while it works.
+        Its third argument is the number of the thread, below `threads`. No two calls at a time have the same.
     elements : int
     unit : int
-        Ranges begin at multiples of it.
+        Every range begins at a multiple of it.
     threads : int
 
     Raises
     ------
     BaseException
-        What `work` raised in one of the threads, or a signal's handler in this one. No thread works any more then.
+        The error of `work` in any thread, or of a signal handler in this one. No thread works on it any more then.
     """
     size = max(-(-elements // (unit * _RANGES * threads)), 1) * unit
     ranges = [(first, min(first + size, elements)) for first in range(0, elements, size)]
@@ -123,7 +129,7 @@ def share(work: Work, elements: int, unit: int, threads: int) -> None:
     helpers = min(threads, len(ranges)) - 1
     error: BaseException | None = None
     while True:
-        # Whatever a Ctrl-C cuts short, the others have left before this returns.
+        # Even after a Ctrl-C, the other threads have left the work before this function returns.
         try:
             if helpers > 0:
                 _pool.grow(helpers)
@@ -142,4 +148,4 @@ def share(work: Work, elements: int, unit: int, threads: int) -> None:
         try:
             raise error
         finally:
-            error = job.error = None  # it holds this frame: then the two would die only when garbage is collected
+            error = job.error = None  # the traceback refers to this frame: only garbage collection would free the cycle

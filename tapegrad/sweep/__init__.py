@@ -1,1 +1,1 @@
-"""The sweep: find what a cotangent reaches, go back over it, and release it."""
+"""The sweep: find the entries that the roots reach, walk back over them, and release their residuals."""

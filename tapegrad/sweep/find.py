@@ -1,7 +1,7 @@
-"""Compiled: find the entries that a cotangent reaches, in the order of the sweep.
+"""Compiled: find the entries that the roots' cotangents reach, in the order of the sweep.
 
-`find` is a function as `tapegrad.recording.native` says. It never raises: it returns a status, and Python raises. It
-holds the GIL, and checks everything before it changes anything.
+`find` is a function as described in `tapegrad.recording.native`. It never raises: it returns a status, and Python
+raises. It holds the GIL, and checks everything before it changes anything.
 """
 
 from __future__ import annotations
@@ -29,27 +29,30 @@ from tapegrad.sweep.workspace import (
 from tapegrad.tape.entries import CONSUMED, HEAD_ENTRIES, INLINE_OPERANDS, SLOT, WANTED
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES, Entry, PageHead
 
-DOES_NOT_RUN: Final = 1 << 40  # in place of the uses of an entry
-# In place of an id: the workspace is full; the entry stands behind its user; no gradient is wanted.
+DOES_NOT_RUN: Final = 1 << 40  # in place of the number of an entry's uses
+# In place of an id: the workspace is full; the entry stands behind its user on the tape; no gradient is wanted.
 FULL, TOO_LATE, NO_GRADIENT = -1, -2, -3
 
 
 def page_of(slot: Entry) -> PageHead:
-    """Return the page in which an entry stands."""
+    """Return the page of an entry."""
     return PageHead(slot & -PAGE_BYTES)
 
 
 def touch(state: State, slot: Entry, sequence: int) -> int:
-    """Return the id of an entry or leaf, new at the first touch; FULL; TOO_LATE if its page is behind `sequence`."""
+    """Return the id of an entry or leaf, a new one at the first touch; or FULL, or TOO_LATE if its page is too late.
+
+    The page is too late if it stands behind `sequence`, the page of the entry's user.
+    """
     mark = slot.mark
     if mark != 0:
         return mark - 1
-    number = state.n_ids
-    if number >= state.capacity:
+    entry_id = state.n_ids
+    if entry_id >= state.capacity:
         return FULL
     if slot.plan == 0:
         leaf = state.leaves[state.n_leaves]
-        leaf.number = number
+        leaf.entry_id = entry_id
         leaf.slot = slot
         state.n_leaves += 1
     else:
@@ -61,7 +64,7 @@ def touch(state: State, slot: Entry, sequence: int) -> int:
         page.reached[index >> 6] |= 1 << (index & 63)
         if page.active == 0:
             page.active = 1
-            # Insert it: the pages stand in the order of recording.
+            # Insert the page: `state.pages` is in the order of recording.
             pages = state.pages
             position = state.n_pages
             state.n_pages = position + 1
@@ -69,27 +72,27 @@ def touch(state: State, slot: Entry, sequence: int) -> int:
                 pages[position] = pages[position - 1]
                 position -= 1
             pages[position] = page
-    slot.mark = number + 1
-    state.slots[number] = slot
-    state.cts[number] = 0
-    state.uses[number] = 0
-    state.n_ids = number + 1
-    return number
+    slot.mark = entry_id + 1
+    state.slots[entry_id] = slot
+    state.cts[entry_id] = 0
+    state.uses[entry_id] = 0
+    state.n_ids = entry_id + 1
+    return entry_id
 
 
 def visit(state: State, slot: Entry) -> int:
     """Append an entry to the order of the sweep, and touch its operands."""
     plan = slot.plan
-    number = slot.mark - 1
+    entry_id = slot.mark - 1
     if slot.flags & CONSUMED:
-        # Its operands are gone. They are not needed if this entry is the only input: the search ends here.
+        # The operands are gone. They are not needed if this entry is the only input: the search ends here.
         if state.n_inputs == 1 and slot.flags & WANTED:
-            state.consumed_input = number + 1
+            state.consumed_input = entry_id + 1
             return OK
         state.problem = slot
         return FREED
     if plan.state == 0:
-        # PENDING, so that the plan is listed once; find_entries() resets it.
+        # PENDING marks the plan, so that it is listed once; `find_entries` resets it.
         state.missing[state.n_missing] = plan
         state.n_missing += 1
         plan.state = PENDING
@@ -100,7 +103,7 @@ def visit(state: State, slot: Entry) -> int:
     if edge + arity > state.edge_capacity:
         return GROW
     count = state.n_order
-    state.order[count] = number
+    state.order[count] = entry_id
     state.starts[count] = edge
     state.n_order = count + 1
     page = page_of(slot)
@@ -109,25 +112,25 @@ def visit(state: State, slot: Entry) -> int:
     edges, uses = state.edges, state.uses
     for operand in range(arity):
         operand_slot = operands[operand]
-        touched = NO_GRADIENT
+        operand_id = NO_GRADIENT
         if operand_slot != 0:
             if page_of(operand_slot) == page and operand_slot >= slot:
                 state.problem = slot
                 return DISORDER
-            touched = touch(state, operand_slot, sequence)
-            if touched == FULL:
+            operand_id = touch(state, operand_slot, sequence)
+            if operand_id == FULL:
                 return GROW
-            if touched == TOO_LATE:
+            if operand_id == TOO_LATE:
                 state.problem = slot
                 return DISORDER
-            uses[touched] += 1
-        edges[edge + operand] = touched
+            uses[operand_id] += 1
+        edges[edge + operand] = operand_id
     state.n_edges = edge + arity
     return OK
 
 
 def visit_page(state: State, page: PageHead) -> int:
-    """Visit the reached entries of a page, latest first; visiting one may reach earlier ones."""
+    """Visit the reached entries of a page, latest first. A visit may reach earlier entries of the page."""
     for back in range(4):
         word = 3 - back
         bits = page.reached[word]
@@ -143,47 +146,47 @@ def visit_page(state: State, page: PageHead) -> int:
 
 
 def prune(state: State) -> None:
-    """Remove the entries from which no wanted input is reached; go over them oldest first."""
+    """Remove the entries from which no wanted input is reached. The loop goes from the oldest entry to the latest."""
     cts, order, edges, uses = state.cts, state.order, state.edges, state.uses
     if state.consumed_input != 0:
         cts[state.consumed_input - 1] = CAPTURED
         uses[state.consumed_input - 1] = 2 * DOES_NOT_RUN
     for index in range(state.n_leaves):
         leaf = state.leaves[index]
-        cts[leaf.number] = 0 if leaf.slot.flags & WANTED else UNWANTED
+        cts[leaf.entry_id] = 0 if leaf.slot.flags & WANTED else UNWANTED
     count = state.n_order
     for back in range(count):
         position = count - 1 - back
-        number = order[position]
-        slot = state.slots[number]
+        entry_id = order[position]
+        slot = state.slots[entry_id]
         start = state.starts[position]
         runs = False
         for edge in range(start, start + slot.plan.arity):
-            touched = edges[edge]
-            if touched >= 0 and cts[touched] != UNWANTED:
+            operand_id = edges[edge]
+            if operand_id >= 0 and cts[operand_id] != UNWANTED:
                 runs = True
         captured = slot.flags & WANTED
         if not runs:
             order[position] = -1
-            uses[number] = 2 * DOES_NOT_RUN
+            uses[entry_id] = 2 * DOES_NOT_RUN
             for edge in range(start, start + slot.plan.arity):
-                touched = edges[edge]
-                if touched >= 0:
-                    uses[touched] -= 1
-        cts[number] = CAPTURED if captured else (0 if runs else UNWANTED)
+                operand_id = edges[edge]
+                if operand_id >= 0:
+                    uses[operand_id] -= 1
+        cts[entry_id] = CAPTURED if captured else (0 if runs else UNWANTED)
 
 
 def consume(state: State) -> int:
     """Mark the entries that will run as consumed; return how many of their nodes are shared.
 
-    A node referenced only by entries that run dies with them. All other nodes are shared: they are listed here, and
-    emptied after the sweep. A root's node is always shared, with its tensor.
+    A node referenced only by consumed entries dies with them. All other nodes are shared: they are listed in
+    `state.shared_nodes`, and emptied after the sweep. The node of a root is always shared, with its tensor.
     """
     n_shared = 0
-    for number in range(state.n_ids):
-        slot = state.slots[number]
+    for entry_id in range(state.n_ids):
+        slot = state.slots[entry_id]
         slot.mark = 0
-        used = state.uses[number]
+        used = state.uses[entry_id]
         if slot.plan != 0 and used < DOES_NOT_RUN:
             slot.flags |= CONSUMED
             if slot.node.references > used:
@@ -193,16 +196,16 @@ def consume(state: State) -> int:
 
 
 def are_roots_shared(state: State) -> int:
-    """Whether the shared nodes are those of the roots."""
+    """Whether the shared nodes are exactly those of the roots."""
     if state.n_shared != state.n_roots:
         return 0
     return state.n_inputs == 0 or (state.n_roots == 1 and state.order[0] >= 0)
 
 
 def unmark(state: State, pages_too: int) -> None:
-    """Reset the marks of entries; of pages too, if the search did not end."""
-    for number in range(state.n_ids):
-        slot = state.slots[number]
+    """Reset the marks of entries; those of pages too if the search was cut short."""
+    for entry_id in range(state.n_ids):
+        slot = state.slots[entry_id]
         slot.mark = 0
         if pages_too and slot.plan != 0:
             page = page_of(slot)
@@ -212,7 +215,7 @@ def unmark(state: State, pages_too: int) -> None:
 
 
 def is_changed(state: State) -> int:
-    """Whether something may have been written in place since the oldest entry was recorded."""
+    """Whether any write in place came after the oldest entry was recorded."""
     count = state.n_order
     last = state.order[count - 1]
     if last < 0:
@@ -226,11 +229,11 @@ def is_changed(state: State) -> int:
 
 
 def find_entries(state: State) -> int:
-    """Find the entries that a cotangent of the roots reaches, in the order of the sweep: latest first.
+    """Find the entries that the roots' cotangents reach, in the order of the sweep: latest first.
 
     Nothing changes unless the status is OK or SHARED. Then the entries that will run are marked as consumed, unless the
-    graph is retained. SHARED: `State.shared_nodes` are others than the roots', which they are as long as nobody keeps
-    intermediate results.
+    graph is retained. OK means that `State.shared_nodes` are the nodes of the roots, as they are if nobody keeps
+    intermediate results; SHARED that they are others.
     """
     state.n_ids = state.n_order = state.n_edges = state.n_leaves = state.n_pages = 0
     state.n_missing = state.n_shared = state.problem = state.consumed_input = state.has_hooks = 0
@@ -271,10 +274,10 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
     nodes : list of list
         Of the roots.
     inputs : list of nodes
-        Whose cotangents are wanted; if empty, those of all leaves are.
+        Their cotangents are wanted; those of all leaves if the list is empty.
     retain : bool
     write : tuple of int
-        The place of the last write in the order of recording (`tapegrad.tape.versions.last`).
+        When the last write in place was, in the order of recording (`tapegrad.tape.versions.last`).
     """
     state, nodes, inputs, write = State(self.data), List(args[0]), List(args[1]), Tuple(args[3])
     if max(nodes.length, inputs.length) > state.capacity:

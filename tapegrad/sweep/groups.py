@@ -1,12 +1,11 @@
-"""Compiled: groups of elementwise entries on large arrays, gone through block by block.
+"""Compiled: groups, which are consecutive entries on large arrays that a sweep processes block by block.
 
-A group is a stretch of entries in the order of the sweep whose kernels all go over the same number of elements. Entry
-after entry, each cotangent would travel to memory and back. Block after block, those that begin and end within the
-group need memory for one block only, which stays in the cache. Every element is computed as it would be otherwise, and
-sums are made of the same partial sums in the same order, so the results are the same bits, whoever computes which
-block.
+The kernels of a group all go over the same number of elements. Entry by entry, each cotangent would travel to memory
+and back. Block by block, a cotangent that is used within the group only needs memory for one block, which stays in the
+cache. Each element is computed as it is without groups, and sums add the same partial sums in the same order. So
+the results have the same bits, for any number of threads.
 
-`prepare` writes what is to be done for any block as instructions (`instructions.py`), which any thread can go through.
+`prepare` writes down the work for a block as instructions (`instructions.py`), which any thread can execute.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from tapegrad.sweep.workspace import (
 )
 from tapegrad.tape.structs import PlanFields
 
-SUMMED: Final = -(1 << 40)  # the mark of what a group sums up
+SUMMED: Final = -(1 << 40)  # plus -begin, in place of the uses of an operand: the group that begins there sums it up
 
 
 def common_multiple(a: int, b: int) -> int:
@@ -50,38 +49,38 @@ def common_multiple(a: int, b: int) -> int:
     return a // x * b
 
 
-def edge_at(state: State, place: int) -> Array[int]:
+def edge_at(state: State, position: int) -> Array[int]:
     """Return the ids of the operands of the entry at a place in the order."""
-    return state.edges.at(state.starts[place])
+    return state.edges.at(state.starts[position])
 
 
-def extent(state: State, position: int) -> int:
-    """Return where the group ends that begins at this place in the order; mark its entries in `uses`."""
+def extent(state: State, begin: int) -> int:
+    """Return the end of the group that begins at this place in the order; mark its entries in `uses`."""
     uses = state.uses
-    n = state.slots[state.order[position]].plan.elements
-    end, multiple, entries, instructions = position, 1, 0, 0
+    n = state.slots[state.order[begin]].plan.elements
+    end, multiple, entries, instructions = begin, 1, 0, 0
     while end < state.n_order:
-        number = state.order[end]
-        if number >= 0:
-            slot = state.slots[number]
+        entry_id = state.order[end]
+        if entry_id >= 0:
+            slot = state.slots[entry_id]
             plan = slot.plan
-            if slot.stop or plan.state & PYTHON or state.cts[number] & CAPTURED:
+            if slot.stop or plan.state & PYTHON or state.cts[entry_id] & CAPTURED:
                 break
             next_multiple = common_multiple(multiple, max(plan.multiple, 1))
             entries += 1
             instructions += 2 * plan.arity
             if plan.elements != n or next_multiple > MAX_BLOCK or entries > LOCALS or instructions > MOST_INSTRUCTIONS:
                 break
-            if uses[number] == SUMMED - position:
-                break  # its cotangent is complete only at the end of the group
+            if uses[entry_id] == SUMMED - begin:
+                break  # the entry's cotangent is a sum, which is complete only at the end of the group
             multiple = next_multiple
-            uses[number] = -1 - position
+            uses[entry_id] = -1 - begin
             edge = edge_at(state, end)
             for operand in range(plan.arity):
                 kernel_call = plan.calls[operand]
                 sums = kernel_call != 0 and (kernel_call.sum_kernel != 0 or kernel_call.kind == SUMS_ROWS)
                 if edge[operand] >= 0 and sums:
-                    uses[edge[operand]] = SUMMED - position
+                    uses[edge[operand]] = SUMMED - begin
         end += 1
     block = multiple * max(min(state.block, MAX_BLOCK) // multiple, 1)
     state.group_elements = n
@@ -93,35 +92,37 @@ def extent(state: State, position: int) -> int:
 
 
 def is_fused(plan: PlanFields, edge: Array[int], cts: Array[int]) -> int:
-    """Whether the kernel for both operands at once can run."""
+    """Whether the fused kernel can run: cotangents of both operands are wanted."""
     if plan.fused == 0 or edge[0] < 0 or edge[1] < 0:
         return 0
     return 1 if cts[edge[0]] != UNWANTED and cts[edge[1]] != UNWANTED else 0
 
 
-def allocate_targets(state: State, position: int) -> int:
-    """Allocate what outlives the group: cotangents of other entries, and partial sums. Called again, it continues.
+def allocate_targets(state: State, begin: int) -> int:
+    """Allocate the buffers that outlive a block: cotangents of entries outside the group, and partial sums.
 
-    `state.sums` uses the memory of `state.grads`, which was read when the sweep began.
+    A second call continues the first one. `state.sums` has the memory of `state.grads`, which was read when the sweep
+    began.
     """
     cts = state.cts
     for turn in range(2):
         n_sums = 0
-        for place in range(position, state.group_end):
-            if state.order[place] < 0:
+        for position in range(begin, state.group_end):
+            if state.order[position] < 0:
                 continue
-            plan = state.slots[state.order[place]].plan
-            edge = edge_at(state, place)
+            plan = state.slots[state.order[position]].plan
+            edge = edge_at(state, position)
             fused = is_fused(plan, edge, cts)
             for operand in range(plan.arity):
-                touched, kernel_call = edge[operand], plan.calls[operand]
-                if touched < 0 or kernel_call == 0 or cts[touched] == UNWANTED:
+                operand_id, kernel_call = edge[operand], plan.calls[operand]
+                if operand_id < 0 or kernel_call == 0 or cts[operand_id] == UNWANTED:
                     continue
                 if turn == 0:
                     if fused == 0 and kernel_call.kernel == 0:
                         state.problem = plan
                         return INCOMPLETE
-                    if in_group(state, position, touched) == 0 and buffer_at(state, kernel_call, cts.at(touched)) == 0:
+                    is_inside = in_group(state, begin, operand_id)
+                    if is_inside == 0 and buffer_at(state, kernel_call, cts.at(operand_id)) == 0:
                         return MEMORY
                 elif kernel_call.sum_kernel != 0:
                     buffer = allocate(state, kernel_call.partial_sums_class)
@@ -136,56 +137,56 @@ def allocate_targets(state: State, position: int) -> int:
     return DONE
 
 
-def in_group(state: State, position: int, touched: int) -> int:
-    """Whether a cotangent is that of an entry of the group that begins at this place."""
-    return 1 if state.uses[touched] == -1 - position else 0
+def in_group(state: State, begin: int, operand_id: int) -> int:
+    """Whether an operand is an entry of the group that begins at this place."""
+    return 1 if state.uses[operand_id] == -1 - begin else 0
 
 
-def target_of(state: State, position: int, touched: int, free: Array[int], n_free: int) -> int:
-    """Return the address and flags of an operand's cotangent; for an entry of the group, memory for one block."""
-    target = state.cts[touched]
-    if target & ADDRESS == 0 and in_group(state, position, touched) != 0:
+def target_of(state: State, begin: int, operand_id: int, free: Array[int], n_free: int) -> int:
+    """Return the address and flags of an operand's cotangent. An entry of the group gets memory for one block."""
+    target = state.cts[operand_id]
+    if target & ADDRESS == 0 and in_group(state, begin, operand_id) != 0:
         target = state.local_bytes * free[n_free - 1] | LOCAL
-        state.cts[touched] = target
+        state.cts[operand_id] = target
     return target
 
 
-def prepare(state: State, position: int) -> int:
-    """Write the instructions of a group; returns DONE, or MEMORY or INCOMPLETE if that is needed first."""
-    status = allocate_targets(state, position)
+def prepare(state: State, begin: int) -> int:
+    """Write the instructions of a group. Return DONE, or MEMORY or INCOMPLETE if memory or kernels are needed first."""
+    status = allocate_targets(state, begin)
     if status != DONE:
         return status
     cts = state.cts
     args = Array[int](stack(256))
-    # Numbers of free block memories, the next one last; number 0 is for what is summed at once.
+    # The numbers of free block memories, the next one last. Number 0 is for cotangents that the next instruction sums.
     free = Array[int](stack(512))
-    for place in range(LOCALS):
-        free[place] = LOCALS - place
+    for number in range(LOCALS):
+        free[number] = LOCALS - number
     n_free, n_sums, count = LOCALS, 0, 0
-    for place in range(position, state.group_end):
-        number = state.order[place]
-        if number < 0:
+    for position in range(begin, state.group_end):
+        entry_id = state.order[position]
+        if entry_id < 0:
             continue
-        ct = cts[number]
+        ct = cts[entry_id]
         if ct & WRITTEN == 0:
             continue
-        slot = state.slots[number]
+        slot = state.slots[entry_id]
         plan, items = slot.plan, slot.node.items
-        edge = edge_at(state, place)
+        edge = edge_at(state, position)
         fused = is_fused(plan, edge, cts)
         first = 0
         for operand in range(plan.arity):
-            touched, kernel_call = edge[operand], plan.calls[operand]
-            if touched < 0 or kernel_call == 0 or cts[touched] == UNWANTED:
+            operand_id, kernel_call = edge[operand], plan.calls[operand]
+            if operand_id < 0 or kernel_call == 0 or cts[operand_id] == UNWANTED:
                 continue
-            is_new = cts[touched] & ADDRESS == 0
-            is_alias = kernel_call.kind == ALIAS and ct & LOCAL != 0 and in_group(state, position, touched) != 0
-            if is_alias and donate(cts, number, edge, operand, plan.arity) != 0:
+            is_new = cts[operand_id] & ADDRESS == 0
+            is_alias = kernel_call.kind == ALIAS and ct & LOCAL != 0 and in_group(state, begin, operand_id) != 0
+            if is_alias and donate(cts, entry_id, edge, operand, plan.arity) != 0:
                 continue
-            target = target_of(state, position, touched, free, n_free)
+            target = target_of(state, begin, operand_id, free, n_free)
             if is_new:
                 n_free -= 1
-            cts[touched] = target | WRITTEN
+            cts[operand_id] = target | WRITTEN
             if fused != 0 and operand == 0:
                 first = target
                 continue
@@ -207,47 +208,47 @@ def prepare(state: State, position: int) -> int:
                     count += 1
                 write_sum(state, instruction, kernel_call, summed, target, n_sums)
                 n_sums += 1
-        if ct & LOCAL and cts[number] & BORROWED == 0:
+        if ct & LOCAL and cts[entry_id] & BORROWED == 0:
             free[n_free] = (ct & ADDRESS) // state.local_bytes
             n_free += 1
     state.n_instructions = count
     return DONE
 
 
-def finish(state: State, position: int) -> None:
-    """Combine partial sums, and give back the cotangents that have been used."""
+def finish(state: State, begin: int) -> None:
+    """Combine partial sums, and give back the buffers of cotangents."""
     combine_sums(state)
     cts = state.cts
-    for place in range(position, state.group_end):
-        number = state.order[place]
-        if number < 0:
+    for position in range(begin, state.group_end):
+        entry_id = state.order[position]
+        if entry_id < 0:
             continue
-        ct = cts[number]
+        ct = cts[entry_id]
         if ct & WRITTEN and ct & (BORROWED | CAPTURED | LOCAL) == 0:
-            give_back(state, state.slots[number].plan.result_class, FreeBuffer(ct & ADDRESS))
+            give_back(state, state.slots[entry_id].plan.result_class, FreeBuffer(ct & ADDRESS))
         if ct & WRITTEN and ct & LOCAL:
-            cts[number] = 0
+            cts[entry_id] = 0
 
 
 def run(self: NDArray, args: Array[Object], nargs: int) -> int:
-    """Run a group in three steps, each a call without the GIL.
+    """Run a group in three kinds of calls, all without the GIL.
 
-    ``run()`` prepares the group that begins at the sweep's position, and returns a status; ``run(first, end, thread)``
-    goes over a range of its elements; ``run(position)`` ends it, and moves the sweep behind it.
+    ``run()`` prepares the group that begins at the sweep's position, and returns a status. ``run(first, end, thread)``
+    processes a range of its elements. ``run(position)`` ends the group, and moves the sweep behind it.
     """
     state = State(self.data)
-    position = state.position
-    first, end, number = 0, 0, 0
+    begin = state.position
+    first, end, worker = 0, 0, 0
     if nargs == 3:
-        first, end, number = integer(args[0]), integer(args[1]), integer(args[2])
+        first, end, worker = integer(args[0]), integer(args[1]), integer(args[2])
     thread = release_gil()
     status = DONE
     if nargs == 0:
-        status = prepare(state, position) if extent(state, position) > position else NO_GROUP
+        status = prepare(state, begin) if extent(state, begin) > begin else NO_GROUP
     elif nargs == 3:
-        run_blocks(state, first, end, number)
+        run_blocks(state, first, end, worker)
     else:
-        finish(state, position)
+        finish(state, begin)
         state.position = state.group_end
     take_gil(thread)
     return new_integer(status)

@@ -1,4 +1,4 @@
-"""Compiled: instructions, which say what a group of entries does for any block of elements."""
+"""Compiled: instructions, the kernel calls of a group in a form that serves any block of elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tapegrad.sweep.workspace import FLAG_BITS, THREAD_BYTES, WRITTEN, Argument,
 from tapegrad.tape.geometry import CombineGeometry, Geometry, Rows, SumGeometry, rows_at
 from tapegrad.tape.structs import KernelCallFields
 
-# Flag of a cotangent's address: it is an offset in the memory for blocks, which each thread has.
+# Flag of a cotangent's address: the address is an offset in the memory for blocks, of which each thread has its own.
 LOCAL: Final = 1 << 62
 ADDRESS: Final = ~(FLAG_BITS | LOCAL)
 
@@ -28,7 +28,7 @@ def write_argument(argument: Argument, address: int, stride: int, row_stride: in
 def write_call(
     instruction: Instruction, kernel_call: KernelCallFields, args: Array[int], ct: int, target: int, second: int
 ) -> None:
-    """Write the instruction of a kernel with its sources in `args`; `second` is the second target of a fused kernel."""
+    """Write the instruction of a kernel call, whose sources are in `args`. A fused kernel has a second target."""
     sources, geometry = kernel_call.n_sources, kernel_call.geometry
     count = sources + (2 if second != 0 else 1)
     rows = Rows(rows_at(geometry, count))
@@ -54,7 +54,7 @@ def write_call(
 def write_sum(
     state: State, instruction: Instruction, kernel_call: KernelCallFields, ct: int, target: int, number: int
 ) -> None:
-    """Write the instruction that sums a block of a cotangent, the group's sum with this number."""
+    """Write the instruction that sums a block of a cotangent; `number` counts the sums of the group."""
     geometry, scratch = kernel_call.sum_geometry, state.sums[number]
     instruction.kernel = kernel_call.partial_sums_kernel
     instruction.combine = kernel_call.combine_kernel
@@ -68,7 +68,7 @@ def write_sum(
 
 
 def run_block(state: State, first: int, n: int, local: int, args: Array[int], geometry: Geometry) -> None:
-    """Execute the instructions for `n` elements from `first` on; `local` is this thread's memory for blocks."""
+    """Execute the instructions for `n` elements from `first` on, a block; `local` is the thread's memory for blocks."""
     for number in range(state.n_instructions):
         instruction = state.instructions[number]
         inner = instruction.inner
@@ -97,7 +97,7 @@ def run_block(state: State, first: int, n: int, local: int, args: Array[int], ge
 
 
 def run_blocks(state: State, first: int, end: int, thread: int) -> None:
-    """Go over the blocks of a range of elements, in memory of the thread with this number."""
+    """Execute the instructions for all blocks of a range of elements, in the memory of this thread."""
     local = state.locals + thread * THREAD_BYTES
     args, geometry = Array[int](stack(256)), Geometry(stack(256))
     geometry.outer = 0

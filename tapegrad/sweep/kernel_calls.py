@@ -1,4 +1,4 @@
-"""Compiled: one kernel call of a sweep: its sources, memory for its target, and the call."""
+"""Compiled: one kernel call of a sweep. Find its sources, allocate its target, call the kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tapegrad.tape.structs import KernelCallFields, PlanFields
 
 
 def allocate(state: State, size_class: int) -> int:
-    """Return a buffer from the free list of its class or from fresh memory; 0 if there is none."""
+    """Return a buffer from the free list of its size class, or from fresh memory; 0 if there is none."""
     free = state.classes[size_class]
     buffer = free.head
     if buffer != 0:
@@ -62,9 +62,9 @@ def find_sources(kernel_call: KernelCallFields, args: Array[int], ct: int, items
 def run_in_parts(
     state: State, kernel_call: KernelCallFields, args: Array[int], count: int, buffer: int, accumulate: int
 ) -> int:
-    """Run a kernel that has outer dimensions, sums over broadcast dimensions or writes to a part of its target.
+    """Run a kernel that has outer dimensions, sums over broadcast dimensions, or writes to a part of its target.
 
-    Returns 0 if memory is needed first.
+    Return 0 if memory is needed first.
     """
     sum_kernel, scratch_class = kernel_call.sum_kernel, kernel_call.scratch_class
     scratch = 0
@@ -92,7 +92,7 @@ def run_in_parts(
 
 
 def buffer_at(state: State, kernel_call: KernelCallFields, target_at: Array[int]) -> int:
-    """Return the address and flags of an operand's cotangent, after allocating it; 0 if memory is needed first."""
+    """Return the address and flags of an operand's cotangent, allocated if it is new; 0 if memory is needed first."""
     target = target_at[0]
     if target & ~FLAG_BITS == 0:
         fresh = allocate(state, kernel_call.target_class)
@@ -103,24 +103,24 @@ def buffer_at(state: State, kernel_call: KernelCallFields, target_at: Array[int]
     return target
 
 
-def donate(cts: Array[int], number: int, edge: Array[int], operand: int, arity: int) -> int:
-    """Give the memory of a cotangent to an operand that has the same cotangent; 0 if either is used elsewhere."""
-    ct, touched = cts[number], edge[operand]
-    target = cts[touched]
+def donate(cts: Array[int], entry_id: int, edge: Array[int], operand: int, arity: int) -> int:
+    """Let an operand with an equal cotangent take over its memory; return 0 if one of the two is used elsewhere."""
+    ct, operand_id = cts[entry_id], edge[operand]
+    target = cts[operand_id]
     if ct & (BORROWED | CAPTURED) != 0 or target & ~FLAG_BITS != 0:
         return 0
     for other in range(arity):
-        if other != operand and edge[other] == touched:
+        if other != operand and edge[other] == operand_id:
             return 0
-    cts[touched] = target | ct
-    cts[number] = ct | BORROWED
+    cts[operand_id] = target | ct
+    cts[entry_id] = ct | BORROWED
     return 1
 
 
 def run_call(
     state: State, items: Array[Object], kernel_call: KernelCallFields, ct: int, target_at: Array[int], args: Array[int]
 ) -> int:
-    """Add to the operand's cotangent at `target_at`; 0 if memory is needed first."""
+    """Add to the operand's cotangent, whose address stands at `target_at`; return 0 if memory is needed first."""
     target = buffer_at(state, kernel_call, target_at)
     if target == 0:
         return 0
@@ -139,7 +139,7 @@ def run_call(
 def run_fused(
     state: State, items: Array[Object], plan: PlanFields, ct: int, cts: Array[int], edge: Array[int], args: Array[int]
 ) -> int:
-    """Add to the cotangents of both operands at once; 0 if one is not wanted, -1 if memory is needed first."""
+    """Add to both operands' cotangents in one call; return 0 if one is not wanted, -1 if memory is needed first."""
     first, second = edge[0], edge[1]
     if first < 0 or second < 0:
         return 0

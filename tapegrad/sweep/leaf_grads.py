@@ -1,8 +1,8 @@
-"""Compiled: where a sweep writes the gradients of the leaves that it found.
+"""Compiled: the targets of a sweep, which are the arrays of the leaves' gradients.
 
-`bind_grads`, `bind_inputs` and `commit_grads` are functions as `tapegrad.recording.native` says. They serve leaves
-without hooks whose gradient is an array of the leaf's layout that can be added to, or does not exist yet. All
-others are left to Python.
+`bind_grads`, `bind_inputs` and `commit_grads` are functions as described in `tapegrad.recording.native`. They serve
+leaves without hooks that have no gradient yet, or one whose array has the leaf's layout and can be added to. Python
+serves all other leaves.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tapegrad.runtime.structs import Array
 from tapegrad.sweep.workspace import BORROWED, FLAG_BITS, WRITTEN, State
 
 USABLE: Final = ALIGNED | WRITEABLE
-# In place of a target: Python has to look at the leaf; Python raised.
+# In place of a target: Python serves this leaf; Python raised.
 UNKNOWN, RAISED = -1, -2
 
 
 def appended(items: List, value: Object) -> int:
-    """Append an object to a list; 0 if Python raised."""
+    """Append an object to a list; return 0 if Python raised."""
     return append(items, value) & C_INT == 0
 
 
 def usable_array(runtime: Runtime, gradient: TensorObject, layout: LayoutObject) -> NDArray:
-    """Return the array of a gradient if the sweep can add to it; 0 if Python has to look at it.
+    """Return the array of a gradient if the sweep can add to it; else 0.
 
-    Its layout is that of the leaf: what the sweep writes is as large as the leaf.
+    The array has the layout of the leaf, as the sweep writes a gradient of the leaf's size.
     """
     if gradient == 0 or gradient.type != runtime.tensor_type or gradient.node != runtime.none:
         return NDArray(0)
@@ -40,7 +40,7 @@ def usable_array(runtime: Runtime, gradient: TensorObject, layout: LayoutObject)
     plain = plain_layout(runtime, layout)
     if gradient.layout != plain or plain.contiguous != runtime.true:
         return NDArray(0)
-    # Another owner of the array, or of its memory, may be a graph that saved it. Then Python must note the write.
+    # If the array, or its memory, has another owner, that may be a graph that saved it: Python must note the write.
     if array.references != 1 or array.data & FLAG_BITS != 0:
         return NDArray(0)
     if array.base != 0 and array.base.type == runtime.array_type:
@@ -59,7 +59,7 @@ def new_gradient(runtime: Runtime, tensor: TensorObject) -> TensorObject:
     elif data.type == runtime.array_type:
         incref(layout.dtype)  # the function takes this reference over
         array = NDArray(call(runtime.new_array, data.ndim, data.shape, layout.dtype, 0))
-    else:  # a number's data is no array
+    else:  # the data is a NumPy scalar
         array = NDArray(vectorcall(runtime.empty, args, 2, 0))
     if array == 0:
         return TensorObject(0)
@@ -70,7 +70,7 @@ def new_gradient(runtime: Runtime, tensor: TensorObject) -> TensorObject:
 
 
 def target_of_tensor(runtime: Runtime, tensor: TensorObject, kept: List, new: List) -> int:
-    """Return the array of a tensor's gradient with its flags, or UNKNOWN or RAISED."""
+    """Return the array of a tensor's gradient, existing or new, with its flags; or UNKNOWN or RAISED."""
     gradient, layout = TensorObject(tensor.grad), tensor.layout
     if gradient != runtime.none:
         array = usable_array(runtime, gradient, layout)
@@ -90,9 +90,9 @@ def target_of_tensor(runtime: Runtime, tensor: TensorObject, kept: List, new: Li
 
 
 def target_of(runtime: Runtime, leaf: LeafObject, kept: List, new: List) -> int:
-    """Return the array of a leaf's gradient with its flags, 0 if the tensor is gone, or UNKNOWN or RAISED.
+    """Return the array of a leaf's gradient with its flags; 0 if the tensor has died; or UNKNOWN or RAISED.
 
-    A leaf whose tensor has another node by now is UNKNOWN too: the tensor may have another shape.
+    A leaf whose tensor has got another node is UNKNOWN too: the tensor may have another shape.
     """
     if leaf.hooks != runtime.none or leaf.post_hooks != runtime.none:
         return UNKNOWN
@@ -119,19 +119,22 @@ def bind_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
 
     Parameters
     ----------
-    kept, new, unknown : list
-        Appended to: arrays that are added to; tensors without gradient, each with the gradient that it may get;
-        numbers of the leaves that Python has to look at.
+    kept : list of numpy.ndarray
+        Gets the arrays of existing gradients.
+    new : list of Tensor
+        Gets the tensors without gradient, each followed by a new gradient.
+    unknown : list of int
+        Gets the indices of the leaves that Python has to serve.
     acquire : callable
-        Takes the lock of the gradients, if nobody holds it; otherwise no target is set. Nor is one if there are hooks:
-        one may wait for another thread, so a pass with hooks never holds the lock.
+        Takes the lock of the gradients unless somebody holds it; no target is set then. No target is set either if
+        there are hooks: a hook may wait for another thread, so a pass with hooks never holds the lock.
     held : list of bool
-        Appended to: whether the lock was taken. Here no signal's handler runs between taking it and noting it.
+        Gets whether the lock was taken. In compiled code no signal handler runs between taking and noting.
     """
     state = State(self.data)
     runtime, acquire, held = state.runtime, args[3], List(args[4])
     kept, new, unknown = List(args[0]), List(args[1]), List(args[2])
-    if not appended(held, runtime.false):  # before the lock is taken: noting that needs no memory then
+    if not appended(held, runtime.false):  # before the lock is taken, so that noting needs no memory afterwards
         return 0
     if state.has_hooks:
         return new_none(runtime)
@@ -144,10 +147,10 @@ def bind_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
     decref(runtime.false)
     if is_taken == runtime.false:
         return new_none(runtime)
-    for place in range(state.n_leaves):
-        target = target_of(runtime, LeafObject(state.leaves[place].slot.node), kept, new)
+    for index in range(state.n_leaves):
+        target = target_of(runtime, LeafObject(state.leaves[index].slot.node), kept, new)
         if target == UNKNOWN:
-            number = Object(new_integer(place))
+            number = Object(new_integer(index))
             if number == 0:
                 return 0
             is_noted = appended(unknown, number)
@@ -157,12 +160,12 @@ def bind_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
         elif target == RAISED:
             return 0
         else:
-            state.grads[place] = target
+            state.grads[index] = target
     return new_none(runtime)
 
 
 def gradient_of_input(runtime: Runtime, leaf: LeafObject) -> TensorObject:
-    """Return a new gradient of a leaf, UNKNOWN if that is for Python, or 0 if Python raised."""
+    """Return a new gradient of a leaf; UNKNOWN if Python serves the leaf; 0 if Python raised."""
     if leaf.hooks != runtime.none:
         return TensorObject(UNKNOWN)
     tensor = TensorObject(vectorcall(leaf.tensor, 0, 0, 0))
@@ -184,20 +187,20 @@ def bind_inputs(self: NDArray, args: Array[Object], nargs: int) -> int:
     ----------
     leaves : list of Leaf
         The inputs.
-    results : list
-        As long, of None, which gradients replace.
+    results : list of None
+        As long as `leaves`; the gradients replace its items.
 
     Returns
     -------
     int
-        How many of the inputs were found, UNKNOWN if one of them is for Python, or if there are hooks.
+        How many of the inputs were found; UNKNOWN if Python has to serve one of them, or if there are hooks.
     """
     state = State(self.data)
     runtime, inputs, results, n_bound = state.runtime, List(args[0]), List(args[1]), 0
     if state.has_hooks:
         return new_integer(UNKNOWN)
-    for place in range(state.n_leaves):
-        leaf = state.leaves[place].slot.node
+    for leaf_index in range(state.n_leaves):
+        leaf = state.leaves[leaf_index].slot.node
         gradient = TensorObject(0)
         for index in range(inputs.length):
             if inputs.items[index] == leaf:
@@ -213,15 +216,15 @@ def bind_inputs(self: NDArray, args: Array[Object], nargs: int) -> int:
                 results.items[index] = gradient
                 decref(before)
                 n_bound += 1
-        state.grads[place] = gradient.data | BORROWED if gradient != 0 else 0
+        state.grads[leaf_index] = gradient.data | BORROWED if gradient != 0 else 0
     return new_integer(n_bound)
 
 
 def commit_grads(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Give gradients to tensors that have none: ``commit_grads(new)``, in pairs as `bind_grads` appended them.
 
-    ``self`` is the array of the workspace's words. Returns how many items were used. The first tensor that has a
-    gradient by now, and those after it, are left to Python.
+    ``self`` is the array of the workspace's words. Return how many items were used. The first tensor that has got a
+    gradient meanwhile, and those after it, are left to Python.
     """
     runtime, new = State(self.data).runtime, List(args[0])
     index = 0

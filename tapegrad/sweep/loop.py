@@ -1,7 +1,7 @@
-"""Compiled: the sweep, which computes the cotangents of the operands of each found entry.
+"""Compiled: the loop of the sweep, which brings the cotangent of each found entry to its operands.
 
-`sweep` is a function as `tapegrad.recording.native` says. It works without the GIL, reads entries, plans and residuals,
-and writes to nothing but the workspace and the cotangents. It never raises: it returns a status.
+`sweep` is a function as described in `tapegrad.recording.native`. It works without the GIL: it reads entries, plans and
+residuals, and writes only to the workspace and to cotangents. It never raises: it returns a status.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tapegrad.sweep.workspace import (
 
 
 def start(state: State, seeds: List) -> None:
-    """Set the cotangents of roots and leaves: the seeds, and the arrays of the leaves' gradients."""
+    """Set the cotangents of roots, which are the seeds, and of leaves, whose memory is that of their gradients."""
     state.position = 0
     state.operand = 0
     state.resumed = -1
     state.next_free = state.first_free
     state.end_free = state.last_free
     cts = state.cts
-    for number in range(state.n_classes):
-        state.classes[number].head = FreeBuffer(0)
+    for size_class in range(state.n_classes):
+        state.classes[size_class].head = FreeBuffer(0)
     for root in range(state.n_roots):
         captured = cts[root] & CAPTURED if cts[root] != UNWANTED else 0
         cts[root] = NDArray(seeds.items[root]).data | WRITTEN | BORROWED | captured
@@ -47,12 +47,12 @@ def start(state: State, seeds: List) -> None:
         value = UNWANTED
         if array != 0:
             value = NDArray(array & ~FLAG_BITS).data | (array & FLAG_BITS)
-        cts[state.leaves[leaf].number] = value
+        cts[state.leaves[leaf].entry_id] = value
     state.no_group_at = -1
 
 
 def pause(state: State, status: int, position: int, operand: int) -> int:
-    """Note where to continue, at an entry whose hooks have run; return the status."""
+    """Note where to continue, at an entry whose hooks have run, and return the status."""
     state.position = position
     state.operand = operand
     state.resumed = position
@@ -60,23 +60,23 @@ def pause(state: State, status: int, position: int, operand: int) -> int:
 
 
 def go_back(state: State) -> int:
-    """Go over the found entries, and compute the cotangents of their operands.
+    """Walk back over the found entries, and add to the cotangents of their operands.
 
-    Returns DONE; or STOPPED at an entry that needs Python, MEMORY, INCOMPLETE at a plan that lacks kernels, or LARGE
-    where a group of entries on large arrays may begin. Called again, it continues where it returned.
+    Return DONE; STOPPED at an entry that needs Python; MEMORY; INCOMPLETE at a plan that lacks kernels; or LARGE where
+    a group of entries on large arrays may begin. The next call continues there.
     """
     cts, order, starts, edges, slots = state.cts, state.order, state.starts, state.edges, state.slots
     first = state.operand
     args = Array[int](stack(256))
     position, count = state.position, state.n_order
     while position < count:
-        number = order[position]
-        if number < 0:
+        entry_id = order[position]
+        if entry_id < 0:
             position += 1
             continue
-        slot = slots[number]
+        slot = slots[entry_id]
         plan = slot.plan
-        ct = cts[number]
+        ct = cts[entry_id]
         if (slot.stop or plan.state & PYTHON or ct & CAPTURED) and state.resumed != position:
             state.position = position
             state.operand = 0
@@ -93,17 +93,17 @@ def go_back(state: State) -> int:
             if is_fused < 0:
                 return pause(state, MEMORY, position, 0)
             for operand in range(first, plan.arity if is_fused == 0 else 0):
-                touched = edge[operand]
+                operand_id = edge[operand]
                 kernel_call = plan.calls[operand]
-                if touched < 0 or kernel_call == 0:
+                if operand_id < 0 or kernel_call == 0:
                     continue
-                target_at = cts.at(touched)
+                target_at = cts.at(operand_id)
                 if target_at[0] == UNWANTED:
                     continue
                 if kernel_call.kernel == 0:
                     state.problem = plan
                     return pause(state, INCOMPLETE, position, operand)
-                if kernel_call.kind == ALIAS and donate(cts, number, edge, operand, plan.arity) != 0:
+                if kernel_call.kind == ALIAS and donate(cts, entry_id, edge, operand, plan.arity) != 0:
                     ct |= BORROWED
                     continue
                 if run_call(state, items, kernel_call, ct & ~FLAG_BITS, target_at, args) == 0:

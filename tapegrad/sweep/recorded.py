@@ -1,12 +1,11 @@
-"""The recorded sweep of create_graph: the walk back over the found entries, calling the differentiable rules.
+"""The recorded sweep, for create_graph: walk back over the found entries, and call their rules with tensors.
 
-`walk` is a function as `tapegrad.recording.native` says. It keeps the GIL, calls rules and hooks as it meets them, and
-leaves entries of several results to Python.
+`walk` is a function as described in `tapegrad.recording.native`. It keeps the GIL, calls rules and hooks, and leaves
+entries of several results to Python. The rules consist of ops, which are recorded as usual.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,11 +16,10 @@ from tapegrad.modes import enable_grad, is_grad_enabled
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_of_results, parts_of
 from tapegrad.ops.table.rules import cotangents, fit, rule_calls
-from tapegrad.recording.native import add, decref, incref, keep_forever, load, new_integer, vectorcall
-from tapegrad.recording.objects import Runtime, runtime
+from tapegrad.recording.native import Lazy, add, decref, incref, load, new_integer, vectorcall
+from tapegrad.recording.objects import Runtime, with_runtime
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.rule_calls import RuleCall, call_rule
-from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep import workspace as ws
@@ -34,7 +32,7 @@ from tapegrad.tensor import Tensor, from_array
 
 
 class Functions(Struct):
-    """What the walk calls in Python, and the objects that it needs."""
+    """The memory behind `walk`: the runtime, and functions that it calls."""
 
     runtime: Runtime
     describe: Object
@@ -44,109 +42,109 @@ class Functions(Struct):
 
 
 def replace(items: Array[Object], index: int, value: Object) -> None:
-    """Put an object in the place of another one; it takes over the reference."""
+    """Replace an object in an array; it takes over the reference."""
     before = items[index]
     items[index] = value
     decref(before)
 
 
-def call_hooks(functions: Functions, node: List, cts: Array[Object], number: int) -> int:
-    """Have hooks replace a cotangent; 0 if Python raised."""
-    given = Array[Object](stack(16))
-    given[0] = node
-    given[1] = cts[number]
-    value = Object(vectorcall(functions.run_hooks, given, 2, 0))
+def call_hooks(functions: Functions, node: List, cts: Array[Object], entry_id: int) -> int:
+    """Replace a cotangent by the result of hooks; return 0 if Python raised."""
+    arguments = Array[Object](stack(16))
+    arguments[0] = node
+    arguments[1] = cts[entry_id]
+    value = Object(vectorcall(functions.run_hooks, arguments, 2, 0))
     if value == 0:
         return 0
-    replace(cts, number, value)
+    replace(cts, entry_id, value)
     return 1
 
 
 def call_rules(
-    functions: Functions, state: State, calls: Tuple, node: List, cts: Array[Object], number: int, edge: Array[int]
+    functions: Functions, state: State, calls: Tuple, node: List, cts: Array[Object], entry_id: int, edge: Array[int]
 ) -> int:
-    """Bring a cotangent to the operands'; 0 if Python raised."""
+    """Call the rules of an entry, and add to the operands' cotangents; return 0 if Python raised."""
     for operand in range(calls.length):
-        touched = edge[operand]
-        if touched < 0 or state.cts[touched] == UNWANTED:
+        operand_id = edge[operand]
+        if operand_id < 0 or state.cts[operand_id] == UNWANTED:
             continue
         rule = RuleCall(NDArray(calls.items[operand]).data)
-        value = call_rule(functions.runtime, rule, node, cts[number], functions.runtime.none, functions.runtime.true)
+        value = call_rule(functions.runtime, rule, node, cts[entry_id], functions.runtime.none, functions.runtime.true)
         if value == 0:
             return 0
         value = fitted(functions.runtime, functions.fit, value, rule.layout)
         if value == 0:
             return 0
-        before = cts[touched]
+        before = cts[operand_id]
         if before != functions.runtime.none:
             total = Object(add(before, value))
             decref(value)
             if total == 0:
                 return 0
             value = total
-        replace(cts, touched, value)
+        replace(cts, operand_id, value)
     return 1
 
 
-def go_over(functions: Functions, state: State, cts: List, position: int, sweep: Object) -> int:
-    """Go over one entry, which a cotangent has reached; 0 if Python raised."""
-    number = state.order[position]
-    slot, edge = state.slots[number], state.edges.at(state.starts[position])
+def visit_entry(functions: Functions, state: State, cts: List, position: int, sweep: Object) -> int:
+    """Bring the cotangent of an entry to its operands; return 0 if Python raised."""
+    entry_id = state.order[position]
+    slot, edge = state.slots[entry_id], state.edges.at(state.starts[position])
     node = slot.node
-    if slot.stop != 0 and call_hooks(functions, node, cts.items, number) == 0:
+    if slot.stop != 0 and call_hooks(functions, node, cts.items, entry_id) == 0:
         return 0
     calls = rule_calls_of(functions.describe, node)
     if calls == 0:
         return 0
     if calls.items[IS_SIMPLE] == functions.runtime.true:
         incref(calls)  # another thread may describe them too
-        done = call_rules(functions, state, Tuple(calls.items[CALLS]), node, cts.items, number, edge)
+        done = call_rules(functions, state, Tuple(calls.items[CALLS]), node, cts.items, entry_id, edge)
         decref(calls)
         return done
     return call_visit(functions, sweep, cts, position)
 
 
 def call_visit(functions: Functions, sweep: Object, cts: List, position: int) -> int:
-    """Have Python go over an entry; 0 if it raised."""
-    place = Object(new_integer(position))
-    if place == 0:
+    """Call `visit`, in Python, for an entry; return 0 if it raised."""
+    index = Object(new_integer(position))
+    if index == 0:
         return 0
-    given = Array[Object](stack(24))
-    given[0] = sweep
-    given[1] = cts
-    given[2] = place
-    done = vectorcall(functions.visit, given, 3, 0)
-    decref(place)
+    arguments = Array[Object](stack(24))
+    arguments[0] = sweep
+    arguments[1] = cts
+    arguments[2] = index
+    done = vectorcall(functions.visit, arguments, 3, 0)
+    decref(index)
     if done != 0:
         decref(done)
     return 1 if done != 0 else 0
 
 
 def walk(self: NDArray, args: Array[Object], nargs: int) -> int:
-    """Go over the found entries, latest first: ``walk(words, cts, sweep)``.
+    """Visit the found entries, latest first: ``walk(words, cts, sweep)``.
 
     Parameters
     ----------
     words : numpy.ndarray
-        Of the workspace, after `find`.
+        The words of the workspace, after `find`.
     cts : list of Tensor or None
-        Cotangents by id: of the roots at first, and at the end of leaves and captured results.
+        Cotangents by id: at first those of the roots, at the end those of leaves and captured results.
     sweep : Sweep
     """
     functions, state, cts = Functions(self.data), State(NDArray(args[0]).data), List(args[1])
     for position in range(state.n_order):
-        number = state.order[position]
-        if number < 0 or cts.items[number] == functions.runtime.none:
+        entry_id = state.order[position]
+        if entry_id < 0 or cts.items[entry_id] == functions.runtime.none:
             continue
-        node = state.slots[number].node
+        node = state.slots[entry_id].node
         incref(node)
-        done = go_over(functions, state, cts, position, args[2])
+        done = visit_entry(functions, state, cts, position, args[2])
         decref(node)
         if done == 0:
             return 0
-        if state.cts[number] & CAPTURED == 0:
+        if state.cts[entry_id] & CAPTURED == 0:
             incref(functions.runtime.none)
-            replace(cts.items, number, functions.runtime.none)
+            replace(cts.items, entry_id, functions.runtime.none)
     incref(functions.runtime.none)
     return functions.runtime.none
 
@@ -155,55 +153,55 @@ def walk(self: NDArray, args: Array[Object], nargs: int) -> int:
 
 
 def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
-    """Go over the entries that a sweep has found, recording what is computed.
+    """Walk over the entries that a sweep has found, and record the computation.
 
     Parameters
     ----------
     sweep : Sweep
         After `find`.
     seeds : list of Tensor
-        Cotangents of the roots.
+        The cotangents of the roots.
 
     Returns
     -------
     list of Tensor or None
-        Cotangents by id, those of leaves and inputs.
+        By id: the cotangents of leaves and inputs.
     """
     workspace = sweep.workspace
     cts: list[Any] = seeds + [None] * (workspace.state[ws.N_IDS] - len(seeds))
-    # The slopes of where's unchosen branches may be infinite; NumPy would warn of what the user did not write.
+    # Derivatives in the unchosen branches of `where` may be infinite. NumPy would warn about code of ours.
     with np.errstate(all="ignore"):
         if is_grad_enabled():
-            _late.walk(workspace.words, cts, sweep)
+            _lazy.walk(workspace.words, cts, sweep)
         else:
             with enable_grad():
-                _late.walk(workspace.words, cts, sweep)
+                _lazy.walk(workspace.words, cts, sweep)
     return cts
 
 
-def numbers_of(sweep: Sweep, leaves: list[Leaf]) -> list[int] | None:
+def ids_of(sweep: Sweep, leaves: list[Leaf]) -> list[int] | None:
     """Return the ids of leaves; None if one has a hook or was not found."""
     words = sweep.workspace.arrays[ws.LEAVES_AT][: 2 * sweep.workspace.state[ws.N_LEAVES]].tolist()
-    found = dict(zip(words[1::2], words[::2], strict=True))
-    numbers = []
+    id_at = dict(zip(words[1::2], words[::2], strict=True))
+    ids = []
     for leaf in leaves:
-        if leaf.hooks or leaf.slot not in found:
+        if leaf.hooks or leaf.slot not in id_at:
             return None
-        numbers.append(found[leaf.slot])
-    return numbers
+        ids.append(id_at[leaf.slot])
+    return ids
 
 
 def finish(sweep: Sweep, cts: list[Any]) -> dict[int, Tensor]:
-    """Return the cotangents of leaves and of inputs by their slots, after the hooks of inputs that did not run."""
+    """Return the cotangents of leaves and inputs by slot, and run the hooks of inputs whose entries did not run."""
     arrays, state = sweep.workspace.arrays, sweep.workspace.state
     slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
     ran = set(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist())
     inputs = {node[SLOT]: node for node in sweep.inputs or () if isinstance(node, list)}
     finished = {}
     with enable_grad(), np.errstate(all="ignore"):
-        for number, (slot, ct) in enumerate(zip(slots, cts, strict=True)):
+        for entry_id, (slot, ct) in enumerate(zip(slots, cts, strict=True)):
             if ct is not None:
-                finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs and number not in ran else ct
+                finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs and entry_id not in ran else ct
     return finished
 
 
@@ -214,21 +212,23 @@ def run_hooks(node: TapeNode, ct: Tensor) -> Tensor:
 
 
 def visit(sweep: Sweep, cts: list[Any], position: int) -> None:
-    """Bring the cotangent of an entry of several results, or of one of them, to the operands'."""
+    """Bring the cotangent of an entry of several results, or of one of the results, to the operands."""
     arrays, node = sweep.workspace.arrays, sweep.node(position)
     plan = node[PLAN_OBJECT]
     ct, first = cts[arrays[ws.ORDER_AT][position]], arrays[ws.STARTS_AT][position]
-    touched = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
+    ids = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
     if plan.op is part_of_results:
-        if cts[touched[0]] is None:
-            cts[touched[0]] = {}
-        _add(cts[touched[0]], plan.attrs["number_of_result"], ct)
+        if cts[ids[0]] is None:
+            cts[ids[0]] = {}
+        _add(cts[ids[0]], plan.attrs["number_of_result"], ct)
         return
-    wanted = [place for place, own in enumerate(touched) if own >= 0 and arrays[ws.CTS_AT][own] != UNWANTED]
+    wanted = [
+        operand for operand, entry_id in enumerate(ids) if entry_id >= 0 and arrays[ws.CTS_AT][entry_id] != UNWANTED
+    ]
     if isinstance(ct, dict):
         ct = _all_parts(plan, ct)
     for operand, value in cotangents(node, wanted, ct, differentiable=True):
-        _add(cts, touched[operand], value)
+        _add(cts, ids[operand], value)
 
 
 def _add(cts: Any, key: int, value: Tensor) -> None:
@@ -236,23 +236,16 @@ def _add(cts: Any, key: int, value: Tensor) -> None:
     cts[key] = value if before is None else xp.add(before, value)
 
 
-def _all_parts(plan: Plan, found: dict[int, Tensor]) -> tuple[Tensor, ...]:
-    """Return the cotangents of several results, zeros for those that none was found for."""
+def _all_parts(plan: Plan, cts: dict[int, Tensor]) -> tuple[Tensor, ...]:
+    """Return the cotangents of several results; zeros for a result without."""
     return tuple(
-        found[number] if number in found else from_array(np.zeros(layout.shape, layout.dtype))
+        cts[number] if number in cts else from_array(np.zeros(layout.shape, layout.dtype))
         for number, (layout, _) in parts_of(plan).items()
     )
 
 
-class _Late:
-    """`walk`, loaded when it is first needed."""
-
-    @functools.cached_property
-    def walk(self) -> Callable[..., None]:
-        functions = [rule_calls, fit, run_hooks, visit]  # as the fields of `Functions`
-        keep_forever(functions)
-        words = np.array([runtime().ctypes.data, *map(id, functions)], dtype=np.int64)
-        return load(walk, watch(words, "what the walk calls"))
+def _load_walk() -> Callable[..., None]:
+    return load(walk, with_runtime("what the walk calls", rule_calls, fit, run_hooks, visit))  # fields of `Functions`
 
 
-_late: Final = _Late()
+_lazy: Final = Lazy[None](walk=_load_walk)

@@ -1,25 +1,23 @@
-"""Compiled: cotangents by rules without kernel, where a sweep stops at an entry of one result.
+"""Compiled: the rules of an entry without kernels, called where a sweep stops at the entry.
 
-`run_rules` is a function as `tapegrad.recording.native` says. It keeps the GIL.
+`run_rules` is a function as described in `tapegrad.recording.native`. It keeps the GIL, serves entries of one result,
+and leaves others to Python.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Final
-
-import numpy as np
 
 from tapegrad.compiler.intrinsics import call, memcpy, stack
 from tapegrad.ops.table.rules import fit, rule_calls
 from tapegrad.recording.native import (
     C_INT,
+    Lazy,
     append,
     decref,
     incref,
     integer,
-    keep_forever,
     load,
     new_integer,
     vectorcall,
@@ -31,22 +29,21 @@ from tapegrad.recording.objects import (
     TensorObject,
     new_tensor,
     plain_layout,
-    runtime,
+    with_runtime,
 )
 from tapegrad.recording.rule_calls import RuleCall, call_rule
-from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import ALIGNED, C_CONTIGUOUS, WRITEABLE, List, NDArray, Object, Tuple, numpy_function
 from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, State
 from tapegrad.tape.entries import PLAN_OBJECT
 
-TO_PYTHON: Final = -1  # in place of 1, and of 0 where Python raised
+TO_PYTHON: Final = -1  # a status: Python serves the entry; 1: done; 0: Python raised
 IS_SIMPLE, CALLS, WANTED = 0, 1, 2  # fields of `tapegrad.ops.table.rules.RuleCalls`
 USABLE: Final = ALIGNED | WRITEABLE | C_CONTIGUOUS
 
 
 class Functions(Struct):
-    """What `run_rules` calls in Python, and the objects that it needs."""
+    """The memory behind `run_rules`: the runtime, and functions that it calls."""
 
     runtime: Runtime
     describe: Object
@@ -55,12 +52,12 @@ class Functions(Struct):
 
 
 def rule_calls_of(describe: Object, node: List) -> Tuple:
-    """Return the description of a node's rules; 0 if Python raised."""
+    """Return the `RuleCalls` of a node's plan, which Python makes at the first use; 0 if Python raised."""
     plan = PlanObject(node.items[PLAN_OBJECT])
     if plan.rule_calls.length == 0:
-        given = Array[Object](stack(8))
-        given[0] = plan
-        done = vectorcall(describe, given, 1, 0)
+        args = Array[Object](stack(8))
+        args[0] = plan
+        done = vectorcall(describe, args, 1, 0)
         if done == 0:
             return Tuple(0)
         decref(done)
@@ -68,13 +65,13 @@ def rule_calls_of(describe: Object, node: List) -> Tuple:
 
 
 def fitted(runtime: Runtime, fit: Object, value: Object, layout: LayoutObject) -> Object:
-    """Return what a rule returned as a tensor of the operand's shape and dtype; it takes over the reference."""
+    """Return the result of a rule as a tensor of the operand's shape and dtype; it takes over the reference."""
     if value.type == runtime.tensor_type and plain_layout(runtime, TensorObject(value).layout) == layout:
         return value
-    given = Array[Object](stack(16))
-    given[0] = value
-    given[1] = layout
-    result = Object(vectorcall(fit, given, 2, 0))
+    args = Array[Object](stack(16))
+    args[0] = value
+    args[1] = layout
+    result = Object(vectorcall(fit, args, 2, 0))
     decref(value)
     return result
 
@@ -95,7 +92,7 @@ def cotangent_at(functions: Functions, layout: LayoutObject, address: int) -> Te
 
 
 def is_new(runtime: Runtime, value: TensorObject) -> int:
-    """Whether what a rule returned can become a cotangent as it is: an array that nobody else has."""
+    """Whether the result of a rule can become a cotangent as it is: its array has no other owner."""
     array = value.data
     if value.references != 1 or value.type != runtime.tensor_type or array.type != runtime.array_type:
         return 0
@@ -105,33 +102,33 @@ def is_new(runtime: Runtime, value: TensorObject) -> int:
 
 
 def is_in_order(runtime: Runtime, value: TensorObject, layout: LayoutObject) -> int:
-    """Whether what a rule returned is an array that has a cotangent's shape, dtype and order in memory."""
+    """Whether the result of a rule is an array that has a cotangent's shape, dtype and order in memory."""
     if layout.contiguous != runtime.true or layout.inline == runtime.true or value.type != runtime.tensor_type:
         return 0
     return 1 if plain_layout(runtime, value.layout) == layout and value.data.type == runtime.array_type else 0
 
 
-def bring(state: State, add: Object, keep: List, touched: int, value: TensorObject, layout: LayoutObject) -> int:
-    """Add to an operand's cotangent what a rule returned; 0 if Python raised."""
-    target = state.cts[touched]
+def bring(state: State, add: Object, keep: List, operand_id: int, value: TensorObject, layout: LayoutObject) -> int:
+    """Add the result of a rule to an operand's cotangent; return 0 if Python raised."""
+    target = state.cts[operand_id]
     if target & ~FLAG_BITS == 0 and is_new(state.runtime, value):
         if append(keep, value.data) & C_INT != 0:
             return 0
-        state.cts[touched] = value.data.data | WRITTEN | BORROWED | (target & CAPTURED)
+        state.cts[operand_id] = value.data.data | WRITTEN | BORROWED | (target & CAPTURED)
         return 1
     # A leaf's new gradient has memory.
     if target & ~FLAG_BITS != 0 and target & WRITTEN == 0 and is_in_order(state.runtime, value, layout):
         memcpy(target & ~FLAG_BITS, value.data.data, integer(layout.nbytes))
-        state.cts[touched] = target | WRITTEN
+        state.cts[operand_id] = target | WRITTEN
         return 1
-    given = Array[Object](stack(24))
-    given[0] = Object(new_integer(touched))
-    if given[0] == 0:
+    args = Array[Object](stack(24))
+    args[0] = Object(new_integer(operand_id))
+    if args[0] == 0:
         return 0
-    given[1] = value
-    given[2] = layout
-    done = Object(vectorcall(add, given, 3, 0))
-    decref(given[0])
+    args[1] = value
+    args[2] = layout
+    done = Object(vectorcall(add, args, 3, 0))
+    decref(args[0])
     if done == 0:
         return 0
     decref(done)
@@ -139,20 +136,24 @@ def bring(state: State, add: Object, keep: List, touched: int, value: TensorObje
 
 
 def is_reached(state: State, operand: int) -> int:
-    """Whether a cotangent is wanted, and made by a rule, for an operand of the entry at which a sweep stands."""
-    fields, touched = state.slots[state.order[state.position]].plan, state.edges[state.starts[state.position] + operand]
-    return 1 if touched >= 0 and fields.calls[operand] == 0 and state.cts[touched] != UNWANTED else 0
+    """Whether an operand of the entry at which the sweep stands wants a cotangent that a rule has to compute."""
+    plan = state.slots[state.order[state.position]].plan
+    operand_id = state.edges[state.starts[state.position] + operand]
+    return 1 if operand_id >= 0 and plan.calls[operand] == 0 and state.cts[operand_id] != UNWANTED else 0
 
 
 def bring_returned(
     functions: Functions, state: State, operand: int, value: Object, layout: LayoutObject, add: Object, keep: List
 ) -> int:
-    """Add what a rule returned to an operand's cotangent; it takes over the reference; 0 if Python raised."""
+    """Fit the result of a rule to an operand, and add it to the cotangent; return 0 if Python raised.
+
+    It takes over the reference to the result.
+    """
     value = fitted(functions.runtime, functions.fit, value, layout)
     if value == 0:
         return 0
-    touched = state.edges[state.starts[state.position] + operand]
-    done = bring(state, add, keep, touched, TensorObject(value), layout)
+    operand_id = state.edges[state.starts[state.position] + operand]
+    done = bring(state, add, keep, operand_id, TensorObject(value), layout)
     decref(value)
     return done
 
@@ -160,7 +161,7 @@ def bring_returned(
 def call_rules(
     functions: Functions, state: State, node: List, calls: Tuple, ct: TensorObject, add: Object, keep: List
 ) -> int:
-    """Call the rules of operands without kernel, and add to the operands' cotangents; 0 if Python raised."""
+    """Call the rule of each operand without kernel, and add to the operand's cotangent; return 0 if Python raised."""
     runtime = functions.runtime
     for operand in range(PlanObject(node.items[PLAN_OBJECT]).layouts.length):
         if is_reached(state, operand):
@@ -172,7 +173,7 @@ def call_rules(
 
 
 def reaches_all(runtime: Runtime, state: State, wanted: Tuple) -> int:
-    """Whether cotangents of all operands that want a gradient are wanted in this sweep."""
+    """Whether this sweep wants the cotangents of all operands that want a gradient."""
     for operand in range(wanted.length):
         if wanted.items[operand] == runtime.true and is_reached(state, operand) == 0:
             return 0
@@ -182,7 +183,7 @@ def reaches_all(runtime: Runtime, state: State, wanted: Tuple) -> int:
 def call_one_rule(
     functions: Functions, state: State, node: List, calls: Tuple, wanted: Tuple, ct: Object, add: Object, keep: List
 ) -> int:
-    """Call the rule that serves all operands, and add to their cotangents; 0 if Python raised, or TO_PYTHON."""
+    """Call the one rule of all operands, and add to their cotangents; return 1, 0 if Python raised, or TO_PYTHON."""
     runtime, layouts = functions.runtime, PlanObject(node.items[PLAN_OBJECT]).layouts
     values = Tuple(call_rule(runtime, RuleCall(NDArray(calls.items[0]).data), node, ct, wanted, runtime.false))
     if values == 0:
@@ -204,21 +205,21 @@ def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
     Parameters
     ----------
     words : numpy.ndarray
-        The workspace's.
+        The words of the workspace.
     keep : list
-        Appended to: arrays whose memory is a cotangent's.
+        Gets the arrays whose memory becomes that of a cotangent.
     add : callable
-        ``add(id, value, layout)`` adds a tensor to a cotangent, where more is to be done than to take its array.
+        ``add(id, value, layout)`` adds a tensor to a cotangent that cannot take over the tensor's array.
 
     Returns
     -------
     bool
-        False of an entry that is left to Python: of several results, a rule that serves more operands than are
-        wanted, or a result whose layout is not that of its cotangent.
+        False if the entry is left to Python: it has several results, one rule for more operands than are wanted, or a
+        cotangent that is no contiguous array.
     """
     functions, state = Functions(self.data), State(NDArray(args[0]).data)
-    runtime, number = functions.runtime, state.order[state.position]
-    slot, address = state.slots[number], state.cts[number]
+    runtime, entry_id = functions.runtime, state.order[state.position]
+    slot, address = state.slots[entry_id], state.cts[entry_id]
     node, layout = slot.node, plain_layout(runtime, LayoutObject(slot.plan.result))
     calls = rule_calls_of(functions.describe, node)
     if calls == 0:
@@ -250,15 +251,9 @@ def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
     return result
 
 
-class _Late:
-    """`run_rules`, loaded when it is first needed."""
-
-    @functools.cached_property
-    def run_rules(self) -> Callable[..., bool]:
-        functions = [rule_calls, fit]  # as the fields of `Functions`
-        keep_forever(functions)
-        words = [runtime().ctypes.data, *map(id, functions), numpy_function("_ARRAY_API", 94)]
-        return load(run_rules, watch(np.array(words, dtype=np.int64), "what calls rules"))
+def _load_run_rules() -> Callable[..., bool]:
+    new_from_memory = numpy_function("_ARRAY_API", 94)
+    return load(run_rules, with_runtime("what calls rules", rule_calls, fit, new_from_memory))  # fields of `Functions`
 
 
-late: Final = _Late()
+lazy: Final = Lazy[bool](run_rules=_load_run_rules)

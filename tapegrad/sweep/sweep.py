@@ -1,16 +1,16 @@
-"""The sweep: from roots and their cotangents to gradients, through the compiled walk.
+"""One pass over the tape: from roots and their cotangents to gradients, by the compiled functions of this folder.
 
-`Sweep` finds what is reached, stops where an entry needs Python (a hook, `retain_grad`, a captured input, a rule
-without kernel), and releases residuals. `tapegrad.autograd` checks the arguments and says what becomes of the
-gradients.
+`Sweep` finds the entries that the roots reach, runs the compiled loop, does what entries need of Python (hooks,
+`retain_grad`, captured inputs, rules without kernel), and releases residuals. `tapegrad.autograd` checks the arguments
+and decides where gradients go.
 """
 
 from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -40,15 +40,15 @@ from tapegrad.tape.entries import (
 )
 from tapegrad.tape.hooks import empty
 
+R = TypeVar("R")
+
 _idle: list[Sweep] = []
 _to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read
-#: The sweeps that run. Whoever makes one enters it inside the ``try`` whose ``finally`` takes it out, before anything
-#: else is called there: a signal's handler that raises in between cannot leave one behind.
-running: Final[dict[Sweep, None]] = {}
+running: Final[dict[Sweep, None]] = {}  # a set whose changes are single bytecodes, so that no signal handler cuts in
 
 
 def _forget_other_threads() -> None:
-    """In a child process, let only the sweeps of the thread that forked run: hooks of theirs may have forked."""
+    """Forget, in a child process, the sweeps of threads that it does not have. This thread's go on: a hook may fork."""
     of_this_thread = []
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
@@ -62,20 +62,20 @@ in_child(_forget_other_threads)
 
 
 class Sweep(Stops):
-    """A walk back over the tape; `new_sweep` returns one, and after `close` it serves again.
+    """A walk back over the tape. `run_pass` takes an idle one for a pass, and `close` makes it idle again.
 
     Attributes
     ----------
     nodes : list of list
-        Nodes of the roots, each once; leaves are no roots.
+        The nodes of the roots, each once. Leaves are no roots.
     seeds : list of numpy.ndarray
-        Their cotangents, of the roots' dtypes, as `tapegrad.autograd.roots.seed_arrays` makes them.
+        The cotangents of the roots, as `tapegrad.autograd.roots.seed_arrays` makes them.
     inputs : list of nodes, optional
-        Where cotangents are wanted; default: all leaves.
+        The nodes whose cotangents are wanted; default: all leaves.
     retain : bool
-        Keep residuals.
+        Whether residuals are kept.
     shared_nodes : sequence of list
-        Nodes of entries that run, which something besides such entries holds: they are emptied at the end.
+        The nodes of consumed entries that do not die with them, as something else holds them. `close` empties them.
     """
 
     __slots__ = ("inputs", "nodes", "retain", "seeds", "shared_nodes")
@@ -87,7 +87,7 @@ class Sweep(Stops):
     shared_nodes: Sequence[TapeNode]
 
     def find(self) -> None:
-        """Find the entries to go over; nothing has changed if this raises."""
+        """Find the entries that the roots reach, and mark them as consumed. If this raises, nothing has changed."""
         workspace, nodes, retain = self.workspace, self.nodes, self.retain
         inputs = [] if self.inputs is None else self.inputs
         write = versions.last
@@ -98,12 +98,12 @@ class Sweep(Stops):
                 return
             self._handle_status(status)
             if status == ws.CHANGED:
-                write = 0, 0  # no residual was changed
+                write = 0, 0  # the check passed: no residual was changed
         if not retain:
             self.shared_nodes = nodes
 
     def _handle_status(self, status: int) -> None:
-        """Do what `find` needs before it can go on, or raise."""
+        """Do what compiled `find` asks for before it is called again, or raise."""
         state = self.workspace.state
         problem = state[ws.PROBLEM]
         if status == ws.GROW:
@@ -138,25 +138,25 @@ class Sweep(Stops):
                         raise errors.modified(str(residual.dtype), residual.shape, node, version, version - newer)
 
     def order(self) -> Iterator[TapeNode | None]:
-        """Yield the nodes of the found entries, latest first; None for those that do not run."""
+        """Yield the nodes of the found entries, latest first; None for pruned ones, which do not run."""
         arrays, state = self.workspace.arrays, self.workspace.state
         slots = arrays[ws.SLOTS_AT]
-        for number in arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist():
-            yield object_at(read_entry(slots[number])[NODE]) if number >= 0 else None
+        for entry_id in arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist():
+            yield object_at(read_entry(slots[entry_id])[NODE]) if entry_id >= 0 else None
 
     def has_hooks(self) -> bool:
-        """Whether a hook will run, which may do anything."""
+        """Whether an entry that was found has a hook. A hook may do anything."""
         return bool(self.workspace.state[ws.HAS_HOOKS])
 
     def undo(self) -> None:
-        """Undo what `find` changed: the entries are not consumed."""
+        """Undo `find`: the entries are no longer consumed."""
         for node in self.order() if self.nodes and not self.retain else ():
             if node is not None:
                 write_word(node[SLOT], FLAGS, 0)
         self.shared_nodes = ()
 
     def reached(self) -> set[int]:
-        """Return the slots of all entries and leaves that the walk touched."""
+        """Return the slots of all entries and leaves that `find` reached."""
         arrays, state = self.workspace.arrays, self.workspace.state
         return set(arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()) if self.nodes else set()
 
@@ -164,16 +164,19 @@ class Sweep(Stops):
         """Return the slots of the leaves that were found."""
         return self.workspace.arrays[ws.LEAVES_AT][1 : 2 * self.workspace.state[ws.N_LEAVES] : 2].tolist()
 
-    def set_target(self, number: int, array: np.ndarray | None, written: bool = False) -> None:
-        """Say where the gradient of the leaf with this number goes: written to, or added to what is there."""
+    def set_target(self, index: int, array: np.ndarray | None, written: bool = False) -> None:
+        """Set the array that gets the gradient of a leaf, by the leaf's index in `leaf_slots`.
+
+        The sweep adds to an array that is `written`, and overwrites one that is not. None: no gradient is wanted.
+        """
         target = 0 if array is None else id(array) | BORROWED | WRITTEN * written
-        self.workspace.arrays[ws.GRADS_AT][number] = target
+        self.workspace.arrays[ws.GRADS_AT][index] = target
 
     def run(self) -> None:
-        """Sweep. Every leaf that was found has its target."""
+        """Sweep over the entries that were found. Every leaf has its target by now."""
         workspace = self.workspace
         if workspace.n_classes != len(size_classes):
-            workspace.know_sizes()
+            workspace.read_size_classes()
         if workspace.division is not blocking.division:
             workspace.divide(blocking.division)
         status = workspace.sweep(self.seeds)
@@ -190,13 +193,13 @@ class Sweep(Stops):
             status = workspace.sweep()
 
     def _run_large(self, workspace: Compiled) -> None:
-        """Go over the run of entries on large arrays that begins here, block by block, if there is one."""
+        """Run the group that begins at the sweep's position, if one begins there."""
         state = workspace.state
         status = workspace.run()
         if status == ws.DONE:
             elements = state[ws.GROUP_ELEMENTS]
             if elements * state[ws.N_INSTRUCTIONS] >= state[ws.SHARED_FROM]:
-                # A part of a sum is of so many rows, and no two threads may add to it.
+                # A thread gets whole partial sums, of TERMS rows: no two threads may add to the same one.
                 unit = TERMS * state[ws.MULTIPLE]
                 assert workspace.division is not None
                 share(workspace.run, elements, unit, workspace.division.threads)
@@ -211,21 +214,21 @@ class Sweep(Stops):
             state[ws.NO_GROUP_AT] = state[ws.POSITION]
 
     def capture_rest(self, inputs: Sequence[TapeNode]) -> None:
-        """Take the cotangents of those inputs that did not run, because no other input lies behind them."""
+        """Capture the cotangents of inputs whose entries did not run, as no other input lies behind them."""
         arrays, state = self.workspace.arrays, self.workspace.state
         slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
-        numbers = {slot: number for number, slot in enumerate(slots)}
+        ids = {slot: entry_id for entry_id, slot in enumerate(slots)}
         for node in inputs:
             slot = node[SLOT]
-            if slot not in self.captured and slot in numbers:
-                ct = self.buffer(numbers[slot], node[PLAN_OBJECT].result)
+            if slot not in self.captured and slot in ids:
+                ct = self.buffer(ids[slot], node[PLAN_OBJECT].result)
                 if ct is not None:
-                    self.hook(numbers[slot], node, ct)
+                    self.hook(ids[slot], node, ct)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Drop the residuals of the entries that ran, and serve again; no longer in `running`."""
+        """Empty the shared nodes of the entries that ran, and make this sweep idle. It is no longer in `running`."""
         if self.workspace.has_grown:
             self.workspace.end()
         _to_empty.extend(self.shared_nodes)
@@ -234,7 +237,7 @@ class Sweep(Stops):
         self.keep.clear()
         self.captured.clear()
         _idle.append(self)
-        # What another sweep found it may still read: then the last one to end empties the nodes.
+        # Another sweep may still read these nodes. The last sweep that ends empties them.
         while _to_empty and not running:
             try:
                 node = _to_empty.pop()
@@ -243,12 +246,36 @@ class Sweep(Stops):
             empty(node)
 
 
-def new_sweep(nodes: list[TapeNode], seeds: list[np.ndarray], inputs: list[Any] | None, retain: bool) -> Sweep:
-    """Return a sweep that is not in use, with these attributes."""
+def run_pass(
+    nodes: list[TapeNode],
+    seeds: list[np.ndarray],
+    inputs: list[Any] | None,
+    retain: bool,
+    work: Callable[[Sweep], R],
+) -> R:
+    """Find what the roots reach, do the work on it, and close the sweep whatever happens.
+
+    Parameters
+    ----------
+    nodes, seeds, inputs, retain
+        See `Sweep`.
+    work : callable
+        From the sweep after `find` to the result of the pass.
+    """
     try:
         sweep = _idle.pop()
     except IndexError:
         sweep = Sweep()
     sweep.nodes, sweep.seeds, sweep.inputs, sweep.retain = nodes, seeds, inputs, retain
     sweep.shared_nodes = ()
-    return sweep
+    try:
+        running[sweep] = None
+        if nodes:
+            sweep.find()
+        result = work(sweep)
+    finally:
+        # No call comes before this: a signal handler may raise in a call, and a call may fail for want of memory.
+        if sweep in running:
+            del running[sweep]
+        sweep.close()
+    return result

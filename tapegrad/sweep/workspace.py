@@ -1,7 +1,7 @@
 """The workspace of a sweep: the words that Python and compiled code share, its arrays, and the arena of cotangents.
 
-Reached entries and leaves get numbers (ids) when they are first touched. `CTS_AT` is the array that holds, by id, the
-address of a cotangent's buffer, with three flags in its low bits.
+Entries and leaves get ids, 0, 1, 2..., when `find` first reaches them. Most arrays are indexed by id: `State.cts` holds
+the address of each cotangent's buffer, with three flags in its low bits.
 """
 
 from __future__ import annotations
@@ -25,49 +25,50 @@ class Argument(Struct):
     """An argument of an instruction's kernel."""
 
     address: int
-    stride: int  # bytes to the next element, and to the next row
-    row_stride: int
-    is_local: int  # it is memory for one block
+    stride: int  # bytes to the next element
+    row_stride: int  # bytes to the next row
+    is_local: int  # whether it is memory for one block
 
 
 class Instruction(Struct):
-    """What is done for any block of elements: a kernel, and on what (see `tapegrad.sweep.instructions`)."""
+    """A kernel and its arguments, for any block of elements (see `tapegrad.sweep.instructions`)."""
 
     kernel: int
-    count: int  # of arguments
+    count: int  # number of arguments
     accumulate: int
-    row: int  # elements of a row, of a loop over rows; 0: a loop over all elements
-    inner: int  # of a sum, which adds up a block as partial sums, to be combined at the end: elements of a row; else 0
-    combine: int
+    row: int  # elements of a row, if the kernel loops over rows; 0 if it loops over elements
+    # Only of a sum, which adds up a block to partial sums:
+    inner: int  # elements of a row; 0 for other instructions
+    combine: int  # the kernel that adds up the partial sums at the end
     partial_sums: FreeBuffer
     target: int
-    n_groups: int
-    size_class: int  # of the partial sums
+    n_groups: int  # number of partial sums
+    size_class: int  # size class of the partial sums
     arguments: Table[Argument] = embedded(36)
 
 
 class FoundLeaf(Struct):
     """A leaf that `find` reached."""
 
-    number: int
+    entry_id: int
     slot: Entry
 
 
 class FreeBuffer(Struct):
-    """A buffer of the arena that is not in use."""
+    """A buffer of the arena that is not in use. Free buffers of a size form a linked list."""
 
     next: FreeBuffer
 
 
 class SizeClass(Struct):
-    """A size class of the arena: its free list, and the bytes of its buffers."""
+    """A size class of the arena."""
 
-    head: FreeBuffer
-    size: int
+    head: FreeBuffer  # of the free list
+    size: int  # bytes of a buffer
 
 
 class UsedScratch(Struct):
-    """Partial sums of a group: their size class, and their memory."""
+    """The memory of a group's partial sums, and its size class."""
 
     size_class: int
     buffer: FreeBuffer
@@ -77,23 +78,23 @@ class State(Struct):
     """The words of a workspace."""
 
     runtime: Runtime
-    # What `find` and `sweep` set from their arguments.
+    # From the arguments of `find`.
     n_roots: int
     n_inputs: int
     retain: int
     write_sequence: int
     write_place: int
-    # Where the sweep stands: the place in the order, the operand, and the place whose hooks have run.
-    position: int
+    # Where the sweep stands.
+    position: int  # in the order
     operand: int
-    resumed: int
-    is_hooked: int  # where it stopped, not only rules are to be called
-    # Fresh memory of the arena: what is left of it, and all.
+    resumed: int  # the position whose hooks have run
+    is_hooked: int  # whether the entry at which the sweep stopped has hooks or is captured
+    # Fresh memory of the arena: first the rest of it, then all.
     next_free: int
     end_free: int
     first_free: int
     last_free: int
-    # What the walk tells: counts, the entry or plan that it could not go on with, and the bytes that it needs.
+    # Results of `find` and `sweep`.
     n_ids: int
     n_order: int
     n_edges: int
@@ -101,10 +102,10 @@ class State(Struct):
     n_pages: int
     n_missing: int
     n_shared: int
-    problem: int
-    consumed_input: int
+    problem: int  # the entry or plan that an error is about, or that lacks kernels
+    consumed_input: int  # 1 + the id of the only input, if it was consumed before; else 0
     has_hooks: int
-    need: int
+    need: int  # bytes of the buffer that is missing
     # The arrays of the workspace, and their lengths.
     capacity: int
     edge_capacity: int
@@ -114,35 +115,33 @@ class State(Struct):
     inputs: Array[Entry]
     slots: Array[Entry]  # by id
     order: Array[int]  # ids, latest first
-    starts: Array[int]  # by place in the order: the first of its edges
-    edges: Array[int]  # ids of operands
+    starts: Array[int]  # by position in the order: the index of the entry's first edge
+    edges: Array[int]  # the ids of operands
     cts: Array[int]  # by id: the address of a cotangent with its flags
     pages: Array[PageHead]
     leaves: Table[FoundLeaf]
-    grads: Array[int]  # arrays of the leaves' gradients with their flags
-    uses: Array[int]  # by id: how many entries that run use it
-    # Memory that is used twice: pages and grads have done their work by then.
+    grads: Array[int]  # by index among the leaves: the array of the gradient, with flags
+    uses: Array[int]  # by id: how many entries that run have it as an operand
+    # These share memory with `pages` and `grads`, which are no longer needed then.
     shared_nodes: Array[List]
     missing: Array[PlanFields]
     sums: Table[UsedScratch]
-    # Groups (`groups.py`): elements of a block as they were asked for; from how many elements times steps on a group is
-    # for several threads; the place at which no group begins.
-    block: int
-    shared_from: int
-    no_group_at: int
-    # Of the group at hand: its elements, those of a block, where it ends, its instructions, the bytes of memory for one
-    # block, and of how many elements a part must be a multiple.
+    # Groups (`groups.py`).
+    block: int  # elements of a block, as the user asked for
+    shared_from: int  # several threads share a group from so many elements times instructions on
+    no_group_at: int  # the position at which no group begins
+    # The current group.
     group_elements: int
-    group_block: int
+    group_block: int  # elements of its blocks
     group_end: int
     n_instructions: int
-    local_bytes: int
-    multiple: int
+    local_bytes: int  # bytes of the memory for one block
+    multiple: int  # the range of a thread must be a multiple of it
     instructions: Table[Instruction]
-    locals: int  # memory for blocks of all threads
+    locals: int  # memory for the blocks of all threads
 
 
-# The words that Python reads and writes too, in a view of the same memory.
+# Indices of the words that Python reads and writes too, in a view of the same memory.
 (
     N_ROOTS, N_INPUTS, POSITION, OPERAND, RESUMED, IS_HOOKED, NEXT_FREE, END_FREE, FIRST_FREE, LAST_FREE, N_IDS,
     N_ORDER, N_EDGES, N_LEAVES, N_PAGES, N_MISSING, N_SHARED, PROBLEM, HAS_HOOKS, NEED, CAPACITY, EDGE_CAPACITY,
@@ -157,31 +156,30 @@ class State(Struct):
     "group_elements", "multiple", "n_instructions", "instructions", "locals",
 ))  # fmt: skip
 
-# Statuses.
+# Statuses of `find`, and of `sweep` and `groups.run`.
 OK, GROW, FREED, MISSING, CHANGED, DISORDER, SHARED = range(7)
 DONE, STOPPED, MEMORY, INCOMPLETE, LARGE, NO_GROUP = range(6)
 
-# Flags of a cotangent's address.  Borrowed memory is a leaf's gradient or a seed: it is not given back to the arena.
+# Flags of a cotangent's address. Borrowed memory belongs to a leaf's gradient or a seed: the arena does not get it.
 WRITTEN, BORROWED, CAPTURED, FLAG_BITS = 1, 2, 4, 7
 UNWANTED: Final = -8
 
-# Of a group: the most entries, each of which has memory for one block, of elements of 16 bytes; the most instructions,
-# and their words.
+# Limits of a group. Each entry may need memory for one block, of elements of up to 16 bytes.
 LOCALS: Final = 16
-SLOT_PAD: Final = 192  # so that blocks do not all fall on the same places in the cache
+SLOT_PAD: Final = 192  # bytes between blocks, so that they do not all fall on the same lines of the cache
 THREAD_BYTES: Final = (LOCALS + 1) * (16 * blocking.MAX_BLOCK + SLOT_PAD)
 MOST_INSTRUCTIONS: Final = 64
 
 _FIRST_CAPACITY: Final = 1024
 _FIRST_CHUNK: Final = 1 << 20
-_LARGEST_CHUNK: Final = 1 << 24  # memory for small cotangents, the newest part of which an idle workspace keeps
-_LARGE: Final = 1 << 18  # a cotangent of so many bytes has memory of its own, which goes back when the sweep ends
+_LARGEST_CHUNK: Final = 1 << 24  # chunks hold small cotangents; an idle workspace keeps the newest
+_LARGE: Final = 1 << 18  # a cotangent of so many bytes has a buffer of its own, which is freed when the sweep ends
 _LINE: Final = 64
 _BYTE: Final = np.dtype(np.uint8)
 
 
 class Workspace:
-    """The integers and the memory that one sweep works in; kept for the next one."""
+    """The integers and the memory that one sweep works in. The next sweep uses it again."""
 
     def __init__(self) -> None:
         self.words = watch(np.zeros(sizeof(State) // WORD, dtype=np.int64), "a workspace")
@@ -213,22 +211,22 @@ class Workspace:
         self.arrays = {word: memoryview(array.data) for word, array in words.items()}
         self.has_grown = True
 
-    def know_sizes(self) -> None:
-        """Know the size classes of today."""
+    def read_size_classes(self) -> None:
+        """Take over the size classes that plans have asked for until now."""
         sizes = list(size_classes)  # other threads may add to it
         self.n_classes = self.state[N_CLASSES] = len(sizes)
         self.classes = watch(np.array([word for size in sizes for word in (0, size)]), "the size classes")
         self.state[CLASSES_AT] = self.classes.ctypes.data
 
     def divide(self, division: blocking.Division) -> None:
-        """Make memory for the blocks of each thread."""
+        """Allocate memory for the blocks of each thread."""
         self.locals = watch(np.empty(division.threads * THREAD_BYTES, dtype=np.uint8), "memory for blocks")
         self.state[LOCALS_AT], self.state[BLOCK] = self.locals.ctypes.data, division.block
         self.state[SHARED_FROM] = SHARED_WORK if division.threads > 1 else 1 << 62
         self.division = division
 
     def add_chunk(self) -> None:
-        """Give the arena more memory: a buffer from the pool for a large cotangent, for others twice what it has."""
+        """Give the arena more memory: a buffer of the pool for a large cotangent, else a chunk of twice the size."""
         self.has_grown = True
         need = self.state[NEED]
         if need >= _LARGE:
@@ -247,7 +245,7 @@ class Workspace:
         self.state[END_FREE] = self.state[LAST_FREE] = first + chunk.nbytes
 
     def end(self) -> None:
-        """Give back what an idle workspace should not hold."""
+        """Free the memory that an idle workspace should not hold."""
         self.buffers.clear()
         del self.chunks[:-1]
         if self.state[CAPACITY] > 1 << 20:
@@ -256,7 +254,7 @@ class Workspace:
 
 
 def is_aligned(array: np.ndarray) -> bool:
-    """Whether the low bits of an array's address are 0: the walk keeps flags there."""
+    """Whether the low bits of an array's address are 0: a sweep keeps flags there."""
     if array.base is None or (array.dtype.alignment >= 8 and array.flags.aligned):
         return True
-    return array.ctypes.data % 8 == 0  # of float32 in the pool's memory
+    return array.ctypes.data % 8 == 0  # float32 in memory of the pool

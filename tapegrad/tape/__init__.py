@@ -1,1 +1,1 @@
-"""The tape: layouts, entries, plans, and the compiled path that records."""
+"""The tape: layouts, entries and their nodes, versions, views and hooks."""

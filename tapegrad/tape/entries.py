@@ -1,24 +1,24 @@
-"""The tape: pages of fixed-width entries of integers, and the nodes that keep them alive.
+"""The tape: pages of entries, which are integers, and the nodes that keep entries alive.
 
-An entry is one record of eight integers.  Its address is its *slot*: one integer for Python and for compiled code.
+An entry has eight words. Its address is its *slot*, the same integer in Python and in compiled code.
 
-    word  0     plan: address of the plan of the operation on these layouts (`tapegrad.recording.plan`); 0 for a leaf
-          1     node: the identity of the entry's node, which holds the residuals; of a leaf's `Leaf`
-          2-4   operands: their slots, 0 where no gradient is wanted; more than three stand in a side array whose
+    word  0     plan: the address of the operation's plan (`tapegrad.recording.plan`); 0 for a leaf
+          1     node: the identity of the entry's node, which holds the residuals; for a leaf its `Leaf`
+          2-4   operands: their slots, 0 where no gradient is wanted. More than three stand in a side array, whose
                 address is in word 2
-          5     flags, which are set with the GIL held: CONSUMED, WANTED while a walk runs, and RESHAPED where
-                the tensor's data were replaced by data of another shape
-          6     mark: used by the walk over the reached entries, 0 otherwise
-          7     stop: the sweep has to stop here for Python's hooks
+          5     flags, set with the GIL held: CONSUMED; WANTED while `find` runs; RESHAPED if the tensor's data were
+                replaced by data of another shape
+          6     mark: set while `find` runs, 0 otherwise
+          7     stop: a sweep has to stop here for hooks
 
-A *node* is a plain list, ``[slot, page, plan, nodes of the operands..., residuals..., hooks?]``.  The tensor that
-an operation returned holds it, and so does every entry computed from that tensor.  So liveness is exact and follows
-reference counts: residuals go with the last tensor of a graph, there is no cycle, and CPython frees a chain of 10^6
-lists without recursion.  A list is the cheapest such record to make (45 ns; an object with slots takes 120), and
-compiled code can read it.  The page itself only holds integers and is recycled when its last node dies. Leaves have
-their records on the same pages.
+A *node* is a plain list, ``[slot, page, plan, nodes of the operands..., residuals..., hooks?]``. The tensor that an
+operation returned holds the node, and so does the node of every entry computed from that tensor. So liveness follows
+reference counts exactly: residuals die with the last tensor of a graph, there is no cycle, and CPython frees a chain of
+10^6 lists without recursion. A list is the cheapest such record (45 ns; an object with slots takes 120), and compiled
+code can read it. A page holds integers only, and its memory is recycled when its last node dies. A leaf has a record on
+a page too.
 
-Nothing here may be left half done when a signal's handler raises KeyboardInterrupt: CPython calls handlers between
+A signal handler that raises KeyboardInterrupt must leave nothing half done here. CPython calls handlers between
 bytecodes, after a call or at a jump back. So statements that belong together contain no call.
 """
 
@@ -46,8 +46,7 @@ PLAN, NODE, OPERANDS, FLAGS, MARK, STOP = (field.offset // WORD for field in Ent
 INLINE_OPERANDS: Final = 3
 CONSUMED, WANTED, RESHAPED = 1, 2, 4
 
-# The head of a page takes the place of its first two entries: its sequence number, whether a walk has reached it, and
-# one bit an entry that a walk has reached (4 words).
+# A page has its head in place of its first two entries (`PageHead`).
 SEQUENCE: Final = PageHead.word("sequence")
 HEAD_ENTRIES: Final = -(-sizeof(PageHead) // ENTRY_BYTES)
 
@@ -59,12 +58,12 @@ _pack_word: Final = struct.Struct("q").pack_into
 _unpack_entry: Final = struct.Struct("8q").unpack_from
 
 
-Memory = tuple[int, np.ndarray, list[int]]  # of a page: its address, the block that it is a part of, its slots
+Memory = tuple[int, np.ndarray, list[int]]  # a page's address, the block that it is a part of, and its slots
 _pool: list[Memory] = []
 
 
 class Page:
-    """254 entries of the tape.  Lives as long as a node names it; then its memory is recycled."""
+    """The free slots of one page, of 254 entries. It lives as long as a node holds it; then its memory is recycled."""
 
     __slots__ = ("__weakref__", "free")
 
@@ -73,7 +72,7 @@ class Page:
 
 
 class _Return(weakref.ref[Page]):
-    """Notes the death of a page in C. In a ``__del__`` Python handles signals, and a Ctrl-C would be lost."""
+    """Notes, in C, that a page died. A ``__del__`` is Python code, in which a Ctrl-C would get lost."""
 
     __slots__ = ("memory",)
     memory: Memory
@@ -83,6 +82,7 @@ _returns: dict[int, _Return] = {}
 _dead: list[_Return] = []
 _BLOCK_PAGES: Final = 16
 _MAX_POOLED: Final = 4096  # pages of 16 KB
+_END: Final = 1 << 62  # of any list: a slice behind it appends without a call
 
 
 def _grow_pool() -> None:
@@ -95,10 +95,10 @@ def _grow_pool() -> None:
 
 
 class Recorder:
-    """The end of the tape: the page that entries are written to now.
+    """The end of the tape: the page that new entries are written to.
 
-    All threads write to one tape, in the order in which they take slots; an operand's slot was always taken before
-    its result's, so slots are in topological order.
+    All threads write to one tape, in the order in which they take slots. The slot of an operand was taken before that
+    of the result, so slots are in topological order.
     """
 
     __slots__ = ("_lock", "page", "sequence")
@@ -115,7 +115,7 @@ class Recorder:
             note = _dead[-1]
             del _dead[-1]  # no call until the memory is back
             del _returns[note.memory[0]]
-            _pool[:0] = [note.memory]
+            _pool[_END:] = [note.memory]  # used next, while caches know it
         if not _pool:
             _grow_pool()
         elif len(_pool) > _MAX_POOLED:
@@ -127,13 +127,13 @@ class Recorder:
         page = Page(slots)
         note = _Return(page, _dead.append)
         note.memory = memory
-        # A finalizer that ran meanwhile may have recorded something, and have gone on to this very page.
+        # Unless a finalizer ran meanwhile, recorded something, and turned to this page.
         if self.sequence == sequence - 1:
             del _pool[-1]
             _returns[base], self.sequence, self.page = note, sequence, page
 
     def turn(self) -> None:
-        """Go on to the next page, if this one is full: not if another thread has."""
+        """Turn to the next page if this one is full, unless another thread has done so."""
         with self._lock:
             while not self.page.free:
                 self._next_page()
@@ -152,12 +152,12 @@ recorder: Final = Recorder()
 
 
 class Leaf:
-    """The node of a leaf: its record's slot, a weak reference to the tensor, and its hooks.
+    """The node of a leaf: the slot of its record, a weak reference to the tensor, and its hooks.
 
-    The tape never keeps a leaf alive, and a leaf never keeps a tape alive; of its page it keeps the memory.
+    The tape does not keep a leaf alive. A leaf keeps no entries alive, only the memory of its page.
     """
 
-    # shape  what the tensor had when the graph was recorded; set if its data were replaced by data of another
+    # shape  the tensor's shape when the graph was recorded; set only if its data were replaced by data of another shape
     __slots__ = ("__weakref__", "hooks", "page", "post_hooks", "shape", "slot", "tensor")
 
     shape: tuple[int, ...]
@@ -177,10 +177,10 @@ def leaf_at(slot: int) -> Leaf:
 
 
 def reshaped(node: TapeNode | Leaf, tensor: Tensor, shape: tuple[int, ...]) -> TapeNode | Leaf:
-    """Return the node of a tensor whose data are about to be replaced by data of another shape.
+    """Return a new node for a tensor whose data are about to be replaced by data of another shape.
 
-    The sizes in the graph are those of before. So the tensor becomes another leaf, and a sweep that reaches the old one
-    raises; or it becomes the result of an entry that no sweep can pass.
+    The graph has the old sizes. So a leaf becomes another leaf, and a sweep that reaches the old one raises; a result
+    becomes the result of an entry that no sweep passes.
     """
     if isinstance(node, Leaf):
         leaf = Leaf(tensor)
@@ -206,7 +206,7 @@ def write_word(slot: int, word: int, value: int) -> None:
 
 
 def describe(slot: int) -> str:
-    """Name an entry in messages: its operation and its place on the tape."""
+    """Return how messages name an entry: by its operation and its place on the tape."""
     node = object_at(read_entry(slot)[NODE])
     return f"{node[PLAN_OBJECT].name} (entry {order_of(slot)})"
 
@@ -217,7 +217,7 @@ def is_consumed(node: TapeNode) -> bool:
 
 
 def order_of(slot: int) -> tuple[int, int]:
-    """Return the entry's place in the order of recording: the page's sequence number, and the place in the page."""
+    """Return the entry's place in the order of recording: the page's sequence number, and its number in the page."""
     base = slot & -PAGE_BYTES
     return read_entry(base)[SEQUENCE], (slot - base) // ENTRY_BYTES - HEAD_ENTRIES
 
@@ -228,7 +228,7 @@ def operand_nodes(node: TapeNode) -> list[TapeNode | Leaf | None]:
 
 
 def operand_slots(node: TapeNode) -> list[int]:
-    """Return the slots of an entry's operands as the entry itself has them, 0 where no gradient is wanted."""
+    """Return the slots of an entry's operands, read from the entry's words; 0 where no gradient is wanted."""
     words = read_entry(node[SLOT])
     arity = node[PLAN_OBJECT].arity
     if arity <= INLINE_OPERANDS:
@@ -237,7 +237,7 @@ def operand_slots(node: TapeNode) -> list[int]:
 
 
 class Tape:
-    """The part of the tape that a tensor was computed by, oldest entry first; ``print`` lists it.
+    """The entries that a tensor was computed by, oldest first; ``print`` lists them.
 
     Examples
     --------
@@ -263,12 +263,12 @@ class Tape:
         return len(self._entries)
 
     def verify(self) -> None:
-        """Check the tape against its rules.
+        """Check the entries.
 
         Raises
         ------
         RuntimeError
-            If an entry's operands do not stand before it, its plan or node are not its own, or a mark is left over.
+            If an operand does not stand before its result, an entry and its node disagree, or a mark is left over.
         """
         for node in self._entries:
             slot, page, plan = node[:FIRST_OPERAND]
@@ -281,13 +281,14 @@ class Tape:
                 ("the layout of the result is not known", isinstance(plan.result, Layout)),
             ]
             if not words[FLAGS] & CONSUMED:
-                for place, (own, operand) in enumerate(zip(operand_slots(node), operand_nodes(node), strict=True)):
-                    of = f"operand {place}"
+                operands = zip(operand_slots(node), operand_nodes(node), strict=True)
+                for index, (operand_slot, operand) in enumerate(operands):
+                    name = f"operand {index}"
                     before = not isinstance(operand, list) or order_of(operand[SLOT]) < order_of(slot)
                     checks += [
-                        (f"the slot of {of} is not that of its node", own == slot_of(operand)),
-                        (f"{of} does not stand before its result", before),
-                        (f"{of} names a leaf that is not at its slot",
+                        (f"the slot of {name} is not that of its node", operand_slot == slot_of(operand)),
+                        (f"{name} does not stand before its result", before),
+                        (f"{name} names a leaf that is not at its slot",
                          not isinstance(operand, Leaf) or leaf_at(operand.slot) is operand),
                     ]  # fmt: skip
             for problem, passed in checks:
@@ -295,13 +296,13 @@ class Tape:
                     raise RuntimeError(f"the tape is not in order at entry {order_of(slot)} ({plan.name}): {problem}")
 
     def __str__(self) -> str:
-        number = {node[SLOT]: f"%{place}" for place, node in enumerate(self._entries)}
+        names = {node[SLOT]: f"%{index}" for index, node in enumerate(self._entries)}
         leaf_names: dict[int, str] = {}
 
         def name(slot: int) -> str:
             if slot == 0:
                 return "const"
-            return number.get(slot) or leaf_names.setdefault(slot, f"leaf{len(leaf_names)}")
+            return names.get(slot) or leaf_names.setdefault(slot, f"leaf{len(leaf_names)}")
 
         rows = [("result", "opcode", "operands", "layout", "residuals", "consumed")]
         for node in self._entries:
@@ -310,7 +311,7 @@ class Tape:
             residuals = ", ".join(plan.saved) or "-"
             rows.append(
                 (
-                    number[node[SLOT]],
+                    names[node[SLOT]],
                     plan.name,
                     ", ".join(name(slot) for slot in operand_slots(node)) if not consumed else "freed",
                     repr(plan.result),
@@ -325,7 +326,7 @@ class Tape:
 
 
 def slot_of(node: TapeNode | Leaf | None) -> int:
-    """Return the slot that a node stands for, 0 for a constant."""
+    """Return the slot of a node, 0 for None, the node of a constant."""
     if node is None:
         return 0
     return node.slot if isinstance(node, Leaf) else node[SLOT]

@@ -1,4 +1,4 @@
-"""Compiled: the geometry of a kernel's loops, that is their lengths and strides, and the loop over outer dimensions."""
+"""Compiled: the geometry of a kernel's loops (lengths and strides), and the loop over outer dimensions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tapegrad.runtime.structs import Array, Struct, embedded
 
 
 class Geometry(Struct):
-    """What a kernel is told besides addresses. Without outer dimensions the rest is private to the kernel.
+    """Lengths and strides for a kernel. If there are no outer dimensions, the other words are private to the kernel.
 
-    Behind the strides stand the lengths of the outer dimensions, then their strides, then the rows (`Rows`).
+    After the strides come the lengths of the outer dimensions, then their strides, then the rows (`Rows`).
     """
 
     outer: int  # number of outer dimensions
@@ -18,12 +18,12 @@ class Geometry(Struct):
 
 
 class SumGeometry(Struct):
-    """The geometry of a kernel that sums the middle of three dimensions, all at once or a block at a time."""
+    """The geometry of a kernel that sums over the middle one of three dimensions, all at once or a block at a time."""
 
     outer: int
-    first: int  # the first dimension; the first row of a block
-    terms: int  # that are summed; the rows of a block
-    inner: int
+    first: int  # length of the first dimension; of a block, the number of its first row
+    terms: int  # length of the dimension that is summed; of a block, the number of its rows
+    inner: int  # length of the last dimension
 
 
 class CombineGeometry(Struct):
@@ -35,15 +35,15 @@ class CombineGeometry(Struct):
 
 
 class Rows(Struct):
-    """How many rows a loop over rows goes over, and the bytes from row to row for each argument."""
+    """The number of rows of a loop over rows, and the bytes from row to row for each argument."""
 
     count: int
     strides: Array[int] = embedded()
 
 
-def rows_at(dims: int, count: int) -> int:
+def rows_at(geometry: int, count: int) -> int:
     """Return the address of the `Rows` of a loop with `count` arguments. Kernels that numba compiles call it too."""
-    return dims + 8 * (2 + count + get(dims, 0) * (1 + count))
+    return geometry + 8 * (2 + count + get(geometry, 0) * (1 + count))
 
 
 def iterate(kernel: int, args: Array[int], count: int, geometry: Geometry, accumulate: int) -> None:

@@ -1,4 +1,4 @@
-"""The graph as PyTorch shows it: nodes with names and next functions, a view of nodes."""
+"""The graph as PyTorch shows it: `Node`, with a name and `next_functions`, around a node of the tape."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """For each operand, the node that computed it (None for a constant) and the number of its output."""
+        """For each operand, the node that computed it (None for a constant) and the number of that node's output."""
         if isinstance(self._node, Leaf):
             return ()
         return tuple((None if node is None else node_of(node), 0) for node in operand_nodes(self._node))
@@ -52,13 +52,13 @@ class Node:
 
 
 class AccumulateGrad(Node):
-    """The end of the graph at a leaf."""
+    """The end of the graph: a leaf, whose gradient is accumulated."""
 
     __slots__ = ()
 
     @property
     def variable(self) -> Tensor | None:
-        """The leaf, None if it is no more."""
+        """The leaf, None if it has died."""
         assert isinstance(self._node, Leaf)
         return self._node.tensor()
 
@@ -69,5 +69,5 @@ def _node_class(name: str) -> type[Node]:
 
 
 def node_of(node: TapeNode | Leaf) -> Node:
-    """Return the node that shows a node."""
+    """Return the `Node` of a node of the tape."""
     return AccumulateGrad(node) if isinstance(node, Leaf) else _node_class(node[PLAN_OBJECT].op.node_name)(node)

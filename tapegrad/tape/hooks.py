@@ -1,4 +1,4 @@
-"""Hooks: functions that see, and may replace, the cotangent of a tensor in a backward pass."""
+"""Hooks: functions that get, and may replace, the cotangent of a tensor in a backward pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_HOOK = f"cannot register a hook on a tensor that doesn't require gradient; {
 
 
 class RemovableHandle:
-    """Takes a hook out again with `remove`, or at the end of a ``with`` block."""
+    """Removes a hook when `remove` is called, or at the end of a ``with`` block."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks = weakref.ref(hooks) if isinstance(hooks, HookTable) else hooks
@@ -28,7 +28,7 @@ class RemovableHandle:
         hooks[self._number] = hook
 
     def remove(self) -> None:
-        """Take the hook out; nothing happens if it is out already."""
+        """Remove the hook; nothing happens if it was removed before."""
         hooks = self._hooks() if isinstance(self._hooks, weakref.ref) else self._hooks
         if hooks is not None:
             hooks.pop(self._number, None)
@@ -41,18 +41,18 @@ class RemovableHandle:
 
 
 class HookTable(dict[int, Callable[..., Any]]):
-    """The hooks of one tensor by number; unlike a plain dictionary it can be referred to weakly."""
+    """The hooks of one tensor, by number. Unlike a plain dictionary, it can be referenced weakly."""
 
 
 class Hooks:
-    """What is to happen to the cotangent of a result: its hooks, and the tensor whose `grad` is filled."""
+    """The hooks of a result, and the tensor that `retain_grad` was called on."""
 
     def __init__(self) -> None:
         self.table = HookTable()
         self.retained: weakref.ref[Tensor] | None = None
 
     def run(self, ct: Tensor) -> Tensor:
-        """Return what the hooks make of a cotangent, and accumulate it where `retain_grad` was called."""
+        """Return a cotangent as the hooks replace it, and accumulate it where `retain_grad` was called."""
         ct = run_table(self.table, ct)
         tensor = self.retained() if self.retained is not None else None
         if tensor is not None:
@@ -69,7 +69,7 @@ class Hooks:
 
 
 def run_table(table: dict[int, Callable[..., Any]], ct: Tensor) -> Tensor:
-    """Return what hooks make of a cotangent, in the order in which they were registered.
+    """Return a cotangent as hooks replace it, one after the other, in the order in which they were registered.
 
     Raises
     ------
@@ -94,18 +94,18 @@ def run_table(table: dict[int, Callable[..., Any]], ct: Tensor) -> Tensor:
             )
         if result.dtype != dtype:
             raise RuntimeError(f"hook '{name}' has changed the type of value (was {dtype} got {result.dtype})")
-        ct = result if modes.is_grad_enabled() else result.detach()  # a graph counts under create_graph only
+        ct = result if modes.is_grad_enabled() else result.detach()  # only create_graph keeps the graph of a hook
     return ct
 
 
 def node_hooks(node: TapeNode) -> Hooks | None:
     """Return the hooks of an entry's result."""
-    # They stand last; the residuals before them are arrays and numbers.
+    # Hooks stand last, behind residuals, which are arrays and numbers.
     return node[-1] if isinstance(node[-1], Hooks) else None
 
 
 def hooks_of(node: TapeNode) -> Hooks:
-    """Return the hooks of an entry's result, made if there are none."""
+    """Return the hooks of an entry's result, which are made if there are none."""
     hooks = node_hooks(node)
     if hooks is None:
         hooks = Hooks()
@@ -157,7 +157,7 @@ def retains_grad(tensor: Tensor) -> bool:
 
 
 def empty(node: TapeNode) -> None:
-    """Empty a node of operands and residuals; its hooks stay."""
+    """Remove operands and residuals from a node; its hooks stay."""
     last = node[-1]
     del node[FIRST_OPERAND:]
     if last.__class__ is Hooks:

@@ -1,4 +1,4 @@
-"""Layouts: the interned shape, dtype and strides of a value, known before any array is looked at."""
+"""Layouts: interned objects that hold the shape, dtype and strides of a value."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
 from tapegrad.tape.lengths import Length, Trace
 
-# The first field behind CPython's object header (reference count and type).  A NumPy array keeps its data
-# pointer there; a Python float, a Python complex and a NumPy scalar keep the value itself.
+# Bytes of CPython's object header (reference count and type). Behind it a NumPy array has its data pointer; a Python
+# float, a Python complex and a NumPy scalar have the value itself.
 OBJECT_HEADER: Final = 16
 
 
 class Layout:
     """Shape, dtype and strides of a value, and whether a gradient is wanted for it.
 
-    Two values of the same layout share one object, so that ``is`` compares layouts and a dictionary finds
-    everything that was worked out about them before.  Each layout has a `plain` and a `tracked` form; a tensor
-    that requires grad carries the tracked one.
+    Values of the same layout share one object. So ``is`` compares layouts, and a layout's identity serves as a key.
+    Each layout has a `plain` and a `tracked` form; a tensor that requires grad has the tracked one.
 
-    A layout lives as long as a tensor, a plan or a node refers to it. Compiled code compares layouts by
-    address: whatever keeps such an address keeps the layout too.
+    A layout lives as long as a tensor, a plan or a node refers to it. Compiled code compares layouts by address:
+    everything that stores such an address holds the layout too.
 
     Attributes
     ----------
@@ -36,18 +35,19 @@ class Layout:
         As in NumPy; strides in bytes.
     dtype : numpy.dtype
     inline : bool
-        The value is a scalar object (a Python or NumPy number), which holds its data inside the object instead of
-        pointing to it.
+        The value is a scalar object (a Python or NumPy number): its data stand inside the object.
     weak : bool
-        A Python number, which takes part in an operation with the other operand's dtype.
+        The value is a Python number: operations convert it to the other operand's dtype.
     kind : int
-        All but the lengths: dtype, number of dimensions, contiguous, inline, weak, requires_grad, and whether there
-        are no elements, one (in an array without dimensions) or several.
+        Everything except the lengths: dtype, number of dimensions, contiguous, inline, weak, requires_grad, and
+        whether there are no elements, one (in an array without dimensions) or several.
+    lengths : tuple of int
+        The integers in which layouts of one kind differ.
     """
 
     __slots__ = (
-        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "kind", "nbytes", "ndim",
-        "requires_grad", "shape", "size", "strides", "weak",
+        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "kind", "lengths", "nbytes",
+        "ndim", "requires_grad", "shape", "size", "strides", "weak",
     )  # fmt: skip
 
     shape: tuple[int, ...]
@@ -58,11 +58,12 @@ class Layout:
     floating: bool
     requires_grad: bool
     kind: int
+    lengths: tuple[int, ...]
     ndim: int
     size: int
     nbytes: int
     contiguous: bool
-    # No layout refers to itself, and a plain one not to its tracked form: cycles would live until garbage is collected.
+    # A plain layout has only a weak reference to its tracked form, as cycles would live until garbage collection.
     _plain: Layout | None  # of a tracked layout; compiled code reads it
     _tracked: weakref.ref[Layout] | None  # of a plain layout that has one
 
@@ -78,12 +79,8 @@ class Layout:
         self.requires_grad = False
         several = 3 if self.size > 1 else 0 if not self.size else 2 if not self.ndim else 1
         self.kind = dtype.num << 13 | self.ndim << 6 | self.contiguous << 5 | inline << 4 | weak << 3 | several
+        self.lengths = shape if self.contiguous else shape + strides
         self._plain = self._tracked = None
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """All integers that layouts of one kind differ in."""
-        return self.shape if self.contiguous else self.shape + self.strides
 
     @property
     def plain(self) -> Layout:
@@ -92,11 +89,11 @@ class Layout:
 
     @property
     def tracked(self) -> Layout:
-        """The layout of a value for which a gradient is wanted; itself where there can be none."""
+        """The layout of a value for which a gradient is wanted; the layout itself if its dtype allows none."""
         if self._plain is not None or not self.floating or self.weak:
             return self
-        found = self._tracked() if self._tracked is not None else None
-        return found if found is not None else _make_tracked(self)
+        tracked = self._tracked() if self._tracked is not None else None
+        return tracked if tracked is not None else _make_tracked(self)
 
     def __repr__(self) -> str:
         return f"{self.dtype}{list(self.shape)}{'' if self.contiguous else f' strides {list(self.strides)}'}"
@@ -106,7 +103,7 @@ Key = tuple[tuple[int, ...], tuple[int, ...], np.dtype, bool, bool]
 
 
 class _Interned(weakref.ref[Layout]):
-    """A layout, for as long as something refers to it, and the key by which it is found."""
+    """A weak reference to a layout, with its key in `_layouts`."""
 
     __slots__ = ("key",)
     key: Key
@@ -114,12 +111,12 @@ class _Interned(weakref.ref[Layout]):
 
 _lock = module_lock()  # a collection in the middle may run a finalizer that computes
 _layouts: dict[Key, _Interned] = {}
-_dead: list[_Interned] = []  # callbacks append to it; nothing else happens in them
-# The layouts that were made last live on: a program may make and drop tensors of the same few in turn.
+_dead: list[_Interned] = []  # callbacks only append to it
+# The newest layouts stay alive: a program may make and drop tensors of the same few layouts in turn.
 _recent: deque[Layout] = deque(maxlen=1024)
 
 
-@functools.lru_cache(maxsize=64)  # to ask NumPy takes 4 µs
+@functools.lru_cache(maxsize=64)  # asking NumPy takes 4 µs
 def dtype_name(dtype: np.dtype) -> str:
     """Return the name of a dtype.
 
@@ -147,6 +144,8 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
     """
     if len(shape) == 1:
         return (itemsize,)
+    if len(shape) == 2:
+        return (shape[1] or 1) * itemsize, itemsize
     strides = []
     step = itemsize
     for length in reversed(shape):
@@ -156,26 +155,26 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that shapes broadcast to; of up to 64 dimensions, where `numpy.broadcast_shapes` takes 32.
+    """Return the shape that shapes broadcast to. `numpy.broadcast_shapes` takes 32 dimensions, this function 64.
 
     Raises
     ------
     ValueError
-        If they do not.
+        If they do not broadcast.
 
     >>> broadcast_shape((2, 1), (3,))
     (2, 3)
     """
-    lengths = []
-    for own in itertools.zip_longest(*[shape[::-1] for shape in shapes], fillvalue=1):
-        found = 1
-        for length in own:
-            if found == 1:
-                found = length
-            elif length not in (1, found):
+    result = []
+    for lengths in itertools.zip_longest(*[shape[::-1] for shape in shapes], fillvalue=1):
+        longest = 1
+        for length in lengths:
+            if longest == 1:
+                longest = length
+            elif length not in (1, longest):
                 raise ValueError(f"shapes {shapes} do not broadcast")
-        lengths.append(found)
-    return tuple(lengths[::-1])
+        result.append(longest)
+    return tuple(result[::-1])
 
 
 def intern(
@@ -189,7 +188,7 @@ def intern(
 
 
 def contiguous_layout(shape: tuple[int, ...], dtype: np.dtype) -> Layout:
-    """Return the plain layout of a C-contiguous array; of lengths that stand for others one that is not interned."""
+    """Return the plain layout of a C-contiguous array. It is not interned if a length stands for others (`Length`)."""
     strides = contiguous_strides(shape, dtype.itemsize)
     is_general = any(isinstance(length, Length) for length in shape)
     return Layout(shape, strides, dtype, False, False) if is_general else intern(shape, strides, dtype)
@@ -201,8 +200,8 @@ def _make(key: Key) -> Layout:
             interned = _dead.pop()
             if _layouts.get(interned.key) is interned:
                 del _layouts[interned.key]
-        found = _layouts.get(key)
-        layout = found() if found is not None else None
+        reference = _layouts.get(key)
+        layout = reference() if reference is not None else None
         if layout is None:  # another thread may have been faster
             layout = Layout(*key)
             interned = _Interned(layout, _dead.append)
@@ -214,33 +213,35 @@ def _make(key: Key) -> Layout:
 
 def _make_tracked(plain: Layout) -> Layout:
     with _lock:
-        found = plain._tracked() if plain._tracked is not None else None
-        if found is None:
-            found = object.__new__(Layout)
-            found.shape, found.strides, found.dtype = plain.shape, plain.strides, plain.dtype
-            found.inline, found.weak, found.floating, found.contiguous = plain.inline, False, True, plain.contiguous
-            found.ndim, found.size, found.nbytes = plain.ndim, plain.size, plain.nbytes
-            found.requires_grad, found._plain, found._tracked, found.kind = True, plain, None, plain.kind | 4
-            plain._tracked = weakref.ref(found)
-            _recent.append(found)
-        return found
+        tracked = plain._tracked() if plain._tracked is not None else None
+        if tracked is None:
+            tracked = object.__new__(Layout)
+            tracked.shape, tracked.strides, tracked.dtype = plain.shape, plain.strides, plain.dtype
+            tracked.ndim, tracked.size, tracked.nbytes = plain.ndim, plain.size, plain.nbytes
+            tracked.inline, tracked.weak, tracked.floating = plain.inline, False, True
+            tracked.contiguous, tracked.kind = plain.contiguous, plain.kind | 4
+            tracked.lengths = plain.lengths
+            tracked.requires_grad, tracked._plain, tracked._tracked = True, plain, None
+            plain._tracked = weakref.ref(tracked)
+            _recent.append(tracked)
+        return tracked
 
 
 def general(layout: Layout, trace: Trace) -> Layout:
-    """Return a layout that stands for all of its kind; it is not interned, and nothing is to keep it."""
+    """Return a layout that stands for all layouts of its kind. It is not interned; keep it no longer than the trace."""
     if not layout.shape:
         return layout
-    found: Layout = object.__new__(Layout)
+    twin: Layout = object.__new__(Layout)
     for name in ("dtype", "inline", "weak", "floating", "ndim", "requires_grad", "kind", "contiguous"):
-        setattr(found, name, getattr(layout, name))
-    lengths: Any = trace.length  # which counts as an integer here
-    found.shape = tuple(map(lengths, layout.shape))
+        setattr(twin, name, getattr(layout, name))
+    length: Any = trace.length  # its result counts as an integer here
+    twin.shape = tuple(map(length, layout.shape))
     size = layout.dtype.itemsize
-    found.strides = contiguous_strides(found.shape, size) if layout.contiguous else tuple(map(lengths, layout.strides))
-    found.size = math.prod(found.shape)
-    found.nbytes = found.size * size
-    found._plain = found._tracked = None
-    return found
+    twin.strides = contiguous_strides(twin.shape, size) if layout.contiguous else tuple(map(length, layout.strides))
+    twin.size = math.prod(twin.shape)
+    twin.nbytes = twin.size * size
+    twin._plain = twin._tracked = None
+    return twin
 
 
 state.register("tape.layout: layouts", lambda: len(_layouts) - len(_dead), _recent.clear)
@@ -248,14 +249,14 @@ state.register("tape.layout: layouts", lambda: len(_layouts) - len(_dead), _rece
 
 def layout_of(value: np.ndarray | np.generic | complex) -> Layout:
     """Return the plain layout of an array, of a NumPy scalar, or of a Python number."""
-    if isinstance(value, np.ndarray):
+    if value.__class__ is np.ndarray or isinstance(value, np.ndarray):
         return intern(value.shape, value.strides, value.dtype)
     if isinstance(value, np.generic):
         return intern((), (), value.dtype, inline=True)
     return intern((), (), np.dtype(type(value)), inline=True, weak=True)
 
 
-# Python numbers as operands.  An int is turned into a float before it is recorded, so one layout serves both.
+# Layouts of Python numbers.
 FLOAT: Final = intern((), (), np.dtype(np.float64), inline=True, weak=True)
 COMPLEX: Final = intern((), (), np.dtype(np.complex128), inline=True, weak=True)
 INTEGER: Final = intern((), (), np.dtype(np.int64), inline=True, weak=True)

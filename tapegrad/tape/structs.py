@@ -1,4 +1,4 @@
-"""What compiled code sees of the tape: entries and pages, plans and their kernel calls."""
+"""The tape's structs, as compiled code reads them: entries, pages, plans and kernel calls."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ __all__ = ["ENTRY_BYTES", "PAGE_BYTES", "Entry", "KernelCallFields", "PageHead",
 
 
 class KernelCallFields(Struct):
-    """How the sweep computes one operand's cotangent: see `tapegrad.recording.plan.Step`."""
+    """How the sweep computes one operand's cotangent: see `tapegrad.recording.steps.Step`."""
 
-    kernel: int  # 0 until it is needed
+    kernel: int  # its address, 0 until it is needed
     geometry: Geometry
     target_class: int  # size class of the operand's cotangent
-    # IN_PARTS if there are outer dimensions or one of the next six fields is not 0; ALIAS if both cotangents are equal.
+    # IN_PARTS if the geometry has outer dimensions, or one of the fields `partial` to `sum_geometry` is not 0; ALIAS if
+    # both cotangents are equal; SUMS_ROWS if the target has one element a row; else 0.
     kind: int
     target_bytes: int
     partial: int  # the target must be zeroed first
@@ -34,34 +35,34 @@ class KernelCallFields(Struct):
 
 
 class PlanFields(Struct):
-    """What a sweep, and the recording path, read of a plan."""
+    """The words of a plan, which the recording path and sweeps read."""
 
     arity: int
-    result_class: int  # size class of the result's cotangent, and its bytes
+    result_class: int  # size class of the result's cotangent
     result_bytes: int
     state: int  # READY, PYTHON, PENDING
     forward: Object
     result: Object  # its layout
-    save: int  # residuals: a bit for each operand, and one for the result
+    save: int  # the residuals: a bit for each operand, then one for the result
     wanted_operands: int  # a bit for each operand that wants a gradient
-    fused: KernelCallFields  # for both operands at once, or 0
-    elements: int  # that every kernel call goes over; 0 if the plan cannot be a part of a group
-    multiple: int  # of how many elements a block must be a multiple
-    pack: Object  # makes several results of the forward's, or 0
-    is_view: int  # the result may be a view of the operand
-    itself: Object  # the plan, of which this is the memory
+    fused: KernelCallFields  # one call for both operands, or 0
+    elements: int  # number of elements that every kernel call goes over; 0 if the plan cannot be part of a group
+    multiple: int  # the size of a block must be a multiple of it
+    pack: Object  # the function that makes tensors of several results, or 0
+    is_view: int  # whether the result may be a view of the operand
+    itself: Object  # the `Plan` that has these words
     calls: Array[KernelCallFields] = embedded()  # for each operand, 0 where no gradient is wanted
 
 
 class Entry(Struct):
-    """A record of the tape: an operation that was computed, or a leaf."""
+    """A record of the tape: an operation that was computed, or a leaf (see `tapegrad.tape.entries`)."""
 
     plan: PlanFields  # 0 for a leaf
-    node: List  # of a leaf its `Leaf`
+    node: List  # for a leaf its `Leaf`
     operands: Array[Entry] = embedded(3)  # 0 where no gradient is wanted; more than three stand in a side array
-    flags: int  # CONSUMED, WANTED
-    mark: int  # 1 + the number that a sweep gave it; 0 otherwise
-    stop: int  # the sweep has to stop here for hooks
+    flags: int  # CONSUMED, WANTED, RESHAPED
+    mark: int  # 1 + the id that a sweep gave it; 0 otherwise
+    stop: int  # whether a sweep has to stop here for hooks
 
 
 ENTRY_BYTES: Final = sizeof(Entry)
@@ -71,6 +72,6 @@ PAGE_BYTES: Final = 256 * ENTRY_BYTES
 class PageHead(Struct):
     """The head of a page, in place of its first two entries."""
 
-    sequence: int
-    active: int  # a walk has reached the page
-    reached: Array[int] = embedded(4)  # a bit for each entry that a walk has reached
+    sequence: int  # pages are numbered in the order of recording
+    active: int  # whether `find` has reached the page
+    reached: Array[int] = embedded(4)  # a bit for each entry that `find` has reached

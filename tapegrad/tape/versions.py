@@ -1,7 +1,7 @@
-"""Writes in place: when each storage was last written to, so that a sweep can refuse a residual that was changed.
+"""Versions: when each storage was written to in place, so that a sweep can refuse a residual that was changed.
 
-It costs nothing on the recording path: an entry knows its place in the order of recording, a write notes the place at
-which it happened, and a sweep looks closer only if something was written after the oldest entry that it reaches.
+This costs nothing on the recording path. An entry's slot says when the entry was recorded; a write notes the slot that
+comes next. A sweep compares versions only if something was written after the oldest entry that it reaches.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES
 
 
 class _Storage:
+    """How often an array's memory was written to, and when the last writes were."""
+
     def __init__(self, owner: weakref.ref[Any]) -> None:
         self.owner = owner
         self.version = 0
@@ -28,7 +30,7 @@ last: tuple[int, int] = (0, 0)
 
 
 def now() -> tuple[int, int]:
-    """Return the place in the order of recording that the next entry will have."""
+    """Return the place of the next entry in the order of recording."""
     free = recorder.page.free
     if not free:
         return recorder.sequence, PAGE_BYTES // ENTRY_BYTES - HEAD_ENTRIES
@@ -36,7 +38,7 @@ def now() -> tuple[int, int]:
 
 
 def owner_of(array: np.ndarray) -> np.ndarray:
-    """Return the array that a view's memory belongs to."""
+    """Return the array that owns the memory of a view; an array that is no view owns its own."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
@@ -58,7 +60,7 @@ def note(array: np.ndarray) -> None:
 
 
 def take_back(array: np.ndarray) -> None:
-    """Forget the latest write that was noted of an array, as it was refused."""
+    """Forget the latest write to an array: it was refused."""
     storage = _storages.get(id(owner_of(array)))
     if storage is not None and storage.times:
         storage.version -= 1
@@ -72,6 +74,6 @@ def version(array: np.ndarray) -> int:
 
 
 def since(array: np.ndarray, place: tuple[int, int]) -> int:
-    """Return how often the array's storage was written to after the entry at this place was recorded."""
+    """Return how often the array's storage was written to after the entry at this place (`order_of`) was recorded."""
     storage = _storages.get(id(owner_of(array)))
     return sum(time > place for time in storage.times) if storage else 0

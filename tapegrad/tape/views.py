@@ -1,16 +1,15 @@
-"""Views: which tensor the memory of a tensor belongs to, and whether its history is older than the last write to it.
+"""Views: the base of a tensor that shares another's memory, and whether a write has made its history stale.
 
-A result that shares the memory of its operand keeps its *base*: the tensor that the memory belongs to. A recorded write
-in place, through the base or through a view, gives the base a new entry. Every view whose own entry stands before that
-one on the tape is then *stale*: it shows the new values and has the old history. It gets a new history, as a part of
-the base, when it is next used.
+A result that shares the memory of its operand has a *base*: the tensor that the memory belongs to. A recorded write in
+place, to the base or to a view, gives the base a new entry. A view whose entry stands before that one on the tape is
+*stale*: it has the new values and the old history. When it is next used, `Tensor._renew` (`tapegrad.ops.history`) gives
+it a new history, as a part of the base.
 
 Recording looks for stale views only after the first recorded write of the process (`modes.note_write`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tapegrad import modes
@@ -21,21 +20,12 @@ if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
 
 
-class _Late:
-    """`tapegrad.ops.parts`, which has the ops of a part, puts its `renew` here."""
-
-    renew: Callable[[Tensor], None]
-
-
-late = _Late()
-
-
 def base_of(tensor: Tensor) -> Tensor | None:
     """Return the tensor whose memory a view shows; None if the tensor is no view."""
     base: Tensor | None = getattr(tensor, "_base", None)
     if base is None or isinstance(tensor._node, Leaf):
         return None
-    # Unless the data of either were replaced. (NumPy copies what has no elements.)
+    # The data of either may have been replaced. (NumPy copies arrays without elements.)
     if tensor._layout.size and owner_of(tensor._data) is not owner_of(base._array()):
         del tensor._base
         return None
@@ -43,13 +33,13 @@ def base_of(tensor: Tensor) -> Tensor | None:
 
 
 def root_of(tensor: Tensor) -> Tensor:
-    """Return the base of a view, and any other tensor itself."""
+    """Return the base of a view; a tensor that is no view is its own."""
     base = base_of(tensor)
     return tensor if base is None else base
 
 
 def is_stale(tensor: Tensor) -> bool:
-    """Whether the base of a view was written to after the entry of the view; compiled code asks the same."""
+    """Whether the base of a view was written to after the view's entry (compiled: `recording.operands.is_stale`)."""
     base: Tensor | None = getattr(tensor, "_base", None)
     if base is None or not isinstance(base._node, list):
         return False
@@ -58,7 +48,7 @@ def is_stale(tensor: Tensor) -> bool:
 
 
 def renewed(tensor: Tensor) -> Tensor:
-    """Return a tensor, with a new history if it is a stale view."""
+    """Return a tensor, which gets a new history first if it is a stale view."""
     if modes.mode.value and is_stale(tensor):
-        late.renew(tensor)
+        tensor._renew()
     return tensor

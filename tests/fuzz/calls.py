@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tapegrad as tg
+from tapegrad.ops.table.public import TOP, registry
 
 NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
 
@@ -743,9 +744,22 @@ NOT_CALLED: dict[str, str] = {
 }
 
 
+#: The kinds of names that stand nowhere above, by the family of their op.
+FAMILIES: dict[str, Generator] = {"unary": unary, "binary": binary, "reduction": reduction, "along": along}
+
+
 def calls() -> list[tuple[Generator, str]]:
     """Return each kind with each of its names."""
-    return [(kind, name) for kind, names in KINDS.items() for name in names.split()]
+    listed = [(kind, name) for kind, names in KINDS.items() for name in names.split()]
+    known = {name for _, name in listed} | set(NOT_CALLED)
+    for one in registry:
+        kind = FAMILIES.get(one.function.op.family) if hasattr(one.function, "op") else None
+        if kind is not None:
+            kind = kind if TOP in one.names.namespaces else functional
+            listed += [(kind, name) for name in one.all_names() if name not in known]
+        if one.names.inplace and f"{one.name}_" not in known:
+            listed.append((written, f"{one.name}_"))
+    return listed
 
 
 def public(torch: Any) -> set[str]:

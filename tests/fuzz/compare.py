@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ class Mismatch:
     kind: str
     text: str
     is_small: bool = False  # so small that it may come from rounding
-    is_infinite: bool = False  # of elements that one side at least has as inf or nan
+    is_infinite: bool = False  # but for rounding, of elements that one side at least has as inf or nan
 
 
 def describe(error: Exception) -> str:
@@ -38,15 +38,19 @@ def array(value: Any) -> np.ndarray:
     return found
 
 
-def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[tuple[Any, Any]]]) -> Mismatch | None:
+Pairs = Callable[[], Iterable[Sequence[Any]]]
+
+
+def compare(what: str, ours: Any, theirs: Any, moved: Pairs, rounded: Pairs) -> Mismatch | None:
     """Return how a value of tapegrad's differs from PyTorch's.
 
     Parameters
     ----------
     what : str
     ours, theirs : object
-    nearby : callable
-        The values of both for inputs that are moved a little: what a difference is held against.
+    moved, rounded : callable
+        The values of both for inputs that are moved a little, and where each operand has an error of rounding: what a
+        difference is held against.
     """
     if not isinstance(ours, tg.Tensor):
         if isinstance(theirs, (bool, int, float, type(None))) and ours == theirs:
@@ -82,19 +86,33 @@ def compare(what: str, ours: Any, theirs: Any, nearby: Callable[[], list[tuple[A
             farthest < ROUNDED * scale and ((np.isfinite(own) == np.isfinite(other)) | overflows).all()
         ) or bool(near(own, other).mean() > 1 - FEW)
         unclear = overflows  # elements that differ as much where inputs are moved
-        for pair in nearby() if own.dtype.kind in "bfc" else ():
-            for moved, original in zip(pair, (own, other), strict=True):
-                if moved is None or tuple(moved.shape) != original.shape:
-                    continue
-                step = np.abs(array(moved).astype(complex) - original.astype(complex))
-                if is_small and farthest <= 100 * np.nan_to_num(step).max(initial=0.0):
-                    return None
-                unclear |= (distance <= 10 * step) | (np.isfinite(array(moved)) != np.isfinite(original))
+        if own.dtype.kind in "bfc":
+            for pair in moved():
+                for step, finite_changes in _steps(pair, own, other):
+                    if is_small and farthest <= 100 * np.nan_to_num(step).max(initial=0.0):
+                        return None
+                    unclear |= (distance <= 10 * step) | finite_changes
+            if not (unclear | near(own, other)).all():
+                # The scale of what was added up, where it cancels: as far as results are scattered by rounding.
+                scattered = np.zeros(own.shape)
+                for pair in rounded():
+                    for step, _ in _steps(pair, own, other):
+                        scattered = np.fmax(scattered, step)
+                unclear |= distance <= (100 if is_small else 10) * scattered
         if (unclear | near(own, other)).all():
             return None
     kind = "value" if "gradient" not in what else "gradient"
-    is_infinite = bool((near(own, other) | ~np.isfinite(own) | ~np.isfinite(other)).all())
+    is_infinite = bool((unclear | near(own, other) | ~np.isfinite(own) | ~np.isfinite(other)).all())
     return Mismatch(kind, f"{what}: {ours} instead of {theirs}", is_small, is_infinite)
+
+
+def _steps(pair: Sequence[Any], *originals: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield how far each element of both is from what it was, and whether it is finite where it was not, or was."""
+    for changed, original in zip(pair, originals, strict=True):
+        if changed is not None and tuple(changed.shape) == original.shape:
+            elements = array(changed)
+            step = np.abs(elements.astype(complex) - original.astype(complex))
+            yield step, np.isfinite(elements) != np.isfinite(original)
 
 
 def close(own: np.ndarray, other: np.ndarray) -> bool:

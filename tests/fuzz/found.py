@@ -88,9 +88,103 @@ FOUND: dict[str, list[str]] = {
         "v1 = m.full_like(v0, -1.5)",
         "v0.fill_(-1.5)",
     ],
+    "a dimension of a tensor without dimensions was not checked by flip": [
+        "v0 = m.tensor(data(1, (), 'float64'), requires_grad=True)",
+        "v1 = m.flip(v0, (7,))",
+    ],
+    "what was stretched to no elements was no view of a leaf": [
+        "v0 = m.tensor(data(1, (2, 1), 'float64'), requires_grad=True)",
+        "v1 = v0.expand((2, 0))",
+        "v1.exp_()",
+    ],
+    "copying a view of a leaf onto itself was accepted": [
+        "v0 = m.tensor(data(1, (2, 3), 'float64'), requires_grad=True)",
+        "v1 = v0[...]",
+        "v1.__setitem__((...,), v1.view_as(v1))",
+    ],
+    "the diagonal of no elements had no gradient": [
+        "v0 = m.tensor(data(1, (2, 1, 3, 0), 'float64'), requires_grad=True)",
+        "v1 = m.diagonal(v0, -1)",
+    ],
+    "complex logsumexp of nothing had a second derivative that was nan": [
+        "v0 = m.tensor(data(1, (0, 3), 'complex128'), requires_grad=True)",
+        "v1 = m.tensor(data(2, (2, 3), 'complex128'), requires_grad=True)",
+        "v2 = F.linear(0.0 - m.logsumexp(v0, dim=0), v1)",
+    ],
+    "what was written over had a second derivative": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = v0 / 0.0",
+        "v1.zero_()",
+        "v2 = (v1 + 2).log()",
+    ],
+    "unsigned integers were raised to a negative power": [
+        "v0 = m.tensor(data(1, (3,), 'uint8'))",
+        "v1 = v0 ** -1",
+    ],
     "a bool was subtracted in place": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",
         "v1 = v0 > 0",
         "v0.__isub__(v1)",
+    ],
+}
+
+#: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
+EXPLAINED: dict[str, list[str]] = {
+    "PyTorch saved what is written to": [
+        "v0 = m.tensor(data(1, (2, 3), 'float64'), requires_grad=True)",
+        "v1 = v0 * 3",
+        "v2 = F.softplus(v1, beta=2)",
+        "v1.exp_()",
+    ],
+    "PyTorch saved complex numbers that are written to through a view": [
+        "v0 = m.tensor(data(1, (3, 3), 'complex128'), requires_grad=True)",
+        "v1 = m.asin(v0)",
+        "v2 = v1.diagonal(-1)",
+        "v3 = v1.var()",
+        "v2.sin_()",
+    ],
+    "a tensor is copied onto a view of the same elements": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = v0.sgn() * v0",
+        "v2 = m.broadcast_to(v1, (3,))",
+        "v3 = m.square(v1)",
+        "v1.copy_(v2)",
+    ],
+    "tapegrad saved an operand of a product of batches, of which PyTorch saves a copy": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = m.tensor(data(2, (2, 1, 3, 2), 'float64')) * 2",
+        "v2 = m.matmul(v0, v1)",
+        "v1.fill_(2.0)",
+    ],
+    "an operand of a write is a view of what is written to": [
+        "v0 = m.tensor(data(1, (3, 3), 'float64'))",
+        "v1 = m.swapdims(v0, 1, 0)",
+        "v2 = v1.diagonal(0)",
+        "v1.add_(v2)",
+    ],
+    "PyTorch takes a view for a leaf": [
+        "v0 = m.tensor(data(1, (2,), 'float64'))",
+        "v1 = m.tensor(data(2, (), 'float64'), requires_grad=True)",
+        "v2 = m.permute(v0, (0,))",
+        "v0.mul_(v1)",
+        "v2.mul_(2)",
+    ],
+    "what is added up cancels": [
+        "v0 = m.tensor(data(1, (5000,), 'float32', 'normal'), requires_grad=True)",
+        "v1 = m.atan2(v0, v0)",
+    ],
+    "a write moves a number past a singularity": [
+        "v0 = m.tensor(data(654, (200,), 'float32'), requires_grad=True)",
+        "v1 = m.tan(m.asin(v0))",
+        "v1.sin_()",
+    ],
+    "a product of what is not finite": [
+        "v0 = m.tensor(data(1, (4,), 'float64'), requires_grad=True)",
+        "v1 = m.prod(m.log2(v0), dim=0)",
+    ],
+    "the sign of a complex zero": [
+        "v0 = m.tensor(data(1, (3,), 'complex128'), requires_grad=True)",
+        "v1 = v0 * 0",
+        "v2 = m.sgn(v1)",
     ],
 }

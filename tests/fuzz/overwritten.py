@@ -1,22 +1,27 @@
-"""Gradients that one side refuses, because what it saved was written over: which refusals docs/semantics.md explains.
+"""Lines with copies: in place of what is saved, so that a write changes nothing of it, and of what a write reads.
 
-The program is changed so that the side that refused saves nothing that is written over for the reasons that the page
-names. If it still refuses, there is another reason.
+A side that refuses gradients, as what it saved was written over, computes those of the program with copies. The other
+side's gradients of the program itself are held against them.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 #: What a message of a refusal says, on both sides.
 WORDS = "modified by an inplace operation"
 
 _NAME = r"\bv\d+\b"
-#: Functions of whose operands and results the two sides save others.
+#: Functions of which tapegrad saves other operands or results than PyTorch does, as docs/semantics.md says.
 _SAVES_OTHERS = (
-    r"\b(reciprocal|div|divide|true_divide|pow|prod|logsumexp|sgn|mse_loss|nll_loss|cross_entropy)\(| / |\*\*"
+    r"\b(reciprocal|div|divide|true_divide|pow|prod|logsumexp|sgn|mse_loss|nll_loss|cross_entropy|matmul|linear|einsum)"
+    r"\(| / |\*\*"
 )
+
+
+def operands(expression: str) -> list[str]:
+    """Return the names of values in an expression."""
+    return re.findall(_NAME, expression)
 
 
 def apart(x, target):  # type: ignore[no-untyped-def]  # tensors of PyTorch
@@ -36,24 +41,23 @@ def written_elsewhere(line: str) -> str:
     return f"{target}.copy_({target}.clone().{call})"
 
 
-def copied(line: str, space: dict[str, Any], numbers: bool) -> str:
-    """Return a line that just ran, with copies in place of what only one side saves; "" if there is nothing.
+def saves_others(line: str) -> bool:
+    """Whether tapegrad saves other operands or results of a call than PyTorch does."""
+    return bool(re.search(_SAVES_OTHERS, line))
 
-    `numbers` says that this side saves tensors without dimensions, or without elements, as it does others. Here the one
-    are numbers, which nothing is written to, and of the others nothing can be written over.
-    """
+
+def replaced(line: str, by: str) -> str:
+    """Return a line with another expression, of the operand as ``{}``, in place of each operand."""
     name, _, expression = line.partition(" = ")
-    result = space.get(name)
-    operands = {operand: space[operand] for operand in re.findall(_NAME, expression)}
-    if not hasattr(result, "requires_grad") or any(result is operand for operand in operands.values()):
-        return ""
-    if numbers and result._is_view():
-        return ""
-    every = bool(re.search(_SAVES_OTHERS, line))
+    return f"{name} = {re.sub(_NAME, lambda operand: by.format(operand[0]), expression)}"
 
-    def is_copied(value: Any) -> bool:
-        return hasattr(value, "requires_grad") and (every or (numbers and (not value.ndim or not value.numel())))
 
-    copies = [operand for operand, value in operands.items() if is_copied(value)]
-    expression = re.sub(_NAME, lambda name: f"{name[0]}.clone()" if name[0] in copies else name[0], expression)
-    return f"{name} = ({expression}){'.clone()' if is_copied(result) else ''}"
+def copied(line: str) -> str:
+    """Return a line whose operands and result are copied."""
+    name, _, expression = replaced(line, "copy_of({})").partition(" = ")
+    return f"{name} = copy_of({expression})"
+
+
+def in_double(line: str) -> str:
+    """Return a line in double precision, in which what is left of a difference does not come from rounding."""
+    return line.replace("float32", "float64").replace("complex64", "complex128").replace("float()", "double()")

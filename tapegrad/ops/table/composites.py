@@ -57,7 +57,7 @@ def composite(
     real_only: bool = False,
     call: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
-    """Put the function that is decorated into the table of composites, and so give it the tests that are made of it.
+    """Put the decorated function into the table of composites: tests are made from its samples.
 
     Parameters
     ----------

@@ -13,11 +13,11 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, fused_step
-from tapegrad.ops.table.docs import elementwise_doc
+from tapegrad.ops.table.docs import BINARY, UNARY, op_docstring
 from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
 from tapegrad.ops.table.promotion import forward_for
-from tapegrad.ops.table.public import Names, publish
+from tapegrad.ops.table.public import Names, module_of, publish
 from tapegrad.tape.layout import FLOAT, Layout, broadcast_shape
 from tapegrad.tensor import Tensor, from_array
 
@@ -105,7 +105,7 @@ def unary(
     def function(input: Any) -> Tensor:
         return plans.call(input)
 
-    return publish(function, op, elementwise_doc(op, doc, derivative), names)
+    return publish(function, op, op_docstring(op, doc, UNARY, derivative, module_of(names)), names)
 
 
 def binary(
@@ -187,7 +187,7 @@ def binary(
     def call(input: Any, other: Any) -> Tensor:
         return plans.call(input, other)
 
-    return publish(call, op, elementwise_doc(op, doc, derivative), names)
+    return publish(call, op, op_docstring(op, doc, BINARY, derivative, module_of(names)), names)
 
 
 def elementwise(
@@ -274,11 +274,11 @@ def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = 
     promoted : sequence of int, optional
         Numbers of the operands that are converted to a common dtype; default all.
     """
+    if len(operands) == 1:
+        only = _PUBLIC_NAMES.get(operands[0], operands[0])
+        return lambda value: Bound((as_operand(value, name, only, 1),))
     names = [_PUBLIC_NAMES.get(operand, operand) for operand in operands]
     chosen = tuple(promoted) or tuple(range(len(names)))
-
-    def bind_one(value: Any) -> Bound:
-        return Bound((as_operand(value, name, names[0], 1),))
 
     def bind(*values: Any) -> Bound:
         tensors = [
@@ -291,7 +291,7 @@ def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = 
                 tensors[number] = constant(float(tensors[number]._data), FLOAT)
         return Bound(tensors)
 
-    return bind if len(names) > 1 else bind_one
+    return bind
 
 
 def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:

@@ -124,7 +124,7 @@ class _Frozen:
         cls._required = frozenset(name for name in cls._names if not hasattr(cls, name))
 
     def __init__(self, **given: Any) -> None:
-        if not self._required <= given.keys() <= self._names:
+        if not (self._names.issuperset(given) and all(map(given.__contains__, self._required))):
             wrong, missing = sorted(given.keys() - self._names), sorted(self._required - given.keys())
             raise TypeError(f"{type(self).__name__} has no {wrong}, or lacks {missing}")
         vars(self).update(given)
@@ -135,6 +135,19 @@ class _Frozen:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"cannot assign to {name!r} of {self!r}: it is frozen")
+
+
+class _NoKernel:
+    """The step of an op whose rules the sweep calls itself."""
+
+    def __call__(self, plan: Plan, operand: int) -> None:
+        """Return no step."""
+
+    def __repr__(self) -> str:
+        return "no_kernel"
+
+
+no_kernel: Final = _NoKernel()
 
 
 class Op(_Frozen):
@@ -165,10 +178,12 @@ class Op(_Frozen):
         Makes what is returned of several results, a named tuple.
     family : str
     attrs : tuple of str
+    lengths : tuple of str
+        Those attributes that are tuples of lengths: steps may compute with them as with lengths of operands.
     node : str
         Class name of ``grad_fn``.
     step : callable
-        ``(plan, operand) -> Step``, or None where the sweep has to call the rule in Python.
+        ``(plan, operand) -> Step``, or None where the sweep has to call the rule in Python; default None for all.
     oracle : callable, optional
         Independent implementation of the forward in NumPy or SciPy; default the NumPy function of the same name.
     domain : tuple of float
@@ -203,8 +218,9 @@ class Op(_Frozen):
     forward: Callable[..., Any]
     vjp: tuple[Vjp, ...] | Rule
     family: str
-    step: Callable[[Plan, int], Step | None]
+    step: Callable[[Plan, int], Step | None] = no_kernel
     attrs: tuple[str, ...] = ()
+    lengths: tuple[str, ...] = ()
     node_name: str = ""
     oracle: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-3.0, 3.0)

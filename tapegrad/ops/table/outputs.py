@@ -1,4 +1,4 @@
-"""What the examples in docstrings of elementwise ops print.
+"""What the examples in docstrings of ops print.
 
 Written by `python -m tools.stubs`, from the public functions.
 """
@@ -27,6 +27,14 @@ OUTPUTS = {
     "conj": "tensor([0.5000, 2.0000])",
     "real": "tensor([0.5000, 2.0000])",
     "imag": "tensor([0., 0.])",
+    "sum": "tensor([1., 5.])",
+    "mean": "tensor([0.5000, 2.5000])",
+    "any": "tensor([True, True])",
+    "all": "tensor([False,  True])",
+    "amax": "tensor([1., 3.])",
+    "amin": "tensor([0., 2.])",
+    "argmax": "tensor([0, 0])",
+    "argmin": "tensor([1, 1])",
     "exp": "tensor([1.6487, 7.3891])",
     "exp2": "tensor([1.4142, 4.0000])",
     "expm1": "tensor([0.6487, 6.3891])",
@@ -55,4 +63,5 @@ OUTPUTS = {
     "logaddexp": "tensor([2.2014, 2.6931])",
     "hypot": "tensor([2.0616, 2.8284])",
     "erf": "tensor([0.5205, 0.9953])",
+    "prod": "tensor([0., 6.])",
 }

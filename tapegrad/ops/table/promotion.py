@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.dtypes import default_dtype
 from tapegrad.forward import rowwise
+from tapegrad.forward.powers import Power, check_exponent
 from tapegrad.forward.ufuncs import Function
 from tapegrad.tape.layout import Layout
 
@@ -119,8 +120,11 @@ def forward_for(
         if common.kind == "b":
             chosen_function = _OF_BOOLS.get(function, chosen_function)
         if any(cast):
+            is_unsigned_power = isinstance(function, Power) and common.kind == "u"
 
             def with_casts(*values: Any) -> Any:
+                if is_unsigned_power:
+                    check_exponent(*values)
                 pairs = zip(values, cast, strict=True)
                 return chosen_function(*(np.asarray(value).astype(common) if own else value for value, own in pairs))
 

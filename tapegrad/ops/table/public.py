@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
+from tapegrad.ops.table.docs import RESULT, Common, docstring
 from tapegrad.ops.table.op import Op, xp
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,6 +28,8 @@ class Names(NamedTuple):
         Whether tensors have it as a method; or the method, where its first argument is not the function's.
     inplace : bool
         Whether tensors have it as a method that writes to them, ``name_``.
+    attribute : bool
+        Whether tensors have it as a property.
     ufuncs : tuple of str
         NumPy's and SciPy's ufuncs that are this function, beside those of its own names.
     reduces : str
@@ -41,10 +44,16 @@ class Names(NamedTuple):
     namespaces: tuple[str, ...] = (TOP,)
     method: bool | Callable[..., Any] = False
     inplace: bool = False
+    attribute: bool = False
     ufuncs: tuple[str, ...] = ()
     reduces: str = ""
     functions: tuple[str, ...] = ()
     adapter: str | Callable[..., Any] = "same"
+
+
+def module_of(names: Names | None) -> str:
+    """Return the module in which a function stands first."""
+    return names.namespaces[0] if names is not None and names.namespaces else TOP
 
 
 class Public(NamedTuple):
@@ -71,12 +80,12 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
     ValueError
         If a namespace has another function of one of its names.
     """
-    new = Public(name, function, names)
-    wanted = {(namespace, own) for namespace in names.namespaces for own in new.all_names()}
-    for namespace, own in wanted & _taken:
-        raise ValueError(f"{namespace}.{own} is taken")
+    wanted = [(namespace, own) for namespace in names.namespaces for own in (name, *names.aliases)]
+    for place in wanted:
+        if place in _taken:
+            raise ValueError(f"{place[0]}.{place[1]} is taken")
     _taken.update(wanted)
-    registry.append(new)
+    registry.append(Public(name, function, names))
 
 
 def withdraw(name: str) -> None:
@@ -92,15 +101,27 @@ def public(
     namespaces: tuple[str, ...] = (TOP,),
     method: bool | Callable[..., Any] = False,
     inplace: bool = False,
+    attribute: bool = False,
     ufuncs: tuple[str, ...] = (),
     reduces: str = "",
     functions: tuple[str, ...] = (),
     adapter: str | Callable[..., Any] = "same",
+    common: Common = RESULT,
 ) -> Callable[[F], F]:
-    """Make the function public that is decorated; the facts are those of `Names`."""
-    names = Names(aliases, namespaces, method, inplace, ufuncs, reduces, functions, adapter)
+    """Make the decorated function public.
+
+    Parameters
+    ----------
+    aliases, namespaces, method, inplace, attribute, ufuncs, reduces, functions, adapter
+        Fields of `Names`.
+    common : Common
+        What the docstrings of its kind have in common, if it is no op: the docstring of an op has that already.
+    """
+    names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, functions, adapter)
 
     def decorate(function: F) -> F:
+        if function.__annotations__.get("return") == "Tensor" and not hasattr(function, "op"):
+            function.__doc__ = docstring(function.__doc__ or "", common)
         register(function.__name__, function, names)
         return function
 
@@ -145,6 +166,11 @@ def methods() -> dict[str, Callable[..., Any]]:
         if one.names.method
         for name in one.all_names()
     }
+
+
+def properties() -> dict[str, property]:
+    """Return the properties of tensors that are public functions, by their names."""
+    return {one.name: property(one.function) for one in registry if one.names.attribute}
 
 
 def inplace_functions() -> dict[str, Callable[..., Any]]:

@@ -26,7 +26,7 @@ from tapegrad.recording.rule_calls import (
     THE_NODE,
     VALUE,
     WANTED,
-    late,
+    lazy,
 )
 from tapegrad.runtime.memory import watch
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
@@ -77,12 +77,15 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
     ct : Tensor, or tuple of Tensor
         Cotangent of the result; one for each of several floating results.
     differentiable : bool
-        Whether the computation is recorded. Where one rule serves all operands and has None for one, that cotangent is
-        zero, and left out here.
+        Whether the computation is recorded.
+
+    Notes
+    -----
+    Where one rule serves all operands and has None for one, that cotangent is zeros.
     """
     plan = node[PLAN_OBJECT]
     layouts = plan.layouts
-    described, call = plan.rule_calls or rule_calls(plan), late.call
+    described, call = plan.rule_calls or rule_calls(plan), lazy.call
     calls, results = described[1], []
     if not callable(plan.op.vjp):
         for operand in operands:
@@ -91,8 +94,7 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
         return results
     wanted = tuple(operand in operands for operand in range(plan.arity))
     values = call(calls[0], node, ct, wanted, differentiable)
-    made = [operand for operand in operands if values[operand] is not None or not differentiable]
-    return [(operand, fit(values[operand], layouts[operand])) for operand in made]
+    return [(operand, fit(values[operand], layouts[operand])) for operand in operands]
 
 
 def fit(value: Any, layout: Layout) -> Tensor:

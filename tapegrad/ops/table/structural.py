@@ -1,21 +1,23 @@
-"""The families of rows that have one operand and attributes: reductions and movements; here is their recording path.
+"""Families of ops that have one operand and attributes: reductions, movements, and any other (`operation`).
 
-A public function is written as what is its own: it checks its arguments and returns the op's attributes. The
-decorators `reduction` and `movement` make the op and turn it into the function that computes and records.
+A function that binds its arguments, and says with its signature what these are, becomes the function that users call.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tapegrad import errors
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.callers import caller
 from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, xp
-from tapegrad.ops.table.public import publish
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, no_kernel, xp
+from tapegrad.ops.table.public import Names, module_of, publish
 from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
@@ -25,6 +27,8 @@ from tapegrad.tensor import Tensor
 P = ParamSpec("P")
 Attributes = Callable[Concatenate[Tensor, P], dict[str, Any]]
 Function = Callable[Concatenate[Any, P], Tensor]
+Forward = Callable[..., Any]
+StepOf = Callable[[Plan, int], Step | None]
 
 MOST_ARGUMENTS = 5  # that compiled code looks at
 
@@ -39,66 +43,143 @@ REDUCTION_SAMPLES = (
 )
 
 
+def operation(
+    name: str, *, doc: str = "", common: docs.Common = docs.NOTHING, flags: int = 0, **fields: Any
+) -> Callable[[Callable[Concatenate[Any, P], Bound]], Callable[Concatenate[Any, P], Any]]:
+    """Make the op that a function binds, and turn that into the function that users call.
+
+    It has one operand, ``x``, or one list of operands. The function returns these as tensors, and the attributes.
+
+    Parameters
+    ----------
+    name : str
+    doc : str
+        Default the function's docstring.
+    common : Common
+        What the docstrings of the family have in common.
+    flags : int
+        See `tapegrad.recording.keys`.
+    **fields
+        Of `Op`.
+    """
+
+    def decorate(bind: Callable[Concatenate[Any, P], Bound]) -> Callable[Concatenate[Any, P], Any]:
+        op = Op(**{"name": name, "operands": ("x",), "bind": bind, **fields})
+        return _published(op, bind, docs.op_docstring(op, doc or bind.__doc__ or "", common), flags)
+
+    return decorate
+
+
+if TYPE_CHECKING:
+
+    class Reduction(Protocol):
+        """The function of a reduction; not each takes a dtype."""
+
+        def __call__(
+            self,
+            input: Any,
+            dim: int | tuple[int, ...] | None = None,
+            keepdim: bool = False,
+            *,
+            dtype: DTypeLike | None = None,
+            axis: int | tuple[int, ...] | None = None,
+            keepdims: bool | None = None,
+        ) -> Tensor:
+            """Compute and record."""
+
+
 def reduction(
     name: str,
-    forward: Callable[..., Any],
+    forward: Forward,
     vjp: Vjp,
-    step: Callable[[Plan, int], Step | None],
+    step: StepOf = no_kernel,
     *,
-    oracle: Callable[..., Any],
-    attrs: tuple[str, ...] = ("dim", "keepdim"),
+    doc: str,
+    derivative: str = "",
+    oracle: Callable[..., Any] | None = None,
+    dtype_of: Callable[[Tensor, DTypeLike | None], np.dtype | None] | None = None,
+    check: Callable[[Bound], None] | None = None,
     samples: Sequence[Sample] = REDUCTION_SAMPLES,
     special: Mapping[Any, Any] | None = None,
     real_only: bool = False,
     linear: bool = False,
     prepare_forward: Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]] | None = None,
-) -> Callable[[Attributes[P]], Function[P]]:
+    names: Names | None = None,
+) -> Reduction:
     """Make the op of a function that reduces operand ``x`` over the dimensions ``dim``, a sorted tuple.
 
     Parameters
     ----------
     name : str
     forward : callable
-        From the operand and, by name, the attributes.
-    vjp, step, oracle, attrs, samples, special, real_only, linear, prepare_forward
-        As in `Op`; the oracle takes the arguments of the public function.
+        From the operand and, by name, ``dim``, ``keepdim`` and ``dtype``, if it takes that.
+    doc, derivative : str
+        A sentence on what it computes, with sections that differ from the family's; and the derivative as a formula.
+    oracle : callable, optional
+        Takes ``axis`` and ``keepdims``, as NumPy's functions do; default NumPy's of that name.
+    dtype_of : callable, optional
+        From the operand and the argument ``dtype`` to the dtype that is computed in; without it, no dtype is taken.
+    vjp, step, check, samples, special, real_only, linear, prepare_forward
+        As in `Op`.
+    names : Names, optional
+        Where users find it; None for nowhere.
     """
 
-    def decorate(attributes: Attributes[P]) -> Function[P]:
-        op = Op(
-            name=name,
-            operands=("x",),
-            forward=forward,
-            vjp=(vjp,),
-            family="reduction",
-            bind=_binder(name, attributes, of_views=False),
-            step=step,
-            real_only=real_only,
-            linear=linear,
-            attrs=attrs,
-            oracle=oracle,
-            special=special or {},
-            samples=samples,
-            prepare_forward=prepare_forward,
-            errors=(
-                ErrorSample(
-                    lambda: row_call(op)(np.ones(3), dim=1),
-                    IndexError,
-                    "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
-                ),
-            ),
-        )
-        return _published(op, attributes)
+    def attributes(
+        input: Tensor,
+        dim: int | tuple[int, ...] | None = None,
+        keepdim: bool = False,
+        *,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool | None = None,
+    ) -> dict[str, Any]:
+        dims = reduced_dims(name, input.ndim, dim if axis is None else axis)
+        return {"dim": dims, "keepdim": bool(keepdim if keepdims is None else keepdims)}
 
-    return decorate
+    def attributes_and_dtype(
+        input: Tensor,
+        dim: int | tuple[int, ...] | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool | None = None,
+    ) -> dict[str, Any]:
+        assert dtype_of is not None
+        chosen = attributes(input, dim, keepdim, axis=axis, keepdims=keepdims)
+        return {**chosen, "dtype": dtype_of(input, dtype)}
+
+    by_numpy: Callable[..., Any] = oracle or getattr(np, name)
+    signature: Callable[..., dict[str, Any]] = attributes if dtype_of is None else attributes_and_dtype
+    op = Op(
+        name=name,
+        operands=("x",),
+        forward=forward,
+        vjp=(vjp,),
+        family="reduction",
+        bind=_binder(name, signature, of_views=False),
+        step=step,
+        check=check,
+        real_only=real_only,
+        linear=linear,
+        attrs=("dim", "keepdim") if dtype_of is None else ("dim", "keepdim", "dtype"),
+        oracle=lambda x, dim=None, keepdim=False: by_numpy(x, axis=dim if np.ndim(x) else None, keepdims=keepdim),
+        special=special or {},
+        samples=samples,
+        prepare_forward=prepare_forward,
+        errors=(out_of_range(name),),
+    )
+    common = docs.REDUCTION if dtype_of is None else docs.REDUCTION_IN_DTYPE
+    return _published(op, signature, docs.op_docstring(op, doc, common, derivative, module_of(names)), names=names)
 
 
 def movement(
     name: str,
-    forward: Callable[..., Any],
+    forward: Forward,
     vjp: Vjp,
-    step: Callable[[Plan, int], Step | None],
+    step: StepOf = no_kernel,
     *,
+    common: docs.Common = docs.MOVEMENT,
     oracle: Callable[..., Any],
     attrs: tuple[str, ...] = (),
     samples: Sequence[Sample],
@@ -107,11 +188,15 @@ def movement(
 ) -> Callable[[Attributes[P]], Function[P]]:
     """Make the op of a function that moves the elements of operand ``x`` and computes nothing.
 
+    The function that is decorated checks its arguments and returns the attributes.
+
     Parameters
     ----------
     name : str
     forward : callable
         From the operand, always an array, and, by name, the attributes. A view where that is possible.
+    common : Common
+        What the docstrings of the family have in common.
     vjp, step, oracle, attrs, samples, errors, prepare_forward
         As in `Op`; the oracle takes the arguments of the public function.
     """
@@ -132,18 +217,18 @@ def movement(
             errors=errors,
             prepare_forward=prepare_forward,
         )
-        return _published(op, attributes)
+        return _published(op, attributes, docs.docstring(attributes.__doc__ or "", common), MAKES_VIEWS)
 
     return decorate
 
 
-def row_call(op: Op) -> Callable[..., Tensor]:
-    """Return the public function of an op."""
-    call: Callable[..., Tensor] = getattr(xp, op.name)
-    return call
+def out_of_range(name: str) -> ErrorSample:
+    """Return the sample of a call along a dimension 1 that an operand does not have."""
+    words = "Dimension out of range (expected to be in range of [-1, 0], but got 1)"
+    return ErrorSample(lambda: getattr(xp, name)(np.ones(3), dim=1), IndexError, words)
 
 
-def _binder(name: str, attributes: Attributes[P], of_views: bool) -> Callable[..., Bound]:
+def _binder(name: str, attributes: Callable[..., dict[str, Any]], of_views: bool) -> Callable[..., Bound]:
     def bind(input: Any, *args: Any, **kwargs: Any) -> Bound:
         x = as_operand(input, name, "input", 1)
         if of_views or x._layout.weak:
@@ -153,18 +238,16 @@ def _binder(name: str, attributes: Attributes[P], of_views: bool) -> Callable[..
     return bind
 
 
-def _published(op: Op, attributes: Attributes[P]) -> Function[P]:
-    """Return the public function: `attributes` says what it takes, the op what it does."""
-    connect(op, MOST_ARGUMENTS, MAKES_VIEWS if op.family == "movement" else 0)
-    plans = op.plans
-
-    def call(input: Any, *args: P.args, **kwargs: P.kwargs) -> Tensor:
-        result: Tensor = plans.call(input, *args, **kwargs)
-        return result
-
-    functools.update_wrapper(call, attributes)  # whose signature is read when somebody asks, as it takes 50 µs
-    call.__annotations__["return"] = "Tensor"  # of both, as they share them
-    return publish(call, op, attributes.__doc__ or "")
+def _published(
+    op: Op, signature: Callable[..., Any], doc: str, flags: int = 0, names: Names | None = None
+) -> Callable[..., Any]:
+    """Return the function that users call: `signature` says what it takes, the op what it does."""
+    connect(op, MOST_ARGUMENTS, flags)
+    signature.__name__ = signature.__qualname__ = op.name  # as Python's errors call it
+    call = caller(op.plans, signature)
+    functools.update_wrapper(call, signature)  # which is asked for what it takes when somebody wants to know: 50 µs
+    call.__annotations__["return"] = op.result_type.__name__ if op.result_type else "Tensor"  # of both: they share them
+    return publish(call, op, doc, names)
 
 
 # Dimensions ------------------------------------------------------------------------------------------------------
@@ -200,6 +283,14 @@ def all_dims(call: str, ndim: int, dims: Iterable[Any]) -> tuple[int, ...]:
         if found.count(dim) > 1:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims of {call}: {list(found)}")
     return found
+
+
+def reduced_dims(call: str, ndim: int, dim: Any) -> tuple[int, ...]:
+    """Return the dimensions that are reduced, sorted: all for None, for () and for []."""
+    if dim is None or dim == () or dim == []:
+        return tuple(range(ndim))
+    dims = all_dims(call, ndim, dim if isinstance(dim, (tuple, list)) else (dim,))
+    return tuple(sorted(dims)) if ndim else ()
 
 
 def sizes(first: Any, rest: tuple[Any, ...]) -> tuple[int, ...]:

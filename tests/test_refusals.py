@@ -1,0 +1,192 @@
+"""What functions refuse: PyTorch's exception and first words, and nothing has changed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+
+def _loaded(groups: list[int], state: list[int]) -> None:
+    """Load the state of an optimizer whose groups have so many parameters into another."""
+
+    def optimizer(sizes: list[int]) -> tg.optim.SGD:
+        return tg.optim.SGD([{"params": [tg.ones(1) for _ in range(size)]} for size in sizes], lr=0.1)
+
+    optimizer(groups).load_state_dict(optimizer(state).state_dict())
+
+
+def _hooked() -> None:
+    x = tg.ones(2, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda own: own)  # type: ignore[arg-type,return-value]
+    (x * 2).sum().backward()
+
+
+def _smoothed(T: Any, **options: Any) -> Any:
+    return T.nn.functional.cross_entropy(T.ones(2, 3), T.tensor([0, 1]), **options)
+
+
+def _conv2d(T: Any, shape: tuple[int, ...] = (1, 2, 4, 4), **options: Any) -> Any:
+    return T.nn.functional.conv2d(T.ones(*shape), T.ones(3, 2, 2, 2), **options)
+
+
+# Three dots stand for anything.
+AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "gain": (lambda T: T.nn.init.calculate_gain("step"), ValueError, "Unsupported nonlinearity step"),
+    "nonlinearity": (lambda T: T.nn.init.kaiming_uniform_(T.ones(2, 3), nonlinearity="step"), ValueError,
+                     "Unsupported nonlinearity step"),
+    "mode": (lambda T: T.nn.init.kaiming_normal_(T.ones(2, 3), mode="fan_avg"), ValueError, "Mode fan_avg not supp"),
+    "classes of other items": (lambda T: T.nn.functional.cross_entropy(T.ones(2, 3, 4), T.ones(2, 5).long()),
+                               RuntimeError, "Expected target size [2, 4], got [2, 5]"),
+    "two weights of three classes": (lambda T: _smoothed(T, weight=T.ones(2)), RuntimeError,
+                                     "weight tensor should be defined either for all 3 classes or no classes"),
+    "too smooth": (lambda T: _smoothed(T, label_smoothing=1.5), RuntimeError, "label_smoothing must be between 0.0"),
+    "padding": (lambda T: _conv2d(T, padding="half"), RuntimeError, "Invalid padding string"),
+    "stride of a padding": (lambda T: _conv2d(T, padding="same", stride=(1, 2)), RuntimeError,
+                            "padding='same' is not supported for strided convolutions"),
+    "negative padding": (lambda T: _conv2d(T, padding=(0, -1)), RuntimeError, "negative padding is not supported"),
+    "no dilation": (lambda T: _conv2d(T, dilation=0), RuntimeError, "dilation should be greater than zero"),
+    "no stride": (lambda T: _conv2d(T, stride=0), RuntimeError, "non-positive stride is not supported"),
+    "image of two dimensions": (lambda T: _conv2d(T, (4, 4)), RuntimeError, "Expected 3D (unbatched) or 4D (batched)"),
+    "three channels": (lambda T: _conv2d(T, (1, 3, 4, 4)), RuntimeError, "Given groups=1, weight of size [3, 2, 2, 2]"),
+    "kernel larger than the image": (lambda T: _conv2d(T, (1, 2, 1, 4)), RuntimeError,
+                                     "Calculated padded input size per channel: (1 x 4). Kernel size: (2 x 2)."),
+    "spread kernel larger than the image": (lambda T: _conv2d(T, (1, 2, 5, 3), dilation=(3, 3)), RuntimeError,
+                                            "Calculated padded input size per channel: (5 x 3). Kernel size: (4 x 4)."),
+    "mm of a vector": (lambda T: T.mm(T.ones(3), T.ones(3, 2)), RuntimeError, "self must be a matrix"),
+    "mm with a vector": (lambda T: T.mm(T.ones(2, 3), T.ones(3)), RuntimeError, "mat2 must be a matrix"),
+    "bmm of matrices": (lambda T: T.bmm(T.ones(2, 3), T.ones(2, 3, 4)), RuntimeError, "batch1 must be a 3D tensor"),
+    "bmm with matrices": (lambda T: T.bmm(T.ones(2, 3, 4), T.ones(4, 2)), RuntimeError, "batch2 must be a 3D tensor"),
+    "bmm of others": (lambda T: T.bmm(T.ones(2, 3, 4), T.ones(3, 4, 2)), RuntimeError,
+                      "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [3, 4]."),
+    "mv of a vector": (lambda T: T.mv(T.ones(3), T.ones(3)), RuntimeError, "vector + matrix @ vector expected, got"),
+    "dot of a matrix": (lambda T: T.dot(T.ones(2, 2), T.ones(2)), RuntimeError,
+                        "1D tensors expected, but got 2D and 1D tensors"),
+    "outer of a matrix": (lambda T: T.outer(T.ones(2, 2), T.ones(2)), RuntimeError,
+                          "outer: Expected 1-D argument self, but got 2-D"),
+    "outer with a matrix": (lambda T: T.outer(T.ones(2), T.ones(2, 2)), RuntimeError,
+                            "outer: Expected 1-D argument vec2, but got 2-D"),
+    "where of numbers": (lambda T: T.where(T.ones(2), T.ones(2), T.ones(2)), RuntimeError,
+                         "where expected condition to be a boolean tensor, but got a tensor with dtype"),
+    "clamp to nothing": (lambda T: T.clamp(T.ones(2)), RuntimeError, "...At least one of 'min' or 'max' must not be"),
+    "sum to more": (lambda T: T.ones(2).sum_to_size(3), RuntimeError, "size ...[3]... is not expandable to"),
+    "sum to more dimensions": (lambda T: T.ones(2).sum_to_size(1, 2), RuntimeError, "size ...[1, 2]... is not expand"),
+    "plus of a truth": (lambda T: T.positive(T.tensor(True)), RuntimeError, "The `+` operator, on a bool tensor"),
+    "cat of other lengths": (lambda T: T.cat([T.ones(2, 3), T.ones(2, 4)]), RuntimeError,
+                             "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4"),
+    "cat of other dimensions": (lambda T: T.cat([T.ones(2), T.ones(2, 3)]), RuntimeError,
+                                "Tensors must have same number of dimensions: got 1 and 2"),
+    "amax of nothing": (lambda T: T.amax(T.ones(0, 2), 0), IndexError, "amax(): Expected reduction dim"),
+    "max of nothing": (lambda T: T.max(T.ones(0, 2), 0), IndexError, "max(): Expected reduction dim 0 to have"),
+    "a length below -1": (lambda T: T.ones(6).reshape(3, -2), RuntimeError, "invalid shape dimension -2"),
+    "any length": (lambda T: T.ones(0).reshape(-1, 0), RuntimeError, "cannot reshape tensor of 0 elements into shape"),
+    "two lengths left out": (lambda T: T.ones(6).reshape(-1, -1), RuntimeError, "only one dimension can be inferred"),
+    "t of three dimensions": (lambda T: T.ones(2, 2, 2).t(), RuntimeError,
+                              "t() expects a tensor with <= 2 dimensions, but self is 3D"),
+    "indices that do not fit": (lambda T: T.ones(3, 3)[[0, 1], [0, 1, 2]], IndexError,
+                                "shape mismatch: indexing tensors could not be broadcast together with shapes"),
+    "fewer than no steps": (lambda T: T.linspace(0, 1, -1), RuntimeError, "number of steps must be non-negative"),
+    "abs_ of complex numbers": (lambda T: T.ones(2, dtype=T.complex128).abs_(), RuntimeError,
+                                "In-place abs is not supported for complex tensors."),
+    "+= of more": (lambda T: T.ones(2).__iadd__(T.ones(3, 2)), RuntimeError,
+                   "output with shape [2] doesn't match the broadcast shape [3, 2]"),
+    "pow_ of more": (lambda T: T.ones(2).pow_(T.ones(3, 2)), RuntimeError,
+                     "output with shape [2] doesn't match the broadcast shape [3, 2]"),
+    "copy_ of more": (lambda T: T.ones(2).copy_(T.ones(3, 2)), RuntimeError, "output with shape [2] doesn't match"),
+    "full_like of a number": (lambda T: T.full_like(1.0, 2.0), TypeError,
+                              "full_like(): argument 'input' (position 1) must be Tensor, not float"),
+    "rows of other lengths": (lambda T: T.tensor([[1, 2], [3]]), ValueError,
+                              "expected sequence of length 2 at dim 1 (got"),
+}  # fmt: skip
+# PyTorch's words as well, but it takes seconds to import its optimizers, or takes what cannot be meant.
+OURS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "other groups": (lambda: _loaded([1], [1, 1]), ValueError,
+                     "loaded state dict has a different number of parameter groups"),
+    "other parameters": (lambda: _loaded([1, 2], [1, 1]), ValueError,
+                         "loaded state dict contains a parameter group that doesn't match the size of optimizer's"),
+    "scores without classes": (lambda: tg.nn.functional.nll_loss(tg.tensor(1.0), tg.tensor(0)), RuntimeError,
+                               "nll_loss(): input should have at least 1 dimension"),
+    "bias of another dtype": (lambda: _conv2d(tg, bias=tg.ones(3, dtype=tg.float32)), RuntimeError,
+                              "Input type (float64) and bias type (float32) should be the same"),
+    "weight of another dtype": (lambda: tg.nn.functional.conv2d(
+                                tg.ones(1, 1, 2, 2), tg.ones(1, 1, 2, 2, dtype=tg.float32)), RuntimeError,
+                                "expected scalar type float64 but found float32"),
+    "three strides": (lambda: _conv2d(tg, stride=(1, 1, 1)), RuntimeError, "expected stride to be a single integer"),
+    "bits of numbers": (lambda: tg.bitwise_and(tg.ones(2), tg.ones(2)), RuntimeError,
+                        "bitwise_and is not implemented for dtype float64; it takes integers and bools"),
+    "integers drawn": (lambda: tg.randn(2, dtype="int64"), RuntimeError,
+                       "randn() draws floating numbers, not int64; for integers use randint()"),
+    "integers drawn as others": (lambda: tg.rand_like(tg.ones(2).long()), RuntimeError, "rand_like() draws floating"),
+    "no generator": (lambda: tg.randn(2, generator=1), TypeError, "expected a Generator, but got int"),
+    "sum of some": (lambda: np.add.reduce(tg.ones(3), where=np.ones(3, bool)), TypeError, "...where="),
+    "another order": (lambda: np.reshape(tg.ones(2, 2), (4,), order="F"), TypeError, "np.reshape...order='F'"),
+    "slope of class weights": (lambda: _smoothed(tg, weight=tg.ones(3, requires_grad=True)), RuntimeError,
+                               "the derivative for 'weight' is not implemented"),
+    "less than not smooth": (lambda: _smoothed(tg, label_smoothing=-0.5), RuntimeError, "label_smoothing must be"),
+    "result of a hook": (_hooked, RuntimeError, "Tensor post accumulate grad hooks should return None."),
+    "a number and a tensor": (lambda: tg.clamp(tg.ones(2), 0.0, tg.ones(2)), TypeError, "clamp() received an invalid"),
+}  # fmt: skip
+
+
+def refuses(call: Callable[[], Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    pattern = ".*".join(map(re.escape, words.split("...")))
+    assert re.match(pattern, str(caught.value), re.DOTALL), str(caught.value)
+
+
+@pytest.mark.parametrize("name", AS_TORCH)
+def test_as_torch(T: Any, name: str) -> None:
+    call, error, words = AS_TORCH[name]
+    refuses(lambda: call(T), error, words)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours(name: str) -> None:
+    refuses(*OURS[name])
+
+
+# What the initial values refuse stands above; what they fill with is here.
+
+
+def _gain(nonlinearity: str, slope: float) -> float:
+    gains = {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75, "leaky_relu": math.sqrt(2 / (1 + slope**2))}
+    return gains.get(nonlinearity, 1.0)
+
+
+@pytest.mark.parametrize("mode", ["fan_in", "fan_out"])
+@pytest.mark.parametrize("nonlinearity", ["linear", "sigmoid", "conv2d", "tanh", "relu", "selu", "leaky_relu"])
+def test_initial_values(nonlinearity: str, mode: str) -> None:
+    init, fan = tg.nn.init, {"fan_in": 3 * 4, "fan_out": 5 * 4}[mode]
+    for slope in (0.0, 0.5):
+        std = _gain(nonlinearity, slope) / math.sqrt(fan)
+        bound = math.sqrt(3) * std
+        assert init.calculate_gain(nonlinearity, slope) == pytest.approx(_gain(nonlinearity, slope))
+        for ours, plain in (
+            (init.kaiming_uniform_, lambda w, rng, b=bound: w.uniform_(-b, b, generator=rng)),
+            (init.kaiming_normal_, lambda w, rng, s=std: w.normal_(0.0, s, generator=rng)),
+        ):
+            found, expected = tg.ones(5, 3, 2, 2), tg.ones(5, 3, 2, 2)
+            assert ours(found, slope, mode, nonlinearity, tg.Generator().manual_seed(3)) is found
+            plain(expected, tg.Generator().manual_seed(3))
+            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-14)
+    assert init.calculate_gain("leaky_relu") == pytest.approx(_gain("leaky_relu", 0.01))
+
+
+def test_initial_values_of_nothing() -> None:
+    w = tg.ones(0, 3)
+    for name in ("kaiming_uniform_", "kaiming_normal_"):
+        with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op"):
+            assert getattr(tg.nn.init, name)(w) is w
+
+
+@pytest.mark.parametrize(("length", "dilation"), [(2, 1), (4, 3), (5, 4)])
+def test_a_kernel_may_be_as_large_as_the_image(T: Any, length: int, dilation: int) -> None:
+    found = _conv2d(T, (1, 2, length, length + 1), dilation=dilation)
+    assert found.tolist() == [[[[8.0, 8.0]]] * 3]
