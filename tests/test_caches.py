@@ -264,3 +264,16 @@ def test_the_latest_layouts_outlive_their_tensors() -> None:
         intern((length, 1, 1, 1), (8, 8, 8, 8), np.dtype("f8"))
     gc.collect()
     assert [reference() for reference in found] == [None, None]
+
+
+def test_plans_of_views_of_new_numbers_are_found_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number that was just computed is no array yet; once it is one, its layout is a known one."""
+    x = tg.tensor(2.0, requires_grad=True)
+    calls = [lambda: tg.reshape(x * x, (1,)), lambda: tg.expand(x * 3.0, (2, 3)), lambda: tg.unsqueeze(x + x, 0)]
+    for call in calls * 3:
+        call()
+    inserted: list[str] = []
+    monkeypatch.setattr(plan_cache.PlanCache, "insert", lambda self, plan, *others: inserted.append(plan.name))
+    for call in calls:
+        call()
+    assert inserted == []

@@ -40,9 +40,9 @@ def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     back = adjoint(turns)
     gaps = xp.unsqueeze(eigenvalues, -2) - xp.unsqueeze(eigenvalues, -1)
     # Between equal eigenvalues nothing turns if nothing is asked of their vectors; else the slope does not exist.
-    still = (gaps == 0) & (turns == 0) & (back == 0)
+    still = xp.logical_and(gaps == 0, xp.logical_and(turns == 0, back == 0))  # & would be called in Python
     diagonal = np.eye(eigenvalues.shape[-1], dtype=bool)
-    slopes = 0.5 * (turns - back) / xp.where(still | diagonal, 1.0, gaps)
+    slopes = 0.5 * (turns - back) / xp.where(xp.logical_or(still, diagonal), 1.0, gaps)
     slopes = xp.where(diagonal, xp.unsqueeze(of_values, -2), slopes)
     return (xp.matmul(xp.matmul(eigenvectors, slopes), conjugates),)
 

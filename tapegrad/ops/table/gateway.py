@@ -15,7 +15,7 @@ from tapegrad.forward import templates
 from tapegrad.forward.prepared import first_result, prepared
 from tapegrad.ops.table.op import Bound, NotYet, Op
 from tapegrad.ops.table.results import several_results
-from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
+from tapegrad.recording.keys import MAKES_VIEWS, SEQUENCE_OF_OPERANDS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.recording.steps import address_of_array
@@ -91,6 +91,9 @@ def connect(
     assert bind is not None, f"op {op.name} binds no arguments"
 
     def call_new(*args: Any, **kwargs: Any) -> Any:
+        if flags & MAKES_VIEWS and args and args[0].__class__ is Tensor and args[0]._layout.inline:
+            args[0]._array()  # which is what views are of; compiled code may know that layout
+            return plans.call(*args, **kwargs)
         bound = bind(*args, **kwargs)
         result, plan = compute(op, bound)
         if plan is not None:
