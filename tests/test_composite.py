@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -198,3 +199,20 @@ def test_init() -> None:
         assert w.detach().square().mean().item() == pytest.approx(variance, rel=0.05)
     with pytest.raises(ValueError, match="Fan in and fan out can not be computed"):
         tg.nn.init.xavier_uniform_(tg.empty(3))
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:var")
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
+@pytest.mark.parametrize("correction", [0, 0.5, 1, 2, 3])
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (1, 3), (3, 1)])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_variance_of_fewer_elements_than_are_taken_off(dtype: str, shape: tuple[int, ...], correction: float) -> None:
+    values = np.arange(math.prod(shape)).reshape(shape).astype(dtype) * (1 + 2j if dtype == "complex128" else 1)
+    found = [
+        lib.var(tensor, dim, correction=correction).numpy()
+        for lib, tensor in ((tg, tg.tensor(values)), (torch, torch.tensor(values)))
+        for dim in (None, 0)
+    ]
+    for ours, theirs in zip(found[:2], found[2:], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)

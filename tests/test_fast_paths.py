@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, FrameType
@@ -15,6 +16,7 @@ from tapegrad.forward.products import _gemm_kernel_address, _gemv_kernel_address
 from tapegrad.ops.table.op import op_table
 from tapegrad.recording.plan import JOINT, Plan
 from tapegrad.recording.steps import KERNEL
+from tapegrad.runtime import pool
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.entries import PLAN_OBJECT
 from tests.cases import cases
@@ -251,3 +253,13 @@ def test_fused_kernels_run_where_both_operands_want_a_gradient(name: str) -> Non
     out = getattr(tg, name)(x * 1.0, y * 1.0)
     tg.autograd.grad(out.sum(), x)
     assert all(plan._block[call.start + KERNEL] for call in single)
+
+
+@pytest.mark.skipif(INTERPRETS, reason="forwards are interpreted too")
+@pytest.mark.skipif("TAPEGRAD_TEST_AS_LARGE" in os.environ, reason="arrays of all sizes are large")
+@pytest.mark.parametrize("join", [tg.cat, tg.stack])
+def test_large_arrays_are_joined_by_numpy(join: Callable[..., tg.Tensor]) -> None:
+    half = pool.THRESHOLD // 16
+    for size, is_large in ((half, True), (half - 1, False)):
+        forward = plan_of(join([leaf(size), leaf(size)])).forward
+        assert isinstance(forward, BuiltinFunctionType) is not is_large

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import tapegrad as tg
-from tests.fuzz.found import FOUND
+from tests.fuzz.found import EXPLAINED, FOUND
 from tests.torch_programs import torch
 
 pytestmark = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
@@ -36,13 +36,23 @@ def test_programs(part: int) -> None:
     assert counts
 
 
-@pytest.mark.parametrize("defect", FOUND)
-def test_found(defect: str) -> None:
+@pytest.mark.parametrize("lines", [pytest.param(lines, id=name) for name, lines in (FOUND | EXPLAINED).items()])
+def test_found(lines: list[str]) -> None:
     from tests.fuzz.programs import Program, check
 
-    mismatch = check(torch, FOUND[defect])
+    mismatch = check(torch, lines)
     if mismatch is not None:
-        pytest.fail(f"{mismatch.text}\n\n{Program(FOUND[defect]).text()}")
+        pytest.fail(f"{mismatch.text}\n\n{Program(lines).text()}")
+
+
+def test_a_wrong_gradient_that_pytorch_refuses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.fuzz.programs import check
+
+    softplus = tg.nn.functional.softplus
+    monkeypatch.setattr(tg.nn.functional, "softplus", lambda x, beta: softplus(x, beta=beta) + 0.1 * (x - x.detach()))
+    mismatch = check(torch, EXPLAINED["PyTorch saved what is written to"])
+    assert mismatch is not None
+    assert mismatch.kind == "gradient"
 
 
 def test_everything_public_is_called() -> None:

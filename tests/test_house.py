@@ -155,3 +155,23 @@ def test_files_are_readable_at_a_sitting():
     assert longer == LONGER
     reasons = PAGE.split("### Longer files")[1].split("\n## ")[0]
     assert all(f"`{file}`" in reasons for file in LONGER)
+
+
+def test_errors_of_operands_say_their_place_among_the_parameters() -> None:
+    checked = 0
+    for file in FILES:
+        for function in ast.walk(ast.parse((PACKAGE / file).read_text())):
+            if not isinstance(function, (ast.FunctionDef, ast.Lambda)):
+                continue
+            names = [own.arg for own in (*function.args.posonlyargs, *function.args.args)]
+            for call in ast.walk(function):
+                if not (
+                    isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("as_operand", "square_matrices")
+                ):
+                    continue
+                operand, place = next(own.id for own in call.args if isinstance(own, ast.Name)), call.args[-1]
+                # Those of helpers, which are told what to say, and of methods are not all of the parameters.
+                if operand in names and isinstance(place, ast.Constant) and not {"call", "name", "self"} & set(names):
+                    assert names.index(operand) + 1 == place.value, f"{file}: {ast.unparse(call)}"
+                    checked += 1
+    assert checked > 60

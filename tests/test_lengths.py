@@ -11,12 +11,14 @@ import pytest
 import tapegrad as tg
 from tapegrad.forward import templates
 from tapegrad.forward.prepared import prepared
-from tapegrad.ops.table.op import op_table
+from tapegrad.ops.table.op import op_table, xp
 from tapegrad.recording import plan
 from tapegrad.recording.steps import kernel_calls
 from tapegrad.runtime import state
+from tapegrad.tape.entries import PLAN_OBJECT
+from tapegrad.tape.kinds import Kind, Templates
 from tapegrad.tape.layout import layout_of
-from tapegrad.tape.lengths import NotGeneralError, Templates, Trace, applied
+from tapegrad.tape.lengths import NotGeneralError, Trace, applied
 
 
 def worked_out(function: Callable[..., Any], *first: int, attrs: Mapping[str, Any] | None = None) -> Callable[..., Any]:
@@ -100,18 +102,19 @@ def test_a_length_that_is_kept_is_refused() -> None:
 
 
 def test_templates_are_bounded_and_learn_a_few_times() -> None:
-    own = Templates("tests: lengths")
-    attempts = []
+    own, gave_up = Templates("tests: lengths"), Kind._FIRST + Kind._ATTEMPTS
+    attempts: list[Trace] = []
 
     def work_out(trace: Trace) -> Any:
         attempts.append(trace)
         return int(trace.length(len(attempts)))  # a condition that no other length meets
 
-    for _ in range(100):
-        own.learn("kind", work_out)
-    assert len(attempts) == Templates._ATTEMPTS
+    for met in range(100):
+        assert own.kind("kind").learns == (met < gave_up)
+        own.kind("kind").learn(work_out)
+    assert len(attempts) == Kind._ATTEMPTS
     for number in range(3 * Templates._KINDS):
-        own.learn(number, work_out)
+        own.kind(number).learn(work_out)
     assert state.sizes()["tests: lengths"] <= Templates._KINDS
     del state._caches["tests: lengths"]
 
@@ -123,6 +126,11 @@ _rng = np.random.default_rng(0)
 
 def _new(*shape: int, dtype: str = "float64") -> tg.Tensor:
     return tg.from_numpy(_rng.uniform(0.5, 2, shape).astype(dtype)).requires_grad_()
+
+
+def _written(x: tg.Tensor, index: np.ndarray, value: tg.Tensor) -> tg.Tensor:
+    x[index] = value
+    return x
 
 
 PROGRAMS: dict[str, Callable[[int], tg.Tensor]] = {
@@ -156,10 +164,48 @@ PROGRAMS: dict[str, Callable[[int], tg.Tensor]] = {
     "stack": lambda n: tg.cat([tg.stack([_new(n), _new(n)]), _new(3, n)]),
     "cat": lambda n: tg.cat([_new(2, n), _new(2, 3)], 1),
     "index": lambda n: _new(n, 2)[np.arange(n)[::2].copy()],
+    "indices": lambda n: _new(n, 5)[np.arange(n), np.arange(n) % 5] + _new(3, n)[2:, np.arange(n)].sum(),
+    "index of columns": lambda n: _new(n, 4)[:, np.array([2, 0, 2])] + _new(n, 5)[:, None, np.array([0])].sum(),
+    "index of slices": lambda n: (
+        _new(2 * n, 4)[1::2, np.array([3, 1])].sum() + _new(n, 4)[::-1, np.array([3, 1])].sum()
+        + _new(n, 7, 2)[n // 2 :, np.array([1])].sum() + _new(4, n, 2)[np.array([1]), 1:-1].sum()
+    ),
+    "write at indices": lambda n: _written(_new(n, 2) * 2, np.arange(n)[::2].copy(), _new((n + 1) // 2, 2)),
+    "write at an index": lambda n: _written(_new(n) * 2, np.arange(n // 2), _new(1)[0]),
+    "sort": lambda n: tg.sort(_new(n, 3), 0).values + _new(n, 3).max(0).values + _new(n, 3).min(1, True).values,
     "diagonal": lambda n: tg.diagonal(_new(n, n)),
     "cross_entropy": lambda n: tg.nn.functional.cross_entropy(_new(n, 3), _rng.integers(0, 3, n)),
 }  # fmt: skip
 LENGTHS = [2, 3, 4, 5, 6, 8, 9, 11, 30, 62, 64, 65, 128, 129, 200, 257, 1, 7, 2100, 2200, 2300, 9000, 9001, 9002]
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        ("index_gather", lambda n: _new(n)[np.arange(n - 1)]),
+        ("index_gather", lambda n: _new(n, 5)[np.arange(n), np.arange(n) % 5]),
+        ("index_gather", lambda n: _new(n, 5)[:, np.array([2, 0])]),
+        ("index_gather", lambda n: _new(n, 5)[1:, np.array([2, 0])]),
+        ("index_put", lambda n: _written(_new(n, 5) * 1, np.arange(n - 1), _new(n - 1, 1))),
+        ("max_along", lambda n: _new(n, 3).max(0).values),
+        ("sort", lambda n: tg.sort(_new(n, 3), 0).values),
+    ],
+)
+def test_steps_at_indices_are_worked_out_once(
+    op: str, function: Callable[[int], tg.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.reset()
+    for n in range(5, 10):
+        function(n).sum().backward()
+    worked_out = plan.kernel_calls
+
+    def not_this(made: plan.Plan, *args: Any) -> Any:
+        assert made.op.name != op
+        return worked_out(made, *args)
+
+    monkeypatch.setattr(plan, "kernel_calls", not_this)
+    for n in range(20, 40):
+        function(n).sum().backward()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -170,7 +216,9 @@ def test_plans_of_all_lengths_are_those_of_each(name: str, monkeypatch: pytest.M
 
     def checked_take(self: plan.Plan, calls: Any, block: np.ndarray, address: int) -> None:
         parts = kernel_calls(self, plan.STEPS, plan.JOINT, self._first_words() if block is self._words else ())
-        general[0] += block is self._words
+        if block is self._words:
+            general[0] += 1
+            parts = plan.in_one_array(parts)
         assert list(calls.words) == parts.words, (self.name, self.layouts)
         for field in ("addresses", "sources", "elements", "multiple", "python_operands"):
             assert getattr(calls, field) == getattr(parts, field), (self.name, self.layouts, field)
@@ -182,7 +230,7 @@ def test_plans_of_all_lengths_are_those_of_each(name: str, monkeypatch: pytest.M
         found = find(kind, layouts, attrs)
         if found is not None:
             general[1] += 1
-            op = next(op for op in op_table.values() if op.plans is kind[0])
+            op = next(op for op in op_table.values() if op.plans is kind.key[0])
             if op.name == "class_loss":  # which takes an index array too
                 return found
             operands = [1.0 if own.weak else np.ones(own.shape, own.dtype) for own in layouts]
@@ -227,3 +275,11 @@ def test_convolutions_in_blocks() -> None:
         np.testing.assert_allclose(
             out.detach().numpy()[0, 0], np.einsum("chw,c", image._data[0], kernel._data[0, :, 0, 0])
         )
+
+
+def test_plans_whose_words_have_no_lengths() -> None:
+    """Where no kernel serves, no word of a plan depends on lengths: its words are an array of its own all the same."""
+    for n in range(3, 12):
+        x = tg.from_numpy(np.broadcast_to(np.array(1.0), (n,))).requires_grad_()
+        node: Any = xp.deviations(x)._node
+        assert not isinstance(node[PLAN_OBJECT]._words, list)

@@ -91,3 +91,20 @@ def test_arrays_without_elements_and_without_the_mode(monkeypatch):
     part(8, 4)
     memory.watch_forever(WORDS.ctypes.data, 8, "for ever")
     assert memory._starts == []
+
+
+def test_memory_is_read_where_the_system_shows_it_in_no_file(monkeypatch):
+    def refuse(*_):
+        raise FileNotFoundError("/proc/self/mem")
+
+    words = np.array([3, 5], dtype=np.int64)
+    at = words.ctypes.data
+    assert memory.peek(at, 16) == words.tobytes()
+    assert memory.peek(16) == bytes(8)  # where nothing is
+    memory._opened.cache_clear()
+    try:
+        monkeypatch.setattr(memory.os, "open", refuse)
+        assert memory.peek(at, 16) == words.tobytes()
+    finally:
+        monkeypatch.undo()
+        memory._opened.cache_clear()

@@ -10,6 +10,7 @@ import tapegrad as tg
 from tapegrad.autograd import run
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.sweep import sweep
+from tapegrad.tape import entries
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT
 
 _testcapi = pytest.importorskip("_testcapi", reason="CPython's own tests are not installed")
@@ -113,3 +114,28 @@ def test_a_pass_back(name):
         assert not sweep._to_empty, number
     assert failed > 10
     X.grad = W.grad = None
+
+
+def test_no_memory_for_the_next_page(monkeypatch):
+    def refuse(_):
+        raise MemoryError("no page")
+
+    x, own = tg.tensor([1.0, 2.0], requires_grad=True), tg.tensor([3.0, 4.0])
+    page = entries.recorder.page
+    free = page.free[:]
+    with monkeypatch.context() as patch:
+        patch.setattr(entries.Recorder, "_next_page", refuse)
+        page.free.clear()
+        for call in (
+            lambda: x * 2.0,
+            lambda: tg.cat([x, x]),
+            lambda: x[1:],
+            own.requires_grad_,
+            lambda: tg.sort(x),
+        ):
+            with pytest.raises(MemoryError, match="no page"):
+                call()
+        page.free.extend(free)
+    assert not own.requires_grad
+    (x * own.requires_grad_()).sum().backward()
+    assert (x.grad.tolist(), own.grad.tolist()) == ([3, 4], [1, 2])

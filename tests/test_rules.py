@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.ops.table import rules
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, Op, op_table, xp
+from tapegrad.tape.entries import PLAN_OBJECT
 
 
 @pytest.fixture
@@ -100,3 +102,19 @@ def test_a_rule_that_returns_no_tuple_of_all(kind: Callable[..., Any]) -> None:
                 out.backward()
     finally:
         del op_table["pair_of"]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_rule_that_cannot_be_described(monkeypatch: pytest.MonkeyPatch, create_graph: bool) -> None:
+    def refuse(plan: Any) -> None:
+        raise ValueError("no rule of this kind")
+
+    x = tg.tensor([[2.0, 0.0], [0.0, 4.0]], requires_grad=True)
+    y = tg.linalg.inv(x)
+    assert isinstance(y._node, list)
+    with monkeypatch.context() as patch:
+        patch.setattr(y._node[PLAN_OBJECT], "rule_calls", ())
+        patch.setattr(rules, "_described", refuse)
+        with pytest.raises(ValueError, match="no rule of this kind"):
+            tg.autograd.grad(y.sum(), x, retain_graph=True, create_graph=create_graph)
+    assert tg.autograd.grad(y.sum(), x)[0].tolist() == [[-0.25, -0.125], [-0.125, -0.0625]]

@@ -11,7 +11,9 @@ from typing import Any
 
 from tapegrad.compiler.intrinsics import intrinsic
 
-__all__ = ["as_pointer", "divide", "load", "load_at", "store", "store_at"]
+__all__ = ["as_pointer", "divide", "load", "load_at", "store", "store_at", "stream_at"]
+
+LINE = 64  # bytes of a line of the cache
 
 
 def _dtype(literal: Any) -> Any:
@@ -146,6 +148,27 @@ def store_at(typingctx: Any, address: Any, offset: Any, value: Any, dtype: Any) 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         at = byte_address(context, builder, element, args[0], args[1])
         _write(context, builder, element, at, signature.args[2], args[2])
+        return context.get_dummy_value()
+
+    return nb.void(nb.int64, nb.int64, nb.unliteral(value), dtype), codegen
+
+
+@intrinsic
+def stream_at(typingctx: Any, address: Any, offset: Any, value: Any, dtype: Any) -> Any:
+    """Write ``value`` as a real ``dtype`` past the caches; in a loop over neighbours from the begin of a line on.
+
+    LLVM makes vectors of such stores only where their alignment is that of vectors. A line's is said of each element;
+    of vectors it is true.
+    """
+    from llvmlite import ir
+    from numba.core import types as nb
+
+    element = _dtype(dtype)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = byte_address(context, builder, element, args[0], args[1])
+        new = builder.store(context.cast(builder, args[2], signature.args[2], element), at, align=LINE)
+        new.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
         return context.get_dummy_value()
 
     return nb.void(nb.int64, nb.int64, nb.unliteral(value), dtype), codegen

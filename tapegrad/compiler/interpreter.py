@@ -182,6 +182,7 @@ _INTRINSICS: Final[dict[str, Callable[..., Any]]] = {
     "_stack": _stack,
     "memset": _memset,
     "memcpy": _memcpy,
+    "end_streams": lambda: None,  # the kernels that stream are compiled, and interpreted code has the GIL
     "call": _call,
     "call_void": _call,
     "clz": lambda x: 64 - (x & (1 << 64) - 1).bit_length(),

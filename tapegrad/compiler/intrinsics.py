@@ -7,6 +7,7 @@ the intrinsics over elements of a dtype.
 from __future__ import annotations
 
 import inspect
+import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,6 @@ __all__ = [
     "raise_float_errors",
     "end_streams",
     "stack",
-    "stream_line",
     "words",
 ]
 
@@ -191,20 +191,16 @@ def memcpy(builder: Any, target: Any, source: Any, nbytes: Any) -> None:
 
 
 @words
-def stream_line(builder: Any, target: Any, source: Any) -> None:
-    """Copy 64 bytes to an address that is a multiple of 64, past the caches."""
-    from llvmlite import ir
-
-    kind = ir.VectorType(ir.IntType(64), 8)
-    pointers = [builder.inttoptr(address, kind.as_pointer()) for address in (target, source)]
-    store = builder.store(builder.load(pointers[1], align=8, typ=kind), pointers[0], align=64)
-    store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
-
-
-@words
 def end_streams(builder: Any) -> None:
     """Have what was streamed stand in memory before anything that is written from now on."""
-    builder.fence("seq_cst")
+    from llvmlite import ir
+
+    if platform.machine().lower() in ("x86_64", "amd64"):  # a fence for all that is read and written takes longer
+        builder.call(
+            builder.module.declare_intrinsic("llvm.x86.sse.sfence", fnty=ir.FunctionType(ir.VoidType(), [])), []
+        )
+    else:
+        builder.fence("release")
 
 
 # ---- calls and bits

@@ -35,13 +35,15 @@ def first_result(forward: Callable[..., Any], layouts: Sequence[Layout], values:
 
 def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
     """Return the forward for a plan: itself, unless it is a ufunc and its result is contiguous, or a power."""
+    if not isinstance(forward, (np.ufunc, Power)):
+        return forward
     if isinstance(forward, Power):
         return forward.prepared(layouts, result, prepared)
     if result.nbytes < pool.THRESHOLD:
         return direct(forward, layouts, result)
     if not result.contiguous or result.inline:
         return forward
-    if not isinstance(forward, np.ufunc) or forward.nout != 1 or forward.nin != len(layouts):
+    if forward.nout != 1 or forward.nin != len(layouts):
         return forward
     shape, dtype = result.shape, result.dtype
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import call
-from tapegrad.recording.native import incref, load, vectorcall
+from tapegrad.recording.native import Lazy, definition, incref, integer, load, new_function, vectorcall
 from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime import pool
+from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.runtime.objects import NDArray, Object, new_array_function
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded
 from tapegrad.tape.lengths import Length
@@ -39,6 +40,11 @@ class Words(np.ndarray):
 _SHAPE, _LENGTHS = map(Result.word, ("arguments", "lengths"))
 
 
+def words_of(values: Sequence[int]) -> Words:
+    """Return integers as words."""
+    return np.array(values, dtype=np.int64).view(Words)
+
+
 class Draft(NamedTuple):
     """A forward that is compiled code, before its words are in memory: some may be lengths that stand for others.
 
@@ -55,18 +61,34 @@ class Draft(NamedTuple):
     """
 
     function: Callable[..., int]
-    words: list[int] | np.ndarray
+    words: list[int] | Words
     shape: tuple[int, ...]
     dtype: np.dtype
     kept: tuple[object, ...]
 
     def made(self) -> Callable[..., Any]:
         """Return the forward."""
-        shape, words = self.shape, np.asarray(self.words, dtype=np.int64).view(Words)
+        shape = self.shape
+        words = self.words if isinstance(self.words, Words) else words_of(self.words)
+        words.kept = self.kept, self.dtype, shape
+        if not INTERPRETS:
+            made: Callable[..., Any] = _compiled.make(definition(self.function), words, shape)
+            return made
         words[_SHAPE] = id(shape)
         words[_LENGTHS] = address_of_array(words) + WORD * (len(words) - len(shape))
-        words.kept = self.kept, self.dtype, shape
         return load(self.function, words)
+
+
+def make_forward(self: Object, args: Array[Object], nargs: int) -> int:
+    """Return a forward, from its definition, its words, and the shape of its result; 0 if Python raised."""
+    words = NDArray(args[1])
+    fields = Result(words.data)
+    fields.arguments[0] = args[2]
+    fields.lengths = words.data + WORD * (words.shape[0] - fields.ndim)
+    return new_function(integer(args[0]), words, 0)
+
+
+_compiled: Final = Lazy(make=lambda: load(make_forward, None))
 
 
 def compiled_forward(

@@ -15,9 +15,8 @@ from tapegrad.kernels.extrema import rows_extremum
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import sum_step
 from tapegrad.recording.steps import ARRAY
-from tapegrad.runtime import state
 from tapegrad.runtime.blocking import STREAMED
-from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides
+from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
 
 # Elements of arrays for which a kernel is not worth its compilation; of rows whose extrema NumPy finds as fast.
 _SMALL: Final = 256
@@ -57,7 +56,6 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
     return computed(kernel(), dims, shape, layout.dtype, otherwise, adds=bool(dims[0]))
 
 
-@functools.lru_cache(maxsize=256)
 def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: bool) -> Callable[..., Any]:
     """Return what finds the largest or smallest elements along dimensions; of short rows, a kernel."""
     by_numpy = functools.partial(function.reduce, axis=dim, keepdims=keepdim)
@@ -65,8 +63,5 @@ def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: b
     if not 0 < length <= _LONG_FOR_EXTREMA or not layout.size or layout.dtype.kind != "f" or not layout.contiguous:
         return by_numpy
     shape = (*layout.shape[:-1], 1) if keepdim else layout.shape[:-1]
-    kernel = rows_extremum(layout.dtype.name, function is np.maximum)
+    kernel = rows_extremum(dtype_name(layout.dtype), function is np.maximum)
     return computed(kernel, [0, layout.size // length, length], shape, layout.dtype, by_numpy)
-
-
-state.register("forward.rowwise: extrema", lambda: extrema.cache_info().currsize, extrema.cache_clear)

@@ -6,7 +6,7 @@ step. What its forward is told of lengths is worked out for all of them (`tapegr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -14,44 +14,49 @@ import numpy as np
 from tapegrad.dtypes import on_change
 from tapegrad.forward.powers import Power
 from tapegrad.forward.prepared import prepared
+from tapegrad.forward.results import words_of
 from tapegrad.runtime import blocking
+from tapegrad.tape.kinds import Kind, Templates
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_layout, general
-from tapegrad.tape.lengths import Templates, Trace
+from tapegrad.tape.lengths import Trace
 
-_templates = Templates("forward.templates: forwards of all lengths")
+_templates = Templates("forward.templates: forwards of all lengths", words_of)
 _MOST_OPERANDS: Final = 8
 
 
-def kind_of(op: Any, layouts: tuple[Layout, ...]) -> Hashable | None:
-    """Return all that a forward depends on besides lengths and attributes; None where that is not worth while."""
+def kind_of(op: Any, layouts: tuple[Layout, ...]) -> Kind | None:
+    """Return what there is for operands that differ from these in lengths only; None where they are many."""
     if len(layouts) > _MOST_OPERANDS:
         return None
-    return (op.plans, op.vjp, *[layout.kind for layout in layouts])
+    return _templates.kind((op.plans, op.vjp, *[layout.kind for layout in layouts]))
 
 
-def find(kind: Hashable, layouts: tuple[Layout, ...], attrs: Mapping[str, Any]) -> Callable[..., Any] | None:
+def find(kind: Kind, layouts: tuple[Layout, ...], attrs: Mapping[str, Any]) -> Callable[..., Any] | None:
     """Return the forward for operands of these layouts, if it is known for all of their kind."""
     lengths: list[int] = []
     for layout in layouts:
         lengths += layout.lengths
-    found = _templates.find(kind, lengths, attrs)
+    found = kind.find(lengths, attrs)
     return found if found is None or isinstance(found, np.ufunc) else found.made()
 
 
-def learn(kind: Hashable, op: Any, layouts: tuple[Layout, ...], attrs: Mapping[str, Any], result: Layout) -> None:
+def learn(kind: Kind, op: Any, layouts: tuple[Layout, ...], attrs: Mapping[str, Any], result: Layout | None) -> None:
     """Work out the forward for all operands of this kind, where it depends on lengths in a simple way.
 
     Parameters
     ----------
     kind, op, layouts, attrs
         Of a call.
-    result : Layout
+    result : Layout, optional
+        None of several results.
     """
 
     def for_all(trace: Trace) -> Any:
         operands = tuple(general(layout, trace) for layout in layouts)
         made = op.forward_for(operands, trace.attributes(attrs))
         if not hasattr(made, "made"):
+            if result is None:
+                return None
             in_order = all(layout.contiguous for layout in (*layouts, result))  # NumPy may choose another order
             if not in_order or not (isinstance(made, Power) or getattr(made, "signature", "") is None):
                 return None
@@ -59,7 +64,7 @@ def learn(kind: Hashable, op: Any, layouts: tuple[Layout, ...], attrs: Mapping[s
             made = prepared(made, operands, contiguous_layout(shape, result.dtype))
         return made if hasattr(made, "made") or isinstance(made, np.ufunc) else None
 
-    _templates.learn(kind, for_all)
+    kind.learn(for_all)
 
 
 on_change.append(_templates.clear)  # the dtype of a result may depend on the default

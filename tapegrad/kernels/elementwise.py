@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad import vmath
 from tapegrad.compiler import cache
-from tapegrad.kernels.loops import STREAMS, STRIDED, fused_loop, loop
+from tapegrad.kernels.loops import STREAMABLE, STREAMS, STRIDED, fused_loop, loop
 from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
 from tapegrad.kernels.rules import identity, is_identity, rule_parameters
 from tapegrad.kernels.strides import broadcast_strides, coalesce
@@ -101,6 +101,8 @@ def loop_step(
         rule is identity and sources == [(CT, 0)] and types[0] == types[1] and (size == 1 or in_order == [True, True])
     )
     streams = STREAMS if copies else streams
+    if types[-1] not in STREAMABLE:
+        streams = None
     if streams:
         kwargs["streams"] = streams
     address = functools.partial(_loop_address, name, rule, types, casts, pattern, length, streams)
@@ -227,7 +229,7 @@ def fused_step(plan: Plan) -> Step | None:
         inner = tuple(int(own[-1]) for own in steps)
         rows, wide = [lengths[0], *(own[0] for own in steps)], wide_dtype(plan.layouts[whole.index(False)].dtype)
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
-    streams = STREAMS if wide and result.nbytes >= STREAMED else 0
+    streams = STREAMS if wide and result.nbytes >= STREAMED and types[-2 + whole.index(True)] in STREAMABLE else 0
     address = functools.partial(_fused_address, plan.name, rules, picks, types, tuple(casts), inner, wide, streams)
     sources = [source for source, _, _ in operands]
     return Step(address, [0, lengths[-1], *inner, *rows], sources, streams=streams)

@@ -15,8 +15,9 @@ from tapegrad.compiler.intrinsics import get, memcpy, memset
 from tapegrad.kernels.strides import coalesce
 from tapegrad.kernels.structural import summed_to, zeroed_step
 from tapegrad.recording import steps
-from tapegrad.recording.steps import CT, Source, Step, address_of_array
-from tapegrad.tape.layout import Layout
+from tapegrad.recording.steps import CT, Source, Step
+from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name
+from tapegrad.tape.lengths import applied
 
 if TYPE_CHECKING:
     from tapegrad.recording.plan import Plan
@@ -28,6 +29,7 @@ ARRAY: Final = "array"
 # bytes from block to block, of the whole array, and before the first block. Then for each index array the length of its
 # dimension, and the bytes from one index to the next.
 _OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _BEGIN, _DIMENSIONS = range(1, 9)
+_WHOLE: Final = (None, None, None)  # of a key: a dimension that is taken whole
 
 
 def _offset(arrays_at: int, dims: int, number: int) -> int:
@@ -88,7 +90,7 @@ def _indexed_address(way: str, dtype: str) -> int:
 
 
 class _Indexed(NamedTuple):
-    """What a key says of the dimensions of an array: its arrays meet some that are neighbours."""
+    """What a key says of the dimensions of an array in order: its arrays meet some that are neighbours."""
 
     before: tuple[int, ...]
     lengths: tuple[int, ...]  # of the dimensions that the arrays meet
@@ -99,20 +101,37 @@ class _Indexed(NamedTuple):
 
 def _indexed(whole: Layout, key: tuple[Any, ...]) -> _Indexed | None:
     """Return what a key says of an array's dimensions; None if its arrays stand apart, or a truth value among them."""
-    full = [(None, None, None)] * (whole.ndim - sum(item is not Ellipsis and item is not None for item in key))
     at = key.index(Ellipsis) if Ellipsis in key else len(key)
-    items = [*key[:at], *full, *key[at + (Ellipsis in key) :]]
-    if ARRAY not in items or any(isinstance(item, str) and item != ARRAY for item in items):
+    n_whole = whole.ndim - sum([item is not Ellipsis and item is not None for item in key])
+    items = [*key[:at], *[_WHOLE] * n_whole, *key[at + (at < len(key)) :]]
+    if n_whole < 0 or ARRAY not in items:
+        return None
+    if any(item != ARRAY and item is not None and item.__class__ is not tuple for item in items):
         return None
     first, arrays = items.index(ARRAY), items.count(ARRAY)
-    if items[first : first + arrays] != [ARRAY] * arrays:
-        return None
-    base = np.empty(whole.shape, whole.dtype)
-    view = base[tuple(slice(*item) if isinstance(item, tuple) else slice(None) if item == ARRAY else item
-                      for item in items)]  # fmt: skip
-    begin = address_of_array(view) - address_of_array(base) if view.size else 0
     end = first + arrays
-    return _Indexed(view.shape[:first], view.shape[first:end], view.shape[end:], view.strides, begin)
+    if items[first:end] != [ARRAY] * arrays:
+        return None
+    dims = iter(zip(whole.shape, contiguous_strides(whole.shape, whole.dtype.itemsize), strict=True))
+    shape, strides, begin = [], [], 0
+    for item in items:
+        length, stride = next(dims) if item is not None else (1, 0)
+        if item.__class__ is tuple and item != _WHOLE:
+            begin += applied(partial(_start, item), length) * stride
+            length, stride = applied(partial(_count, item), length), stride * (item[2] or 1)
+        shape.append(length)
+        strides.append(stride)
+    return _Indexed(tuple(shape[:first]), tuple(shape[first:end]), tuple(shape[end:]), tuple(strides), begin)
+
+
+def _start(item: tuple[Any, ...], length: int) -> int:
+    """Return the first index of a slice of a dimension; 0 of one that has none."""
+    chosen = range(*slice(*item).indices(length))
+    return chosen.start if chosen else 0
+
+
+def _count(item: tuple[Any, ...], length: int) -> int:
+    return len(range(*slice(*item).indices(length)))
 
 
 def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int) -> list[int] | None:
@@ -134,9 +153,10 @@ def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int
     first, end = len(before), len(before) + len(lengths)
     outer, inner = math.prod(before), math.prod(after)
     if isinstance(chosen, tuple):
-        if chosen[:first] != before or chosen[len(chosen) - len(after) :] != after:
+        last = len(chosen) - len(after)
+        if last < first or chosen[:first] != before or chosen[last:] != after:
             return None  # the sizes that the kernel would go over are not those of the result
-        chosen = math.prod(chosen) // (outer * inner) if outer * inner else 0
+        chosen = math.prod(chosen[first:last])  # not a quotient of sizes, which would be none of other lengths
     blocks, (steps,) = coalesce(before, [strides[:first]])
     _, (neighbours,) = coalesce(after, [strides[end:]])
     if len(blocks) > 1 or (inner > 1 and neighbours != [whole.dtype.itemsize]):
@@ -166,7 +186,7 @@ def scatter_step(plan: Plan) -> Step | None:
     geometry = _geometry(own, plan.attrs["key"], plan.result.shape)
     if geometry is None:
         return None
-    address = partial(_indexed_address, "scatter", own.dtype.name)
+    address = partial(_indexed_address, "scatter", dtype_name(own.dtype))
     return Step(address, geometry, _sources(plan, geometry), partial=True)
 
 
@@ -187,8 +207,8 @@ def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | N
     geometry = _geometry(result, plan.attrs["key"], chosen)
     if geometry is None:
         return None
-    address = partial(_indexed_address, "gather", own.dtype.name)
-    size = int(geometry[_OUTER] * geometry[_CHOSEN] * geometry[_INNER])
+    address = partial(_indexed_address, "gather", dtype_name(own.dtype))
+    size = geometry[_OUTER] * geometry[_CHOSEN] * geometry[_INNER]
     if own.size == size:
         return Step(address, geometry, _sources(plan, geometry))
     if indices is None or not size:
@@ -212,7 +232,9 @@ def left_out_step(plan: Plan, indices: tuple[int, ...]) -> Step | None:
     geometry = _geometry(own, plan.attrs["key"], math.prod(indices))
     if geometry is None or own.dtype != plan.result.dtype:
         return None
-    return zeroed_step(own, partial(_indexed_address, "left-out", own.dtype.name), geometry, _sources(plan, geometry))
+    return zeroed_step(
+        own, partial(_indexed_address, "left-out", dtype_name(own.dtype)), geometry, _sources(plan, geometry)
+    )
 
 
 # Along a dimension -------------------------------------------------------------------------------------------------
@@ -282,5 +304,5 @@ def step_by_indices(plan: Plan, dim: int, indices: str, way: str) -> Step | None
     n = part.size // (outer * inner) if outer * inner else 0
     geometry = [0, outer, n, inner, whole.shape[dim]]
     sources = [(CT, 0), (steps.ARRAY, plan.position(indices))]
-    address = partial(along_address, own.dtype.name, scatters)
+    address = partial(along_address, dtype_name(own.dtype), scatters)
     return Step(address, geometry, sources, partial=scatters)

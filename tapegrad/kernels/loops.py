@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.elements import as_pointer, byte_address, load_at, numba_dtype, read, store, store_at
-from tapegrad.compiler.intrinsics import end_streams, get, intrinsic, stack, stream_line
+from tapegrad.compiler.elements import LINE, byte_address, load_at, numba_dtype, read, store_at, stream_at
+from tapegrad.compiler.intrinsics import end_streams, get, intrinsic
 from tapegrad.tape.geometry import rows_at
 
 #: In place of the flags of `accumulate`: the target is new, and so large that it is not to go through the caches.
 STREAMS = 4
+STREAMABLE = ("float32", "float64")
 _ADDS = STREAMS - 1
-LINE = 64  # bytes of a line of the cache
-_PART = 64  # lines that are computed before they are streamed
 STRIDED = -1  # a step that is read when the kernel runs; others are constants, so that LLVM vectorises
 
 
@@ -48,11 +47,12 @@ def loop(
         between them, stands at `rows_at` in the geometry.
     streams : int, optional
         The value of `accumulate` for which the target is written past the caches. To write a line of the cache, the
-        CPU reads it first; of a large array that is a third of all that goes to and from memory.
+        CPU reads it first; of a large array that is a third of all that goes to and from memory. Who calls a kernel for
+        many blocks ends the streams after the last one; for 0, the kernel does.
     """
     count, target = len(casts), types[-1]
     size = np.dtype(target).itemsize
-    line, part, room = LINE // size, _PART * LINE // size, _PART * LINE
+    line = LINE // size
 
     addresses, strides = readers(steps)
 
@@ -84,19 +84,13 @@ def loop(
         if out & (size - 1) != 0:
             row(places, step, n, 0)
             return
-        memory = stack(room)
-        own = as_pointer(memory, target)
         first = min((-out & (LINE - 1)) // size, n)
+        last = first + ((n - first) & -line)
         for i in range(first):
             store_at(out, i * size, rule(*values(places, step, fixed, i)), target)
-        while n - first >= line:
-            many = min((n - first) & -line, part)
-            for i in range(many):
-                store(own, i, rule(*values(places, step, fixed, first + i)))
-            for at in range(0, many * size, LINE):
-                stream_line(out + first * size + at, memory + at)
-            first += many
-        for i in range(first, n):
+        for i in range(first, last):
+            stream_at(out, i * size, rule(*values(places, step, fixed, i)), target)
+        for i in range(last, n):
             store_at(out, i * size, rule(*values(places, step, fixed, i)), target)
 
     def whole_row(places: Any, step: Any, n: int, accumulate: int) -> None:
@@ -108,7 +102,7 @@ def loop(
     def kernel(args: int, dims: int, accumulate: int) -> int:
         if get(dims, 1) > 0:
             whole_row(addresses(args), strides(dims), get(dims, 1), accumulate)
-            if streams is not None and accumulate == streams:
+            if streams == 0 and accumulate == 0:
                 end_streams()
         return 0
 
@@ -129,7 +123,7 @@ def loop(
         row_step = row_strides(at)
         for i in range(get(at, 0)):
             whole_row(beginnings(first, row_step, i), step, n, accumulate)
-        if streams is not None and accumulate == streams:
+        if streams == 0 and accumulate == 0:
             end_streams()
         return 0
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler.elements import as_pointer, load_at, store, store_at
-from tapegrad.compiler.intrinsics import end_streams, get, intrinsic, stack, stream_line
-from tapegrad.kernels.loops import LINE, STRIDED, elements, moved, readers, words
+from tapegrad.compiler.elements import LINE, as_pointer, load_at, store, store_at, stream_at
+from tapegrad.compiler.intrinsics import get, intrinsic, stack
+from tapegrad.kernels.loops import STRIDED, elements, moved, readers, words
 from tapegrad.kernels.rules import identity
 from tapegrad.kernels.sums import sum_of_neighbours
 from tapegrad.recording.steps import TERMS
@@ -109,7 +109,6 @@ def fused_row_loop(
     whole_bit, sum_bit = 1 << whole, 1 << (1 - whole)
     room, zero = TERMS * np.dtype(sum_type).itemsize, np.dtype(wide).type(0)
     whole_size = np.dtype(whole_type).itemsize
-    staged_room = TERMS * whole_size if streams else 0
     neighbours = sum_of_neighbours(sum_type, wide)
     addresses, strides, row_strides, beginnings = _row_readers(steps)
     single = tuple(place for place in range(count) if steps[place] == 0)
@@ -132,8 +131,6 @@ def fused_row_loop(
         row_step = row_strides(at)
         memory = stack(room)
         part = as_pointer(memory, sum_type)
-        staged_at = stack(staged_room)
-        staged = as_pointer(staged_at, whole_type)
         for row in range(get(at, 0)):
             places = beginnings(first, row_step, row)
             fixed = singles(places)
@@ -148,11 +145,10 @@ def fused_row_loop(
                         store(part, k - top, sum_rule(*of_sum(places, step, fixed, k)))
                         store_at(out, k * skip, before + a, whole_type)
                 elif accumulate & streams and ((out + top * whole_size) | (many * whole_size)) & (LINE - 1) == 0:
-                    for k in range(many):
-                        store(staged, k, whole_rule(*of_whole(places, step, fixed, top + k)))
-                        store(part, k, sum_rule(*of_sum(places, step, fixed, top + k)))
-                    for first_byte in range(0, many * whole_size, LINE):
-                        stream_line(out + top * whole_size + first_byte, staged_at + first_byte)
+                    for k in range(top, top + many):
+                        a = whole_rule(*of_whole(places, step, fixed, k))
+                        store(part, k - top, sum_rule(*of_sum(places, step, fixed, k)))
+                        stream_at(out, k * whole_size, a, whole_type)
                 else:
                     for k in range(top, top + many):
                         a = whole_rule(*of_whole(places, step, fixed, k))
@@ -167,8 +163,6 @@ def fused_row_loop(
             if accumulate & sum_bit:
                 result += load_at(result_at, 0, sum_type)
             store_at(result_at, 0, result, sum_type)
-        if accumulate & streams:
-            end_streams()
         return 0
 
     return kernel

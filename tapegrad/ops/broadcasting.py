@@ -91,20 +91,16 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
     """
     given = sizes(size, rest)
     new = len(given) - input.ndim
-    call = f"expand({input.dtype}{list(input.shape)}, size={list(given)})"
-    if new < 0:
-        raise RuntimeError(
-            f"{call}: the number of sizes provided ({len(given)}) "
-            f"must be greater or equal to the number of dimensions in the tensor ({input.ndim})"
-        )
+    if new < 0 or -1 in given[:new]:
+        why = (
+            f"the number of sizes provided ({len(given)}) must be greater or equal to the number of dimensions in the "
+            f"tensor ({input.ndim})" if new < 0 else f"the expanded size of the tensor (-1) isn't allowed in a "
+            f"leading, non-existing dimension {given.index(-1)}"
+        )  # fmt: skip
+        raise RuntimeError(f"expand({input.dtype}{list(input.shape)}, size={list(given)}): {why}")
     lengths = []
     for place, length in enumerate(given):
         own = input.shape[place - new] if place >= new else None
-        if length == -1 and own is None:
-            raise RuntimeError(
-                f"{call}: the expanded size of the tensor ({length}) "
-                f"isn't allowed in a leading, non-existing dimension {place}"
-            )
         if own is not None and own not in (1, length) and length != -1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({length}) must match the existing size ({own}) at non-singleton "

@@ -12,7 +12,7 @@ from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.along import along, floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
-from tapegrad.ops.indexing import index_gather
+from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import movedim
@@ -60,11 +60,6 @@ def _class_indices(call: str, input: Tensor, target: Tensor, ignore_index: int) 
     if bad.any():
         raise IndexError(f"Target {indices[bad][0]} is out of bounds; {call}() got scores of {classes} classes.")
     return np.where(counted, indices, 0), None if counted.all() else counted
-
-
-def _at_class(x: Tensor, indices: np.ndarray) -> Tensor:
-    """Return the element of each row that belongs to its class."""
-    return index_gather(x, (np.arange(len(indices)), indices), (ARRAY, ARRAY))
 
 
 def _class_weights(call: str, weight: Any, x: Tensor) -> np.ndarray | None:
@@ -185,7 +180,7 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
     x = _class_last("nll_loss", scores)
     indices, counted = _class_indices("nll_loss", scores, classes, ignore_index)
     weights = _class_weights("nll_loss", weight, x)
-    losses = neg(_at_class(x, indices))
+    losses = neg(getitem(x, (np.arange(len(indices)), indices)))
     each = None if weights is None else weights[indices]
     return _weighted("nll_loss", losses, counted, each, classes.shape, reduction)
 
@@ -320,7 +315,11 @@ def cross_entropy(
     if goal.shape == scores.shape and goal._layout.floating:
         return _of_probabilities(x, scores, goal, weights, reduction, label_smoothing)
     indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
-    losses = apply(_class_loss, Bound((contiguous(x),), {"dim": (1,)}, (indices,)))
+    x = contiguous(x)
+    if not x._layout.size:  # which `class_loss` refuses
+        losses = apply(_class_loss, Bound((x,), {"dim": (1,)}, (indices,)))
+    else:
+        losses = _class_loss.plans.call(x, indices)
     each = None if weights is None else weights[indices]
     if label_smoothing == 0.0:
         return _weighted("cross_entropy", losses, counted, each, goal.shape, reduction)

@@ -43,7 +43,7 @@ def _extremum_step(plan: Plan, operand: int) -> Step | None:
 
 
 def _forward_for(function: np.ufunc, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-    found: Callable[..., Any] = extrema(function, layouts[0].plain, attrs["dim"], attrs["keepdim"])
+    found: Callable[..., Any] = extrema(function, layouts[0], attrs["dim"], attrs["keepdim"])
     return found
 
 

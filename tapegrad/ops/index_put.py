@@ -58,6 +58,7 @@ index_put_op = Op(
     linear=True,
     step=_step,
     attrs=("key", "indices"),
+    lengths=("indices",),
     node_name="CopySlices",
     oracle=_forward,
     samples=(

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tapegrad.forward.results import Draft
 from tapegrad.forward.rowwise import extrema
 from tapegrad.kernels.indexed import step_by_indices
 from tapegrad.ops.reductions import kept_shape
@@ -116,10 +117,26 @@ def _extremum_forward(largest: bool) -> Callable[..., Callable[..., Any]]:
         dim, keepdim = attrs["dim"], attrs["keepdim"]
         if not dim:
             return lambda x: (np.array(x), np.zeros((), np.int64))
-        values = extrema(function, layouts[0].plain, dim, keepdim)
-        return lambda x: (values(x), np.asarray(position(x, dim[0], keepdims=keepdim)))
+        values: Any = extrema(function, layouts[0], dim, keepdim)
+        found: Any = _Extrema(values, position, dim[0], keepdim)
+        return found if isinstance(values, Draft) else found.made()  # type: ignore[no-any-return]
 
     return prepare
+
+
+class _Extrema(NamedTuple):
+    """A forward that finds the extrema and their indices, of which the former may be a draft for all lengths."""
+
+    values: Any
+    position: Callable[..., Any]
+    dim: int
+    keepdim: bool
+
+    def made(self) -> Callable[..., Any]:
+        """Return the forward."""
+        values, position, dim, keepdim = self
+        values = values.made() if isinstance(values, Draft) else values
+        return lambda x: (values(x), np.asarray(position(x, dim, keepdims=keepdim)))
 
 
 def _extremum(name: str, largest: bool) -> Callable[..., ValuesIndices]:

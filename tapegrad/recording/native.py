@@ -38,6 +38,7 @@ add: Final = external("PyNumber_Add", 2)
 vectorcall: Final = external("PyObject_Vectorcall", 4)
 error_matches: Final = external("PyErr_ExceptionMatches", 1)
 clear_error: Final = external("PyErr_Clear", 0)
+new_function: Final = external("PyCFunction_NewEx", 3)  # of a definition, an owner, and 0
 release_gil: Final = external("PyEval_SaveThread", 0)
 take_gil: Final = external("PyEval_RestoreThread", 1)
 
@@ -124,6 +125,11 @@ def load(function: Callable[..., int], owner: Any, name: str = "", doc: str = ""
         return Interpreted(function, owner, name or function.__name__, doc)
     builtin: Callable[..., Any] = _new_function(_method(function, name, doc), owner, None)
     return builtin
+
+
+def definition(function: Callable[..., int]) -> int:
+    """Return the address of what says how a compiled function is called, for `new_function`."""
+    return _method(function, "", "")
 
 
 class Lazy(Generic[R]):

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from tapegrad.dtypes import on_change
 from tapegrad.recording.steps import (
@@ -33,17 +32,17 @@ from tapegrad.recording.steps import (
     KernelCall,
     KernelCalls,
     Source,
-    address_of_array,
     buffer_class,
     kernel_calls,
 )
 from tapegrad.runtime import blocking, state
 from tapegrad.runtime.locks import module_lock
-from tapegrad.runtime.memory import object_at
+from tapegrad.runtime.memory import INTERPRETS, object_at, watch
 from tapegrad.runtime.structs import WORD
 from tapegrad.tape.entries import FIRST_OPERAND
+from tapegrad.tape.kinds import Kind, Templates
 from tapegrad.tape.layout import Layout, general
-from tapegrad.tape.lengths import Templates, Trace, applied
+from tapegrad.tape.lengths import Trace, applied
 from tapegrad.tape.structs import PlanFields
 
 if TYPE_CHECKING:
@@ -56,7 +55,20 @@ if TYPE_CHECKING:
 READY, PYTHON, PENDING = 1, 2, 4  # of the word STATE, 0 before the steps are made
 
 _preparing = module_lock()
-_templates = Templates("recording.plan: kernel calls of all lengths")
+
+
+def _integers(values: list[int] | array[int]) -> array[int]:
+    """Return words: Python sets a word in half the time that it takes in NumPy's array, and finds their address."""
+    return array("q", values)
+
+
+def _address_of(words: array[int]) -> int:
+    if INTERPRETS:
+        watch(words, "memory of a plan")
+    return words.buffer_info()[0]
+
+
+_templates = Templates("recording.plan: kernel calls of all lengths", _integers)
 _MOST_OPERANDS: Final = 8  # of an op whose kernel calls are worked out for all lengths
 
 
@@ -81,13 +93,15 @@ class Plan:
         Operands whose rules have no kernel, known after `prepare`.
     address : int
         Of the plan's words.
+    extra : tuple of str
+        Names of the residuals besides operands and the result.
     view_offset : int, optional
         Where in its operand's memory the result begins, in bytes, if it is a view.
     """
 
     __slots__ = (
-        "__weakref__", "_block", "_calls", "_words", "address", "arity", "attrs", "forward", "layouts", "name", "op",
-        "pack", "python_operands", "records", "result", "rule_calls", "save", "saved", "view_offset",
+        "__weakref__", "_block", "_calls", "_words", "address", "arity", "attrs", "extra", "forward", "layouts",
+        "name", "op", "pack", "python_operands", "records", "result", "rule_calls", "save", "saved", "view_offset",
     )  # fmt: skip
 
     def __init__(
@@ -101,33 +115,52 @@ class Plan:
         pack: Callable[..., Any] | None = None,
         view_offset: int | None = None,
     ) -> None:
-        layouts = op.differentiable_in(layouts)
+        if op.has_constants:
+            layouts = op.differentiable_in(layouts)
         self.op, self.layouts, self.attrs = op, layouts, attrs
         self.forward, self.pack = forward, pack
         self.name, self.arity = op.name, len(layouts)
-        self.view_offset = view_offset
+        self.view_offset, self.extra = view_offset, extra
         self.records, self.save = False, 0
         self.saved: tuple[str, ...] = ()
-        if result.floating:
-            self.records, self.saved, self.save, _ = op.residuals(tuple([own.requires_grad for own in layouts]))
-            self.saved += extra
-        self.result = result.tracked if self.records else result.plain
+        self.result = result.plain
         self._calls: Sequence[KernelCall] = ()
         self._block: Any = None  # the words of the kernel calls
         self.rule_calls: tuple[Any, ...] = ()  # what rules are called with (`tapegrad.ops.table.rules`), when one was
         self.python_operands: tuple[int, ...] = ()  # those whose rule the sweep has to call in Python
-        calls = _templates.find(*self._kind(), attrs) if self.records and self._is_general() else None
+        calls = None
+        if result.floating:
+            self.saved = extra
+            for own in layouts:
+                if own.requires_grad:
+                    calls = self._recorded(result)
+                    break
         if calls is None:
-            self._words = np.array(self._first_words(), dtype=np.int64)
-            self.address = address_of_array(self._words)
+            words = self._words = _integers(self._first_words())
+            self.address = _address_of(words)
         else:
-            self._words = calls.words
-            self.address = address_of_array(self._words)
-            self._take(calls, self._words, self.address)
-        self._words[FORWARD], self._words[RESULT] = id(forward), id(self.result)
-        self._words[ITSELF], self._words[PACK] = id(self), id(pack) if pack else 0
+            words = self._words = calls.words  # type: ignore[assignment]  # an array: see `_templates`
+            self.address = _address_of(words)
+            self._take(calls, words, self.address)
+        words[FORWARD], words[RESULT], words[ITSELF] = id(forward), id(self.result), id(self)
+        if pack is not None:
+            words[PACK] = id(pack)
         if self.records:
             _alive.add(weakref.ref(self, _alive.discard))
+
+    def _recorded(self, result: Layout) -> KernelCalls | None:
+        """Note what an entry keeps; return the kernel calls, if they are known for all lengths."""
+        op, layouts = self.op, self.layouts
+        self.records, self.result = True, result.tracked
+        kind, lengths = self._kind() if self._is_general() else (None, [])
+        facts = None if kind is None else kind.facts
+        if facts is None:
+            facts = op.residuals(tuple([own.requires_grad for own in layouts]))
+            if kind is not None:
+                kind.facts = facts
+        _, saved, self.save, _ = facts
+        self.saved = saved + self.extra
+        return kind.find(lengths, self.attrs) if kind is not None and kind.functions else None
 
     def _first_words(self) -> list[int]:
         """Return the words of the plan, but for what has an address and for kernel calls."""
@@ -168,44 +201,48 @@ class Plan:
     def _prepare(self) -> None:
         calls = kernel_calls(self, STEPS, JOINT)
         if self._is_general():
-            _templates.learn(self._kind()[0], self._for_all_lengths)
-        block = np.array(calls.words, dtype=np.int64)
-        self._take(calls, block, address_of_array(block))
+            self._kind()[0].learn(self._for_all_lengths)
+        block = _integers(calls.words)
+        self._take(calls, block, _address_of(block))
 
     def _is_general(self) -> bool:
         """Whether the plan may have kernel calls that were worked out for all lengths."""
         return self.arity <= _MOST_OPERANDS and bool(self.result.size)
 
-    def _kind(self) -> tuple[Hashable, list[int]]:
+    def _kind(self) -> tuple[Kind, list[int]]:
         """Return all that the kernel calls depend on besides attributes: the kind of plan, and lengths."""
         op, offset, result = self.op, self.view_offset, self.result
-        kind = [op.plans, op.step, op.vjp, self.saved, offset is None, result.kind]
+        key = [op.plans, op.step, op.vjp, self.extra, offset is None, result.kind]
         lengths = [offset or 0, *result.lengths]
         for layout in self.layouts:
-            kind.append(layout.kind)
+            key.append(layout.kind)
             lengths += layout.lengths
-        return tuple(kind), lengths
+        for name in op.lengths:
+            key.append(len(self.attrs[name]))
+            lengths += self.attrs[name]
+        return _templates.kind(tuple(key)), lengths
 
     def _for_all_lengths(self, trace: Trace) -> KernelCalls:
         """Return the kernel calls of a plan like this one on layouts of the same kind."""
         plan: Plan = object.__new__(Plan)
-        for name in ("op", "name", "arity", "saved", "save", "records"):
+        for name in ("op", "name", "arity", "saved", "save", "records", "extra"):
             setattr(plan, name, getattr(self, name))
         offset = trace.length(self.view_offset or 0)
         plan.view_offset = None if self.view_offset is None else offset  # type: ignore[assignment]  # stands for any
         plan.result, *layouts = [general(layout, trace) for layout in (self.result, *self.layouts)]
-        plan.layouts, plan.attrs = tuple(layouts), trace.attributes(self.attrs)
-        return kernel_calls(plan, STEPS, JOINT, plan._first_words())
+        plan.layouts, plan.attrs = tuple(layouts), trace.attributes(self.attrs, self.op.lengths)
+        return in_one_array(kernel_calls(plan, STEPS, JOINT, plan._first_words()))
 
-    def _take(self, calls: KernelCalls, block: np.ndarray, address: int) -> None:
+    def _take(self, calls: KernelCalls, block: array[int], address: int) -> None:
         """Let the sweep find kernel calls, whose words stand in an array with this address."""
         words = self._words
         calls.place(block, address)
         self._block, self._calls, self.python_operands = block, calls.calls, calls.python_operands
-        words[ELEMENTS], words[GRAIN] = calls.elements, calls.multiple
-        for call in calls.calls:
-            words[call.plan_word] = address + WORD * call.start
-        words[STATE] = READY | PYTHON if self.python_operands else READY
+        if block is not words:
+            words[ELEMENTS], words[GRAIN] = calls.elements, calls.multiple
+            for call in calls.calls:
+                words[call.plan_word] = address + WORD * call.start
+            words[STATE] = _state(calls)
 
     def complete(self) -> None:
         """Compile the kernels of single operands, which are needed where a joint step cannot run."""
@@ -215,6 +252,18 @@ class Plan:
     def forget_steps(self) -> None:
         """Have them made again when a sweep next meets the plan."""
         self._words[STATE] = 0
+
+
+def _state(calls: KernelCalls) -> int:
+    return READY | PYTHON if calls.python_operands else READY
+
+
+def in_one_array(calls: KernelCalls) -> KernelCalls:
+    """Return kernel calls whose words stand behind those of their plan, with what the latter say of them."""
+    words = list(calls.words)
+    words[ELEMENTS], words[GRAIN], words[STATE] = calls.elements, calls.multiple, _state(calls)
+    starts = tuple([(call.plan_word, call.start) for call in calls.calls])
+    return calls._replace(words=words, addresses=calls.addresses + starts)
 
 
 # Plans that record. They are noted without a call of Python, when they are made and when they die.

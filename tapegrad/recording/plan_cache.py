@@ -38,6 +38,7 @@ _caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
 _counts = {"young": 0}
 _LENGTH: Final = Bucket.word("length")
 _get = dict.get
+_NO_WORDS: Final = np.zeros(0, dtype=np.int64)
 _lock = module_lock()  # a collection in the middle may run a finalizer that computes
 
 
@@ -57,8 +58,7 @@ class PlanCache(dict[Any, Plan]):
 
     def __init__(self) -> None:
         self._old: dict[Any, Plan] = {}
-        self._words = np.zeros((2, OP_WORDS), dtype=np.int64)  # for operands in order, and in reverse
-        self._table = np.zeros(0, dtype=np.int64)
+        self._words = self._table = _NO_WORDS  # made when `call` is first used: most ops of a program are not
         self._in_table: dict[int, Any] = {}
         self._fallback: Callable[..., Any] | None = None
         self._n_operands = self._flags = 0
@@ -90,6 +90,7 @@ class PlanCache(dict[Any, Plan]):
                     buckets = BUCKETS_WITH_ARGUMENTS if n_arguments else BUCKETS
                     self._table = watch(np.zeros(buckets * BUCKET_WORDS, dtype=np.int64), f"the plans of {name}")
                     self._fallback = fallback
+                    self._words = np.zeros((2, OP_WORDS), dtype=np.int64)  # for operands in order, and in reverse
                     table = self._table.ctypes.data
                     self._words[:] = (
                         runtime().ctypes.data,
@@ -121,13 +122,13 @@ class PlanCache(dict[Any, Plan]):
         When there are `MOST_PLANS` young plans of all ops, they become the old ones, and the old ones are forgotten.
         Plans that are still in use are found among the old ones and become young again.
         """
-        with _lock:
-            if _counts["young"] >= MOST_PLANS:
+        if _counts["young"] >= MOST_PLANS:
+            with _lock:
                 _counts["young"] = 0
                 for cache in list(_caches):
                     cache._age()
-            _counts["young"] += 1
-            self[key] = plan
+        _counts["young"] += 1  # without the lock: whether another thread's is counted does not matter
+        self[key] = plan
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the plan for a key."""

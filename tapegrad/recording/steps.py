@@ -13,15 +13,16 @@ SUMS_ROWS if the target has one element a row
 
 from __future__ import annotations
 
-import ctypes
 import math
+import struct
+from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from tapegrad.runtime import blocking, state
-from tapegrad.runtime.memory import INTERPRETS, watch
+from tapegrad.runtime.memory import INTERPRETS, MEMORY, watch
 from tapegrad.runtime.structs import WORD
 from tapegrad.tape.layout import OBJECT_HEADER, Layout
 from tapegrad.tape.lengths import applied
@@ -44,6 +45,7 @@ Source = tuple[int, int]
 NUMBER: Final[Source] = STATIC, 0
 
 NOTHING: Final = -1  # in place of the bytes, and of the size class, of the buffer between a kernel and a sum
+_word_in: Final = struct.Struct("q").unpack_from
 TERMS: Final = 128  # of a part of a sum, which sums in blocks never cut
 
 
@@ -51,7 +53,8 @@ def address_of_array(array: np.ndarray) -> int:
     """Return where an array's elements are; to ask NumPy takes five times as long."""
     if INTERPRETS:
         watch(array, "memory of a plan")
-    return ctypes.c_int64.from_address(id(array) + OBJECT_HEADER).value
+    address: int = _word_in(MEMORY, id(array) + OBJECT_HEADER)[0]
+    return address
 
 
 class Step(NamedTuple):
@@ -134,7 +137,7 @@ class KernelCalls(NamedTuple):
 
     Attributes
     ----------
-    words : list or array of int
+    words : list, or array of int
     addresses : tuple of (int, int)
         Words in which the address of another word is to stand, and that one.
     sources : tuple of (int, int)
@@ -146,7 +149,7 @@ class KernelCalls(NamedTuple):
         Operands whose rules have no kernel.
     """
 
-    words: list[int] | np.ndarray
+    words: list[int] | array[int]
     addresses: tuple[tuple[int, int], ...]
     sources: tuple[tuple[int, int], ...]
     calls: tuple[KernelCall, ...]
@@ -154,7 +157,7 @@ class KernelCalls(NamedTuple):
     multiple: int
     python_operands: tuple[int, ...]
 
-    def place(self, block: np.ndarray, address: int) -> None:
+    def place(self, block: array[int], address: int) -> None:
         """Write addresses into the array of the words, which has this address."""
         for word, target in self.addresses:
             block[word] = address + WORD * target

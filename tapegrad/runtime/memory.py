@@ -13,6 +13,7 @@ import os
 import struct
 import weakref
 from _ctypes import PyObj_FromPtr  # a fifth of the time of ctypes.cast
+from array import array
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -55,19 +56,21 @@ _starts: list[int] = []  # sorted; replaced as a whole, never changed, as other 
 _regions: dict[int, tuple[int, str, Callable[[], object]]] = {}  # from the start to the end, a name, and the owner
 _dead: list[tuple[int, object]] = []
 _changing: Final = module_lock()
-Owner = TypeVar("Owner", bound=np.ndarray)
+Owner = TypeVar("Owner", np.ndarray, "array[int]")
 
 
-def watch(array: Owner, name: str) -> Owner:
+def watch(owner: Owner, name: str) -> Owner:
     """Let interpreted code touch the elements of an array while it lives; return the array.
 
     Without the interpreter this does nothing.
     """
-    if INTERPRETS and array.nbytes:
-        start = array.ctypes.data
-        reference = weakref.ref(array, lambda reference: _dead.append((start, reference)))
-        _add(start, array.nbytes, name, reference)
-    return array
+    if INTERPRETS:
+        elements = np.asarray(owner)
+        start = elements.ctypes.data
+        if elements.nbytes:
+            reference = weakref.ref(owner, lambda reference: _dead.append((start, reference)))
+            _add(start, elements.nbytes, name, reference)
+    return owner
 
 
 def watch_forever(start: int, nbytes: int, name: str) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tapegrad.runtime.locks import in_child, module_lock
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 Work = Callable[[int, int, int], object]
 
@@ -70,13 +72,17 @@ class _Pool:
     """Threads that wait for jobs. They are daemons, so that the process can end while they wait."""
 
     def __init__(self) -> None:
-        self.jobs: SimpleQueue[tuple[contextvars.Context, _Job]] = SimpleQueue()
+        self.jobs: SimpleQueue[tuple[contextvars.Context, _Job]]  # made for the first thread
         self.size = 0
         self.lock = module_lock()
 
     def grow(self, size: int) -> None:
         """Start threads until there are at least this many."""
         with self.lock:
+            if not self.size:
+                from queue import SimpleQueue  # of no use to most programs, and the slowest import of all
+
+                self.jobs = SimpleQueue()
             while self.size < size:
                 self.size += 1
                 threading.Thread(target=self._serve, name=f"tapegrad-{self.size}", daemon=True).start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import call, stack
+from tapegrad.compiler.intrinsics import call, end_streams, stack
 from tapegrad.recording.steps import CT, TERMS
 from tapegrad.runtime.structs import Array
 from tapegrad.sweep.kernel_calls import give_back
@@ -105,6 +105,7 @@ def run_blocks(state: State, first: int, end: int, thread: int) -> None:
     while first < end:
         run_block(state, first, min(block, end - first), local, args, geometry)
         first += block
+    end_streams()
 
 
 def combine_sums(state: State) -> None:

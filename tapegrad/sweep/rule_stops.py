@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tapegrad.compiler.intrinsics import call, stack
+from tapegrad.compiler.intrinsics import call, memcpy, stack
 from tapegrad.ops.table.rules import fit, rule_calls
 from tapegrad.recording.native import (
     C_INT,
@@ -101,6 +101,13 @@ def is_new(runtime: Runtime, value: TensorObject) -> int:
     return 1 if array.flags & USABLE == USABLE else 0
 
 
+def is_in_order(runtime: Runtime, value: TensorObject, layout: LayoutObject) -> int:
+    """Whether the result of a rule is an array that has a cotangent's shape, dtype and order in memory."""
+    if layout.contiguous != runtime.true or layout.inline == runtime.true or value.type != runtime.tensor_type:
+        return 0
+    return 1 if plain_layout(runtime, value.layout) == layout and value.data.type == runtime.array_type else 0
+
+
 def bring(state: State, add: Object, keep: List, operand_id: int, value: TensorObject, layout: LayoutObject) -> int:
     """Add the result of a rule to an operand's cotangent; return 0 if Python raised."""
     target = state.cts[operand_id]
@@ -108,6 +115,11 @@ def bring(state: State, add: Object, keep: List, operand_id: int, value: TensorO
         if append(keep, value.data) & C_INT != 0:
             return 0
         state.cts[operand_id] = value.data.data | WRITTEN | BORROWED | (target & CAPTURED)
+        return 1
+    # A leaf's new gradient has memory.
+    if target & ~FLAG_BITS != 0 and target & WRITTEN == 0 and is_in_order(state.runtime, value, layout):
+        memcpy(target & ~FLAG_BITS, value.data.data, integer(layout.nbytes))
+        state.cts[operand_id] = target | WRITTEN
         return 1
     args = Array[Object](stack(24))
     args[0] = Object(new_integer(operand_id))

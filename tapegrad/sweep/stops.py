@@ -91,13 +91,14 @@ class Stops:
         Entries whose rules have no kernel are often neighbours. So the loop sets NumPy's error state once for all.
         """
         state, sweep = self.workspace.state, self.workspace.sweep
-        entry_id, node = self.workspace.arrays[ws.ORDER_AT][position], self.node(position)
-        ct = self.buffer(entry_id, node[PLAN_OBJECT].result)
-        if ct is not None:
-            self.hook(entry_id, node, ct)
-        if ct is None or not node[PLAN_OBJECT].python_operands:
-            state[ws.RESUMED] = position
-            return sweep()
+        if state[ws.IS_HOOKED]:
+            entry_id, node = self.workspace.arrays[ws.ORDER_AT][position], self.node(position)
+            ct = self.buffer(entry_id, node[PLAN_OBJECT].result)
+            if ct is not None:
+                self.hook(entry_id, node, ct)
+            if ct is None or not node[PLAN_OBJECT].python_operands:
+                state[ws.RESUMED] = position
+                return sweep()
         words, keep, run_rules, add = self.workspace.words, self.keep, lazy.run_rules, self.add
         with np.errstate(all="ignore"):
             while True:

@@ -41,11 +41,13 @@ class Layout:
     kind : int
         Everything except the lengths: dtype, number of dimensions, contiguous, inline, weak, requires_grad, and
         whether there are no elements, one (in an array without dimensions) or several.
+    lengths : tuple of int
+        The integers in which layouts of one kind differ.
     """
 
     __slots__ = (
-        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "kind", "nbytes", "ndim",
-        "requires_grad", "shape", "size", "strides", "weak",
+        "__weakref__", "_plain", "_tracked", "contiguous", "dtype", "floating", "inline", "kind", "lengths", "nbytes",
+        "ndim", "requires_grad", "shape", "size", "strides", "weak",
     )  # fmt: skip
 
     shape: tuple[int, ...]
@@ -56,6 +58,7 @@ class Layout:
     floating: bool
     requires_grad: bool
     kind: int
+    lengths: tuple[int, ...]
     ndim: int
     size: int
     nbytes: int
@@ -76,12 +79,8 @@ class Layout:
         self.requires_grad = False
         several = 3 if self.size > 1 else 0 if not self.size else 2 if not self.ndim else 1
         self.kind = dtype.num << 13 | self.ndim << 6 | self.contiguous << 5 | inline << 4 | weak << 3 | several
+        self.lengths = shape if self.contiguous else shape + strides
         self._plain = self._tracked = None
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The integers in which layouts of one kind differ."""
-        return self.shape if self.contiguous else self.shape + self.strides
 
     @property
     def plain(self) -> Layout:
@@ -145,6 +144,8 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
     """
     if len(shape) == 1:
         return (itemsize,)
+    if len(shape) == 2:
+        return (shape[1] or 1) * itemsize, itemsize
     strides = []
     step = itemsize
     for length in reversed(shape):
@@ -219,6 +220,7 @@ def _make_tracked(plain: Layout) -> Layout:
             tracked.ndim, tracked.size, tracked.nbytes = plain.ndim, plain.size, plain.nbytes
             tracked.inline, tracked.weak, tracked.floating = plain.inline, False, True
             tracked.contiguous, tracked.kind = plain.contiguous, plain.kind | 4
+            tracked.lengths = plain.lengths
             tracked.requires_grad, tracked._plain, tracked._tracked = True, plain, None
             plain._tracked = weakref.ref(tracked)
             _recent.append(tracked)
@@ -247,7 +249,7 @@ state.register("tape.layout: layouts", lambda: len(_layouts) - len(_dead), _rece
 
 def layout_of(value: np.ndarray | np.generic | complex) -> Layout:
     """Return the plain layout of an array, of a NumPy scalar, or of a Python number."""
-    if isinstance(value, np.ndarray):
+    if value.__class__ is np.ndarray or isinstance(value, np.ndarray):
         return intern(value.shape, value.strides, value.dtype)
     if isinstance(value, np.generic):
         return intern((), (), value.dtype, inline=True)

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from tapegrad.runtime import state
-
 Terms = dict[tuple[str, ...], int]  # a polynomial: the factor of each product of names
 Found = Callable[[Sequence[int], Mapping[str, Any]], Any]
+Words = Callable[[list[int]], Any]
 
 
 class NotGeneralError(Exception):
@@ -173,10 +172,16 @@ def _quotient(terms: Terms, divisor: Terms) -> Terms | None:
     return result
 
 
-class Trace:
-    """One attempt to work something out for all lengths."""
+def integers(values: list[int]) -> np.ndarray:
+    """Return an array of integers."""
+    return np.array(values, dtype=np.int64)
 
-    def __init__(self) -> None:
+
+class Trace:
+    """One attempt to work something out for all lengths; lists in it become arrays, by `words`."""
+
+    def __init__(self, words: Words = integers) -> None:
+        self._words = words
         self._names: list[str] = []
         self._statements: dict[str, bool] = {}  # in their order; whether it is a condition
         self._constants: dict[str, Any] = {}
@@ -189,9 +194,9 @@ class Trace:
         self._names.append(name)
         return Length(self, {(name,): 1}, value)
 
-    def attributes(self, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return attributes; those that are read must be the same later."""
-        return _Attributes(self, attrs)
+    def attributes(self, attrs: Mapping[str, Any], general: Sequence[str] = ()) -> Mapping[str, Any]:
+        """Return attributes; those that are read must be the same later, but for `general` ones: tuples of lengths."""
+        return _Attributes(self, attrs, {name: tuple(map(self.length, attrs[name])) for name in general})
 
     def requires(self, name: str, value: Any) -> None:
         """Note that an attribute must have this value."""
@@ -247,13 +252,13 @@ class Trace:
         if type(value) is int:
             return str(value)
         if type(value) is list:
-            constant = np.array([0 if isinstance(word, Length) else word for word in value], dtype=np.int64)
+            constant = self._words([0 if isinstance(word, Length) else word for word in value])
             name = f"w{len(self._filled)}"
-            self._filled.append(f"{name} = {self._constant(constant)}.copy()")
+            self._filled.append(f"{name} = {self._constant(constant.__copy__)}()")
             self._filled += [f"{name}[{place}] = {self._text(word)}"
                              for place, word in enumerate(value) if isinstance(word, Length)]  # fmt: skip
             return name
-        if isinstance(value, tuple) and _is_general(value):
+        if isinstance(value, tuple) and (_is_general(value) or list in map(type, value)):
             kind = "" if type(value) is tuple else self._constant(type(value))
             return f"{kind}({''.join(self._text(item) + ', ' for item in value)})"
         if any(map(_keeps, value)) if isinstance(value, tuple) else _keeps(value):
@@ -264,10 +269,12 @@ class Trace:
 class _Attributes(Mapping[str, Any]):
     """Attributes of a call, of which it is noted which are read."""
 
-    def __init__(self, trace: Trace, attrs: Mapping[str, Any]) -> None:
-        self._trace, self._attrs = trace, attrs
+    def __init__(self, trace: Trace, attrs: Mapping[str, Any], general: Mapping[str, Any]) -> None:
+        self._trace, self._attrs, self._general = trace, attrs, general
 
     def __getitem__(self, name: str) -> Any:
+        if name in self._general:
+            return self._general[name]
         value = self._attrs[name]
         self._trace.requires(name, value)
         return value
@@ -277,53 +284,3 @@ class _Attributes(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._attrs)
-
-
-class Templates:
-    """What was worked out for all lengths, by kind: by all that it depends on besides.
-
-    Parameters
-    ----------
-    name : str
-        Of what is kept, for `tapegrad.runtime.state`.
-    """
-
-    _FIRST: Final = 3  # other lengths that are met before there is an attempt: it takes a millisecond
-    _ATTEMPTS: Final = 4  # for each kind
-    _KINDS: Final = 512
-
-    def __init__(self, name: str) -> None:
-        self._functions: dict[Hashable, list[Found]] = {}
-        self._met: dict[Hashable, int] = {}
-        state.register(name, lambda: len(self._met), self.clear)
-
-    def find(self, kind: Hashable, lengths: Sequence[int], attrs: Mapping[str, Any]) -> Any:
-        """Return what there is for these lengths, or None."""
-        for function in self._functions.get(kind, ()):
-            found = function(lengths, attrs)
-            if found is not None:
-                return found
-        return None
-
-    def learn(self, kind: Hashable, work_out: Callable[[Trace], Any]) -> None:
-        """Work something out for all lengths, if it is worth while: something else was worked out for some just now."""
-        if len(self._met) >= self._KINDS:
-            self.clear()
-        met = self._met[kind] = self._met.get(kind, 0) + 1
-        if not self._FIRST <= met < self._FIRST + self._ATTEMPTS:
-            return
-        trace = Trace()
-        try:
-            result = work_out(trace)
-            function = trace.function(result) if result is not None else None
-        except NotGeneralError:
-            function = None
-        if function is not None:
-            self._functions.setdefault(kind, []).insert(0, function)
-        else:
-            self._met[kind] = self._FIRST + self._ATTEMPTS  # the next attempt would fail too
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._functions.clear()
-        self._met.clear()

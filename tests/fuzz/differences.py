@@ -68,6 +68,9 @@ ACCEPTED = (
     Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
 )
 
+#: Of a view that was taken before its base wanted a gradient, PyTorch says this until its `grad_fn` is read.
+LEAF = "a leaf Variable that requires grad"
+
 
 def _turned(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     """Return which complex numbers differ in the signs of their parts alone."""

@@ -127,3 +127,64 @@ FOUND: dict[str, list[str]] = {
         "v0.__isub__(v1)",
     ],
 }
+
+#: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
+EXPLAINED: dict[str, list[str]] = {
+    "PyTorch saved what is written to": [
+        "v0 = m.tensor(data(1, (2, 3), 'float64'), requires_grad=True)",
+        "v1 = v0 * 3",
+        "v2 = F.softplus(v1, beta=2)",
+        "v1.exp_()",
+    ],
+    "PyTorch saved complex numbers that are written to through a view": [
+        "v0 = m.tensor(data(1, (3, 3), 'complex128'), requires_grad=True)",
+        "v1 = m.asin(v0)",
+        "v2 = v1.diagonal(-1)",
+        "v3 = v1.var()",
+        "v2.sin_()",
+    ],
+    "a tensor is copied onto a view of the same elements": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = v0.sgn() * v0",
+        "v2 = m.broadcast_to(v1, (3,))",
+        "v3 = m.square(v1)",
+        "v1.copy_(v2)",
+    ],
+    "tapegrad saved an operand of a product of batches, of which PyTorch saves a copy": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = m.tensor(data(2, (2, 1, 3, 2), 'float64')) * 2",
+        "v2 = m.matmul(v0, v1)",
+        "v1.fill_(2.0)",
+    ],
+    "an operand of a write is a view of what is written to": [
+        "v0 = m.tensor(data(1, (3, 3), 'float64'))",
+        "v1 = m.swapdims(v0, 1, 0)",
+        "v2 = v1.diagonal(0)",
+        "v1.add_(v2)",
+    ],
+    "PyTorch takes a view for a leaf": [
+        "v0 = m.tensor(data(1, (2,), 'float64'))",
+        "v1 = m.tensor(data(2, (), 'float64'), requires_grad=True)",
+        "v2 = m.permute(v0, (0,))",
+        "v0.mul_(v1)",
+        "v2.mul_(2)",
+    ],
+    "what is added up cancels": [
+        "v0 = m.tensor(data(1, (5000,), 'float32', 'normal'), requires_grad=True)",
+        "v1 = m.atan2(v0, v0)",
+    ],
+    "a write moves a number past a singularity": [
+        "v0 = m.tensor(data(654, (200,), 'float32'), requires_grad=True)",
+        "v1 = m.tan(m.asin(v0))",
+        "v1.sin_()",
+    ],
+    "a product of what is not finite": [
+        "v0 = m.tensor(data(1, (4,), 'float64'), requires_grad=True)",
+        "v1 = m.prod(m.log2(v0), dim=0)",
+    ],
+    "the sign of a complex zero": [
+        "v0 = m.tensor(data(1, (3,), 'complex128'), requires_grad=True)",
+        "v1 = v0 * 0",
+        "v2 = m.sgn(v1)",
+    ],
+}

@@ -274,11 +274,11 @@ def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = 
     promoted : sequence of int, optional
         Indices of the operands that are converted to a common dtype; default all.
     """
+    if len(operands) == 1:
+        only = _PUBLIC_NAMES.get(operands[0], operands[0])
+        return lambda value: Bound((as_operand(value, name, only, 1),))
     names = [_PUBLIC_NAMES.get(operand, operand) for operand in operands]
     indices = tuple(promoted) or tuple(range(len(names)))
-
-    def bind_one(value: Any) -> Bound:
-        return Bound((as_operand(value, name, names[0], 1),))
 
     def bind(*values: Any) -> Bound:
         tensors = [
@@ -292,7 +292,7 @@ def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = 
                 tensors[index] = constant(float(tensors[index]._data), FLOAT)
         return Bound(tensors)
 
-    return bind if len(names) > 1 else bind_one
+    return bind
 
 
 def check_broadcast(call: str, operands: Sequence[Tensor]) -> None:

@@ -142,19 +142,23 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
     if op.check is not None:
         op.check(bound)
     kind = templates.kind_of(op, layouts)
-    ready = templates.find(kind, layouts, attrs)
+    ready = templates.find(kind, layouts, attrs) if kind is not None and kind.functions else None
     if ready is None:
-        _check_layouts(op, layouts)
+        if kind is None or kind.facts is None:
+            _check_layouts(op, layouts)
+        if kind is not None:
+            kind.facts = True  # they were checked
         forward = op.forward_for(layouts, attrs)
         out = first_result(forward, layouts, data) if not index_arrays else forward(*data, *index_arrays)
-        if len(op.results) > 1:
-            return several_results(op, layouts, attrs, forward, out), out
-        result = layout_of(out)
-        ready = prepared(forward, layouts, result)
-        templates.learn(kind, op, layouts, attrs, result)
+        result = layout_of(out) if len(op.results) == 1 else None
+        ready = forward if result is None else prepared(forward, layouts, result)
+        if kind is not None and kind.learns:
+            templates.learn(kind, op, layouts, attrs, result)
     else:
         out = ready(*data, *index_arrays)
-        result = layout_of(out)
+        result = layout_of(out) if len(op.results) == 1 else None
+    if result is None:
+        return several_results(op, layouts, attrs, ready, out), out
     offset = None
     if ready.__class__ is not BuiltinFunctionType and len(data) == 1 and out.__class__ is np.ndarray:
         offset = _view_offset(out, data[0])
@@ -186,6 +190,10 @@ def _view_offset(out: np.ndarray, data: Any) -> int | None:
     """Return the offset of a result in its operand's memory, in bytes; None if it is no view."""
     if out.base is None or not isinstance(data, np.ndarray):
         return None
-    # An array without elements shares no memory, even if it is a view.
-    shares = np.may_share_memory(out, data) if out.size else versions.owner_of(out) is versions.owner_of(data)
+    if out.base is data or out.base is data.base:
+        shares = True
+    elif out.size:
+        shares = np.may_share_memory(out, data)
+    else:  # an array without elements shares no memory, even if it is a view
+        shares = versions.owner_of(out) is versions.owner_of(data)
     return address_of_array(out) - address_of_array(data) if shares else None

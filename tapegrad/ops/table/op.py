@@ -124,7 +124,7 @@ class _Frozen:
         cls._required = frozenset(name for name in cls._names if not hasattr(cls, name))
 
     def __init__(self, **fields: Any) -> None:
-        if not self._required <= fields.keys() <= self._names:
+        if not (self._names.issuperset(fields) and all(map(fields.__contains__, self._required))):
             wrong, missing = sorted(fields.keys() - self._names), sorted(self._required - fields.keys())
             raise TypeError(f"{type(self).__name__} has no {wrong}, or lacks {missing}")
         vars(self).update(fields)
@@ -138,13 +138,8 @@ class _Frozen:
 
 
 class _NoKernel:
-    """The step of an op whose rules the sweep calls itself."""
-
     def __call__(self, plan: Plan, operand: int) -> None:
-        """Return no step."""
-
-    def __repr__(self) -> str:
-        return "no_kernel"
+        """Return no step: the sweep calls the rule."""
 
 
 no_kernel: Final = _NoKernel()
@@ -178,6 +173,8 @@ class Op(_Frozen):
         Makes the named tuple of several results.
     family : str
     attrs : tuple of str
+    lengths : tuple of str
+        Those attributes that are tuples of lengths: steps may compute with them as with lengths of operands.
     node : str
         Class name of ``grad_fn``.
     step : callable
@@ -218,6 +215,7 @@ class Op(_Frozen):
     family: str
     step: Callable[[Plan, int], Step | None] = no_kernel
     attrs: tuple[str, ...] = ()
+    lengths: tuple[str, ...] = ()
     node_name: str = ""
     oracle: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-3.0, 3.0)

@@ -80,12 +80,12 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
     ValueError
         If a namespace has another function of one of its names.
     """
-    new = Public(name, function, names)
-    places = {(namespace, alias) for namespace in names.namespaces for alias in new.all_names()}
-    for namespace, alias in places & _taken:
-        raise ValueError(f"{namespace}.{alias} is taken")
+    places = [(namespace, alias) for namespace in names.namespaces for alias in (name, *names.aliases)]
+    for place in places:
+        if place in _taken:
+            raise ValueError(f"{place[0]}.{place[1]} is taken")
     _taken.update(places)
-    registry.append(new)
+    registry.append(Public(name, function, names))
 
 
 def withdraw(name: str) -> None:

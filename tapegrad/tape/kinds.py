@@ -1,0 +1,93 @@
+"""What was worked out for all lengths, by kind: by all that it depends on besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final
+
+from tapegrad.runtime import state
+from tapegrad.tape.lengths import Found, NotGeneralError, Trace, Words, integers
+
+
+class Kind:
+    """One kind: one answer to all that something depends on besides lengths, and what was worked out for them.
+
+    Attributes
+    ----------
+    key : hashable
+        That answer.
+    functions : list
+        From lengths and attributes to what was worked out; None where conditions do not hold.
+    facts : object, optional
+        What else follows from the kind alone: for who asks for it, to keep.
+    """
+
+    __slots__ = ("_met", "_words", "facts", "functions", "key")
+
+    _FIRST: Final = 3  # other lengths that are met before there is an attempt: it takes a millisecond
+    _ATTEMPTS: Final = 4
+    _GAVE_UP: Final = _FIRST + _ATTEMPTS
+
+    def __init__(self, key: Hashable, words: Words) -> None:
+        self.key, self._words = key, words
+        self.functions: list[Found] = []
+        self.facts: Any = None
+        self._met = 0
+
+    @property
+    def learns(self) -> bool:
+        """Whether there may be another attempt."""
+        return self._met < self._GAVE_UP
+
+    def find(self, lengths: Sequence[int], attrs: Mapping[str, Any]) -> Any:
+        """Return what there is for these lengths, or None."""
+        for function in self.functions:
+            found = function(lengths, attrs)
+            if found is not None:
+                return found
+        return None
+
+    def learn(self, work_out: Callable[[Trace], Any]) -> None:
+        """Work something out for all lengths, if it is worth while: something else was worked out for some just now."""
+        self._met += 1
+        if not self._FIRST <= self._met < self._GAVE_UP:
+            return
+        trace = Trace(self._words)
+        try:
+            result = work_out(trace)
+            function = trace.function(result) if result is not None else None
+        except NotGeneralError:
+            function = None
+        if function is not None:
+            self.functions.insert(0, function)
+        else:
+            self._met = self._GAVE_UP  # the next attempt would fail too
+
+
+class Templates:
+    """What was worked out for all lengths, by kind.
+
+    Parameters
+    ----------
+    name : str
+        Of what is kept, for `tapegrad.runtime.state`.
+    words : callable, optional
+        From a list of integers to the array that it becomes, which has a method ``__copy__``.
+    """
+
+    _KINDS: Final = 512
+
+    def __init__(self, name: str, words: Words | None = None) -> None:
+        self._kinds: dict[Hashable, Kind] = {}
+        self._words = words or integers
+        state.register(name, lambda: len(self._kinds), self._kinds.clear)
+        self.clear = self._kinds.clear
+
+    def kind(self, key: Hashable) -> Kind:
+        """Return the kind with this key."""
+        found = self._kinds.get(key)
+        if found is None:
+            if len(self._kinds) >= self._KINDS:
+                self.clear()
+            found = self._kinds[key] = Kind(key, self._words)
+        return found
