@@ -361,10 +361,10 @@ class TensorMethods:
         """Give the elements the shape of another tensor; see `reshape`."""
 
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Make one dimension of several that follow each other."""
+        """Join neighbouring dimensions into one."""
 
     def ravel(self) -> Tensor:
-        """Make one dimension of all; a view if that is possible."""
+        """Join all dimensions into one; a view if that is possible."""
 
     def exp(self) -> Tensor:
         """Exponential."""
@@ -506,12 +506,12 @@ class TensorMethods:
     def movedim(
         self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
     ) -> Tensor:
-        """Move dimensions to other places, as a view; the others keep their order."""
+        """Move dimensions to other positions, as a view; the others keep their order."""
 
     def moveaxis(
         self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
     ) -> Tensor:
-        """Move dimensions to other places, as a view; the others keep their order."""
+        """Move dimensions to other positions, as a view; the others keep their order."""
 
     def matmul(self, other: Any) -> Tensor:
         """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
@@ -549,10 +549,10 @@ class TensorMethods:
         """Product of the elements; 1 if there is none."""
 
     def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Cumulative sums: of the elements up to each, along a dimension."""
+        """Cumulative sums along a dimension: of each element and those before it."""
 
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """Take the elements whose places in two dimensions are the same, or differ by a number."""
+        """Diagonal of each matrix that two dimensions form, as a view."""
 
     def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor as `empty` does, by default of this tensor's dtype."""

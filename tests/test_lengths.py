@@ -11,10 +11,11 @@ import pytest
 import tapegrad as tg
 from tapegrad.forward import templates
 from tapegrad.forward.prepared import prepared
-from tapegrad.ops.table.op import op_table
+from tapegrad.ops.table.op import op_table, xp
 from tapegrad.recording import plan
 from tapegrad.recording.steps import kernel_calls
 from tapegrad.runtime import state
+from tapegrad.tape.entries import PLAN_OBJECT
 from tapegrad.tape.kinds import Kind, Templates
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.lengths import NotGeneralError, Trace, applied
@@ -274,3 +275,11 @@ def test_convolutions_in_blocks() -> None:
         np.testing.assert_allclose(
             out.detach().numpy()[0, 0], np.einsum("chw,c", image._data[0], kernel._data[0, :, 0, 0])
         )
+
+
+def test_plans_whose_words_have_no_lengths() -> None:
+    """Where no kernel serves, no word of a plan depends on lengths: its words are an array of its own all the same."""
+    for n in range(3, 12):
+        x = tg.from_numpy(np.broadcast_to(np.array(1.0), (n,))).requires_grad_()
+        node: Any = xp.deviations(x)._node
+        assert not isinstance(node[PLAN_OBJECT]._words, list)

@@ -11,7 +11,7 @@ __all__ = ["load_digits"]
 
 
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
-    """Return 1797 hand-written digits and what they are.
+    """Return images of 1797 hand-written digits, and the digits.
 
     Returns
     -------

@@ -73,7 +73,7 @@ def accuracy_of(params: Sequence[Tensor], digits: Digits) -> float:
 
 @dataclass
 class Training:
-    """The parameters while they are learned, and what is known of each epoch so far.
+    """The parameters while they are learned, and the results of each epoch so far.
 
     Attributes
     ----------

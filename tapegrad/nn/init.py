@@ -36,7 +36,7 @@ _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return by how much a nonlinearity shrinks what goes through it.
+    """Return the factor that makes up for the shrinking of values by a nonlinearity.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The op table: one row per operation, and the functions that record them.
+"""The ops, and functions made of them.
 
-What is public, and under which names, is said where a function stands (see `tapegrad.ops.table.public`); here are the
-files that have such functions.
+A function says itself under which names it is public (see `tapegrad.ops.table.public`). The files that have public
+functions are imported here.
 """
 
 from tapegrad.ops import (

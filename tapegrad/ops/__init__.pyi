@@ -1,4 +1,4 @@
-"""The op table: one row per operation, and the functions that record them.
+"""The ops, and functions made of them.
 
 Written by `python -m tools.stubs`, from the public functions.
 """
@@ -221,10 +221,10 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
     """Give the elements the shape of another tensor; see `reshape`."""
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Make one dimension of several that follow each other."""
+    """Join neighbouring dimensions into one."""
 
 def ravel(input: Any) -> Tensor:
-    """Make one dimension of all; a view if that is possible."""
+    """Join all dimensions into one; a view if that is possible."""
 
 def exp(input: Any) -> Tensor:
     """Exponential."""
@@ -359,10 +359,10 @@ def t(input: Any) -> Tensor:
     """Transpose a matrix, as a view; fewer dimensions stay as they are."""
 
 def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other places, as a view; the others keep their order."""
+    """Move dimensions to other positions, as a view; the others keep their order."""
 
 def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other places, as a view; the others keep their order."""
+    """Move dimensions to other positions, as a view; the others keep their order."""
 
 def matmul(input: Any, other: Any) -> Tensor:
     """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
@@ -433,10 +433,10 @@ def prod(
     """Product of the elements; 1 if there is none."""
 
 def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Cumulative sums: of the elements up to each, along a dimension."""
+    """Cumulative sums along a dimension: of each element and those before it."""
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Take the elements whose places in two dimensions are the same, or differ by a number."""
+    """Diagonal of each matrix that two dimensions form, as a view."""
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""

@@ -1,4 +1,4 @@
-"""Ops along dimensions that are more than a reduction: softmax and its kin, and what such ops share."""
+"""Ops along dimensions that have kernels: softmax, log_softmax and logsumexp, and the forward that such ops share."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def along(name: str, result_shape: Callable[[Layout, dict[str, Any]], tuple[int, ...]], by_numpy: Any) -> Any:
-    """Return `Op.prepare_forward` of an op that has a kernel of its name; others are computed by NumPy, in silence."""
+    """Return `Op.prepare_forward` of an op whose kernel has its name; without one, NumPy computes."""
 
     def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-        own, dtype, values = layouts[0], layouts[0].dtype, dict(**attrs)
-        geometry = geometry_along(own.shape, values["dim"])
+        operand, dtype, values = layouts[0], layouts[0].dtype, dict(**attrs)
+        geometry = geometry_along(operand.shape, values["dim"])
 
-        def otherwise(x: Any, *index_arrays: Any) -> Any:
+        def in_numpy(x: Any, *index_arrays: Any) -> Any:
             with np.errstate(all="ignore"):
                 return np.asarray(by_numpy(np.asarray(x), *index_arrays, **values), dtype=dtype, order="C")[()]
 
-        if geometry is None or not has_kernel(own) or not own.size:
-            return otherwise
-        shape = result_shape(own, values)
-        return computed(kernel_along(name, dtype.name), geometry, shape, dtype, otherwise, by_status=True)
+        if geometry is None or not has_kernel(operand) or not operand.size:
+            return in_numpy
+        shape = result_shape(operand, values)
+        return computed(kernel_along(name, dtype.name), geometry, shape, dtype, in_numpy, by_status=True)
 
     return prepare
 
@@ -82,13 +82,13 @@ def _log_softmax_by_numpy(x: Any, dim: Dims) -> Any:
 
 def _logsumexp_by_numpy(x: Any, dim: Dims, keepdim: bool) -> Any:
     top = np.max(x, axis=dim, keepdims=True, initial=-np.inf)
-    top = np.where(np.isinf(top), 0, top)  # of an infinite one the sum is what it is
+    top = np.where(np.isinf(top), 0, top)  # if the largest element is infinite, so is the result
     found = np.log(np.exp(x - top).sum(axis=dim, keepdims=True)) + top
     return found if keepdim else found.reshape(total_shape(x.shape, dim, False))
 
 
 def same_shape(layout: Layout, attrs: dict[str, Any]) -> tuple[int, ...]:
-    """Return the shape of a result that is as long as its operand."""
+    """Return the shape of a result that has the shape of its operand."""
     return layout.shape
 
 
@@ -173,7 +173,7 @@ log_softmax = _normalising(
 
 def _logsumexp_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
     kept = kept_shape(x.shape, dim)
-    shift = xp.where(out == -np.inf, 0.0, out)  # of nothing finite the slope is 0
+    shift = xp.where(out == -np.inf, 0.0, out)  # where all elements are -inf, the slope is 0
     return xp.reshape(ct, kept) * xp.exp(x - xp.reshape(shift, kept))
 
 
@@ -226,7 +226,7 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
 
     Notes
     -----
-    Derivative: the softmax; 0 where all elements are -inf, of which PyTorch makes nan.
+    Derivative: the softmax; 0 where all elements are -inf (PyTorch: nan).
 
     Examples
     --------
@@ -237,7 +237,7 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     if np.iscomplexobj(getattr(input, "_data", input)):
         parts = real(input).detach()
         if parts.numel():
-            top = amax(parts, dim, True)  # a constant, whose size the sum needs not know
+            top = amax(parts, dim, True)  # a constant: any shift gives the same sum
             found = log(sum(exp(sub(input, top)), dim, True)) + top
         else:
             found = sum(input, dim, True) - np.inf  # not log(0), whose slope is infinite

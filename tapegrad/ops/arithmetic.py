@@ -1,4 +1,4 @@
-"""Rows: arithmetic, comparison and choice, elementwise."""
+"""Ops: arithmetic, comparison and choice, elementwise."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ _clamp = elementwise(
     "clamp", ("x", "low", "high"), lambda x, low, high: np.minimum(np.maximum(x, low), high),
     (
         lambda ct, x, low, high: xp.where((x >= low) & (x <= high), ct, 0.0),
-        # Of equal bounds the lower; PyTorch gives that to neither, which is the slope of nothing.
+        # With equal bounds, the lower has the slope; PyTorch gives it to neither.
         lambda ct, x, low, high: xp.where((x < low) & (low <= high), ct, 0.0),
         lambda ct, x, low, high: xp.where((x > high) | (high < low), ct, 0.0),
     ),

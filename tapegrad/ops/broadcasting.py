@@ -1,4 +1,4 @@
-"""Rows and composites: dimensions of length 1 made, dropped and stretched; copies; the reverse order."""
+"""Ops and composites: insert, drop and repeat dimensions of length 1; copy; reverse the order of elements."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def expand(input: Tensor, size: int | Sequence[int], *rest: int) -> dict[str, An
 
     Notes
     -----
-    Derivative: cotangents are summed over what was repeated.
+    Derivative: cotangents are summed over the repeated dimensions.
 
     Examples
     --------

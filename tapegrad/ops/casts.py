@@ -1,4 +1,4 @@
-"""Rows: conversion to another dtype, which gradients are converted back through."""
+"""Ops: conversion to another dtype; gradients are converted back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows: complex numbers and their parts; cotangents follow PyTorch's convention of conjugates."""
+"""Ops: complex numbers and their parts; cotangents follow PyTorch's convention of conjugates."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def real(input: Any) -> Tensor:
     x = as_operand(input, "real", "input", 1)
     if x.dtype.kind != "c":
         return x
-    x._array()  # for a view to share its memory
+    x._array()  # the view must share its memory
     return real_of_complex(x)
 
 
@@ -99,7 +99,7 @@ def imag(input: Any) -> Tensor:
         raise RuntimeError(
             f"imag is not implemented for tensors with non-complex dtypes; it got {x.dtype}. np.imag(x) gives zeros"
         )
-    x._array()  # for a view to share its memory
+    x._array()  # the view must share its memory
     return imag_or_zero(x)
 
 

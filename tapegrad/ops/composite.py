@@ -1,4 +1,4 @@
-"""Functions made of rows: their derivatives need no rule."""
+"""Composites: elementwise functions and products, made of ops; they need no rule."""
 
 from __future__ import annotations
 

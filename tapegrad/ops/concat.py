@@ -1,4 +1,4 @@
-"""Rows: several tensors made one, along a dimension that they have or along a new one."""
+"""Ops: join tensors along an existing dimension or along a new one."""
 
 from __future__ import annotations
 

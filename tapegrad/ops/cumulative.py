@@ -30,9 +30,9 @@ Dims = tuple[int, ...]
 def products_of_others(x: Any) -> Any:
     """Return, for each element along the last dimension, the product of all others.
 
-    Without a division, so that zeros are nothing special: pairs are multiplied, what is wanted of pairs is found in
-    the same way, and each element's is that of its pair times its partner. These are 2n products of tensors, and their
-    derivatives of any order are right.
+    There is no division, so zeros need no special case. Neighbours are multiplied in pairs; this function gives, for
+    each pair, the product of all other pairs; times the partner, that is the product for an element. So it takes about
+    2n products of tensors, and its derivatives are right to any order.
     """
     n = x.shape[-1]
     if n < 2:
@@ -97,7 +97,7 @@ prod = reduction(
 def _cumsum_by_numpy(x: Any, dim: Dims) -> Any:
     if not dim:
         return x
-    wide = {"float32": np.float64, "complex64": np.complex128}.get(x.dtype.name)  # so that no sum loses what it has
+    wide = {"float32": np.float64, "complex64": np.complex128}.get(x.dtype.name)  # partial sums keep their precision
     return np.cumsum(x, axis=dim[0], dtype=wide)
 
 
@@ -121,17 +121,17 @@ def _cumsum_rule(ct: Any, dim: Dims) -> Any:
     common=docs.ALONG,
 )
 def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Bound:
-    """Cumulative sums: of the elements up to each, along a dimension.
+    """Cumulative sums along a dimension: of each element and those before it.
 
     Parameters
     ----------
     dtype : dtype, optional
-        To sum in; default that of `input`, and int64 for integers and bool. Of single precision the sums are kept in
+        To sum in; default that of `input`, and int64 for integers and bool. Sums in single precision are kept in
         double precision and rounded as they are written.
 
     Notes
     -----
-    Derivative: the cotangents of all sums that an element is in, which are sums from the end.
+    Derivative: cumulative sums of the cotangent, from the end.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Row: diagonals, as views."""
+"""Op: diagonals, as views."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def _part(x_shape: tuple[int, ...], shape: tuple[int, ...], offset: int, dim1: i
     errors=(ErrorSample(lambda: xp.diagonal(np.ones((2, 2)), 0, 0, -2), RuntimeError, "cannot be identical 0, -2"),),
 )  # fmt: skip
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> dict[str, Any]:
-    """Take the elements whose places in two dimensions are the same, or differ by a number.
+    """Diagonal of each matrix that two dimensions form, as a view.
 
     Parameters
     ----------
     offset : int
-        By how much the place in `dim2` is larger.
+        The column of the first element; below the main diagonal if negative.
     dim1, dim2 : int
 
     Returns
     -------
     Tensor
-        Of the other dimensions, and last that of the diagonal; a view.
+        A view of the other dimensions, followed by that of the diagonal.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from tapegrad.tensor import Tensor
 
 
 class Eigh(NamedTuple):
-    """What `eigh` returns."""
+    """The results of `eigh`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -39,7 +39,7 @@ def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     turns = xp.matmul(conjugates, of_vectors)
     back = adjoint(turns)
     gaps = xp.unsqueeze(eigenvalues, -2) - xp.unsqueeze(eigenvalues, -1)
-    # Between equal eigenvalues nothing turns if nothing is asked of their vectors; else the slope does not exist.
+    # Equal eigenvalues whose vectors have no cotangent contribute 0; otherwise the derivative does not exist.
     still = xp.logical_and(gaps == 0, xp.logical_and(turns == 0, back == 0))  # & would be called in Python
     diagonal = np.eye(eigenvalues.shape[-1], dtype=bool)
     slopes = 0.5 * (turns - back) / xp.where(xp.logical_or(still, diagonal), 1.0, gaps)
@@ -48,7 +48,7 @@ def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
 
 
 def _of_hermitian(x: Any, **attrs: Any) -> tuple[Tensor, Tensor]:
-    """Return eigenvalues, and what does not depend on the phases of the eigenvectors: a sample can be compared."""
+    """Return eigenvalues, and a matrix that does not depend on the phases of eigenvectors: samples can be compared."""
     x = square_matrices("linalg.eigh", "A", x, 1)
     values, vectors = eigh((x + adjoint(x)) * 0.5, **attrs)
     weights = np.arange(1.0, x.shape[-1] + 1).astype(values.dtype)

@@ -66,7 +66,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Notes
     -----
     Three and more operands are taken in the order that `numpy.einsum_path` finds for their shapes (D. G. A. Smith and
-    J. Gray, "opt_einsum", Journal of Open Source Software 3, 2018). Derivative: that of the rows that it is made of.
+    J. Gray, "opt_einsum", Journal of Open Source Software 3, 2018). Derivative: that of the ops that it is made of.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def _prepared(labels: Labels, shape: Shape, lengths: dict[Label, int]) -> tuple[
 
 
 def _path(terms: Sequence[Labels], result: Labels, lengths: dict[Label, int]) -> list[tuple[int, int]]:
-    """Return the places of the pairs to contract, one after the other; what comes out goes to the end."""
+    """Return the positions of the operands to contract, pair by pair; each result is appended to the operands."""
     steps: Sequence[Sequence[int]] = [range(len(terms))]
     if len(terms) > 2 and len(lengths) <= len(LETTERS):
         letters = dict(zip(lengths, LETTERS, strict=False))
@@ -195,7 +195,7 @@ def _path(terms: Sequence[Labels], result: Labels, lengths: dict[Label, int]) ->
 def _pair(
     left: Labels, right: Labels, wanted: set[Label], result: Labels, lengths: dict[Label, int]
 ) -> tuple[tuple[Sequence[Move], Sequence[Move], Callable[[Tensor, Tensor], Tensor], Sequence[Move]], Labels]:
-    """Return how two operands are contracted, and the labels of what comes out; `wanted` are those needed later."""
+    """Return how two operands are contracted, and the labels of the result; `wanted` are those needed later."""
     left_moves, left = _summed(left, wanted.union(right))
     right_moves, right = _summed(right, wanted.union(left))
     both = [label for label in left if label in right]

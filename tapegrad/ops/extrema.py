@@ -1,4 +1,4 @@
-"""Rows: the largest and smallest elements, and where they stand."""
+"""Ops: the largest and smallest elements, and their indices."""
 
 from __future__ import annotations
 

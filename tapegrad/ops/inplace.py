@@ -1,6 +1,6 @@
 """In-place operations: writing to a tensor's memory, recorded where a gradient is wanted.
 
-A recorded in-place operation computes its result as the row does, copies it into the memory that aliases see, and gives
+A recorded in-place operation computes its result as the op does, copies it into the memory that aliases see, and gives
 the tensor the new entry's node.  What the entry saved are copies, so that ``y *= y`` has a gradient.
 """
 
@@ -220,7 +220,7 @@ def detach_(self: Tensor) -> Tensor:
     Raises
     ------
     RuntimeError
-        If it is a view: what it is a view of would still be a result.
+        If it is a view, whose base would still be a result.
     """
     if isinstance(self._node, list) and base_of(self) is not None:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")

@@ -1,4 +1,4 @@
-"""Rows and composites: products of matrices and vectors."""
+"""Ops and composites: products of matrices and vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES = {"float32": "float", "float64": "double", "int64": "long", "int32": "in
 
 
 def _as_matrices(x: Shape, y: Shape) -> tuple[Shape, Shape, Shape]:
-    """Return the shapes of a product with vectors as matrices: an op on the left, a column on the right.
+    """Return the shapes of a product with vectors as matrices: a row on the left, a column on the right.
 
     >>> _as_matrices((3,), (2, 3, 4))
     ((1, 3), (2, 3, 4), (2, 1, 4))
@@ -109,7 +109,7 @@ def matmul(input: Any, other: Any) -> Tensor:
     Parameters
     ----------
     input : Tensor or array
-        Of shape (..., n, k), or (k,) for an op.
+        Of shape (..., n, k), or (k,) for a row.
     other : Tensor or array
         Of shape (..., k, m), or (k,) for a column; of the dtype of `input`.
 

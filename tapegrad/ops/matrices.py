@@ -1,4 +1,4 @@
-"""Ops: inverses and solutions of linear systems, by LAPACK; what all ops of square matrices need.
+"""Ops: inverses and solutions of linear systems, by LAPACK; checks that all ops of square matrices share.
 
 Their rules are those of Giles, "An extended collection of matrix derivative results" (2008). They are made of ops, and
 have no kernels: LAPACK takes longer than the call of a rule.

@@ -1,4 +1,4 @@
-"""Ops: other shapes of the same elements, in their order; views of the operand where that is possible."""
+"""Ops and composites: the same elements, in order, in another shape; as a view where that is possible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def same_view(plan: Plan, operand: int) -> Step:
 
 
 def _resolve(call: str, x: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape with its -1 worked out.
+    """Return a shape with -1 replaced by its length.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def reshape(input: Tensor, shape: int | Sequence[int], *rest: int) -> dict[str, 
     Parameters
     ----------
     shape : tuple of int, or several int
-        One of them may be -1: it follows from the others.
+        One of them may be -1; it is inferred from the others.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     Raises
     ------
     RuntimeError
-        If that shape does not hold the elements, or only a copy could have it.
+        If that shape does not hold the elements, or would need a copy.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
     ),
 )
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, Any]:
-    """Make one dimension of several that follow each other.
+    """Join neighbouring dimensions into one.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, A
     IndexError
         If `input` does not have such dimensions.
     RuntimeError
-        If the first stands behind the last.
+        If the first comes after the last.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, A
 @public(method=True, common=docs.MOVEMENT)
 @composite((Sample(((),)), Sample(((2, 3),))), np.ravel)
 def ravel(input: Any) -> Tensor:
-    """Make one dimension of all; a view if that is possible.
+    """Join all dimensions into one; a view if that is possible.
 
     Examples
     --------

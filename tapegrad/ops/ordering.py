@@ -1,4 +1,4 @@
-"""Ops: elements chosen along a dimension by their numbers, or by their order: sort, and max and min with indices."""
+"""Ops that choose along a dimension: by index, by order (sort), the largest and smallest with their indices."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _LONG: Final = 2048  # elements that are sorted
 
 
 class ValuesIndices(NamedTuple):
-    """What ops that choose along a dimension return."""
+    """The results of ops that choose along a dimension."""
 
     values: Tensor
     indices: Tensor
 
 
-# Chosen by number --------------------------------------------------------------------------------------------------
+# Chosen by index ---------------------------------------------------------------------------------------------------
 
 
 def _put_along(x: np.ndarray, indices: np.ndarray, dim: int, length: int) -> np.ndarray:
@@ -80,7 +80,7 @@ _put_along_op = Op(
 
 
 def take_along(input: Any, indices: Any, dim: int) -> Tensor:
-    """Return the elements with these numbers along a dimension, as `numpy.take_along_axis` does."""
+    """Return the elements at these indices along a dimension, as `numpy.take_along_axis` does."""
     x, chosen = as_operand(input, "take_along", "input", 1), as_operand(indices, "take_along", "indices", 2)
     return apply(_take_along, Bound((x, chosen), {"dim": dim}))
 
@@ -99,7 +99,7 @@ publish(put_along, _put_along_op, put_along.__doc__ or "")
 
 
 def _chosen_rule(ct: Any, indices: Any, x_shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
-    """Return the rule of results that are elements of the operand: the cotangent goes to where they stood."""
+    """Return the cotangent of chosen elements, put back to their indices."""
     if not dim:
         return ct
     kept = ct.shape if len(ct.shape) == len(x_shape) else kept_shape(x_shape, dim)
@@ -190,7 +190,7 @@ def _sort_forward(x: Any, dim: tuple[int, ...], descending: bool, stable: bool) 
 def _stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     """Return the indices that sort an array; elements that are equal keep their order."""
     if x.shape[axis] >= _LONG and x.dtype.kind == "f":
-        # NumPy's other sort is more than twice as fast. What it does to elements that are equal is mended.
+        # NumPy's unstable sort is more than twice as fast; afterwards the indices of equal elements are sorted.
         order = np.ascontiguousarray(np.moveaxis(x.argsort(axis), axis, -1))
         values = np.take_along_axis(np.moveaxis(x, axis, -1), order, -1)
         if not np.isnan(values[..., -1]).any() and _sort_ties(order, values):
@@ -221,7 +221,7 @@ def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> C
     if not dim:
         return lambda x: (np.array(x), np.zeros((), np.int64))
     axis, last = dim[0], shape[dim[0]] - 1
-    # Beside the order along one dimension, all places along the others.
+    # The order along one dimension, and all indices along the others.
     index: list[Any] = list(np.indices(shape, sparse=True))
     # In descending order nan stands first and ties keep their order: as in the reverse of the reversed array.
     reverse = (*[slice(None)] * axis, slice(None, None, -1))
@@ -276,18 +276,18 @@ def sort(
     descending : bool
         The largest first.
     stable : bool
-        Elements that are equal keep their order; they always do.
+        Accepted for PyTorch's sake: equal elements always keep their order.
     axis
         NumPy's name of `dim`.
 
     Returns
     -------
     named tuple of Tensor
-        ``values``, and ``indices``: where they stood, int64.
+        ``values``, and ``indices`` (int64), their positions in `input`.
 
     Notes
     -----
-    Derivative: each value's cotangent goes to where the value stood.
+    Derivative: the cotangent of each value goes to its position in `input`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows: a part of a tensor's memory, read and written.
+"""Ops: a part of a tensor's memory, read and written.
 
 A part is a view in terms of memory, relative to a C-contiguous array of the base's shape. So whatever chain of views
 made it, the history of a view is one entry.

@@ -1,4 +1,4 @@
-"""Ops: the dimensions of a tensor in another order, as views."""
+"""Ops and composites: the dimensions of a tensor in another order, as views; the properties T, mT, H, mH."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, A
     Parameters
     ----------
     dims : tuple of int, or several int
-        Which dimension stands where.
+        For each dimension of the result, that of `input`.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def t(input: Any) -> Tensor:
     np.moveaxis,
 )
 def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other places, as a view; the others keep their order.
+    """Move dimensions to other positions, as a view; the others keep their order.
 
     Parameters
     ----------

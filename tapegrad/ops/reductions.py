@@ -1,4 +1,4 @@
-"""Rows: sums and means over dimensions, and whether any or all elements are nonzero."""
+"""Ops: sums and means over dimensions, and whether any or all elements are nonzero."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def total_shape(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> 
 
 
 def _spread(ct: Any, shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
-    """Return the cotangent of a reduction, repeated along what was reduced."""
-    if len(dim) < len(shape):  # of a whole sum, the only element is repeated as it is
+    """Return the cotangent of a reduction, repeated along the reduced dimensions."""
+    if len(dim) < len(shape):  # a whole sum has one element, which needs no reshape
         ct = xp.reshape(ct, kept_shape(shape, dim))
     return xp.expand(ct, shape)
 
 
 def count_of(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
-    """Return how many elements one of the result is made of."""
+    """Return how many elements are reduced to one."""
     count = 1
     for place in dim:
         count *= shape[place]
@@ -108,7 +108,7 @@ def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
     if not count:
         return lambda x: total(x) + np.nan  # NumPy would warn of 0 / 0
     shape = total_shape(layouts[0].shape, *list(attrs.values())[:2])
-    divide: Any = operator.truediv  # scalars divide faster, and NumPy chooses an order
+    divide: Any = operator.truediv  # scalars divide faster; arrays in the order that NumPy chooses
     if shape and not isinstance(total, functools.partial):
         sums = contiguous_layout(shape, layouts[0].dtype)
         divide = prepared(np.true_divide, (sums, FLOAT), sums)
@@ -117,7 +117,7 @@ def _mean_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..
 
 
 class _Mean(NamedTuple):
-    """The forward of a mean; a draft of it if its parts are."""
+    """The forward of a mean; a draft, if its parts are drafts."""
 
     total: Any
     divide: Any

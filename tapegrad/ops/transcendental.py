@@ -1,4 +1,4 @@
-"""Rows: exponentials, logarithms, trigonometric and hyperbolic functions and their inverses, elementwise."""
+"""Ops: exponentials, logarithms, trigonometric and hyperbolic functions and their inverses, elementwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variance, and the op that it is made of: the sum of squared deviations from the mean."""
+"""The variance, and its op: the sum of squared deviations from the mean."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def var(
     Parameters
     ----------
     correction : number
-        The sum of squares is divided by the number of elements less this; 1 makes it unbiased, 0 a mean.
+        The sum of squares is divided by the number of elements minus this; 1 gives the unbiased estimate, 0 the mean.
 
     Notes
     -----

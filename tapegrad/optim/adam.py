@@ -19,7 +19,7 @@ class Adam(Optimizer):
     lr : float
         Learning rate.
     betas : pair of float
-        How much of the running means of the gradient and of its square is kept at each step.
+        Decay rates of the running means of the gradient and of its square.
     eps : float
         Added to the root.
     weight_decay : float
@@ -115,7 +115,7 @@ class AdamW(Adam):
     lr, betas, eps, amsgrad, maximize
         As in `Adam`.
     weight_decay : float
-        Parameters shrink by ``lr * weight_decay`` of themselves at each step.
+        At each step, parameters are multiplied by ``1 - lr * weight_decay``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What optimizers have in common: groups of parameters, their state, and the loop over them."""
+"""The base class of optimizers: groups of parameters, their state, and the loop over them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Params = Iterable[Tensor] | Iterable[Group]
 
 
 class Optimizer:
-    """What optimizers have in common: groups of parameters with options, and a state for each parameter.
+    """Base class: groups of parameters with options, and a state for each parameter.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Optimizer:
     ----------
     param_groups : list of dict
     state : dict
-        From a parameter to what is remembered for it.
+        From each parameter to its state, such as running means.
     """
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
@@ -44,10 +44,10 @@ class Optimizer:
         self.param_groups: list[Group] = []
         # Memory for intermediate results, by shape and dtype: steps allocate nothing.
         self._scratch: dict[Any, np.ndarray] = {}
-        given: list[Any] = list(params)
-        if not given:
+        groups: list[Any] = list(params)
+        if not groups:
             raise ValueError("optimizer got an empty parameter list")
-        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Group) -> None:
@@ -150,7 +150,7 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the options as plain dictionaries, with parameters numbered.
 
-        The arrays in it are the optimizer's own: copy them to keep them.
+        It shares its arrays with the optimizer: copy them to keep them.
         """
         number: dict[int, int] = {}
         groups = []
@@ -166,7 +166,7 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned, of an optimizer of as many parameters.
+        """Load the result of `state_dict` of an optimizer that has as many parameters.
 
         Raises
         ------

@@ -17,9 +17,9 @@ class SGD(Optimizer):
     lr : float
         Learning rate.
     momentum : float
-        How much of the last update's direction is kept.
+        The factor of the last direction in the next one.
     dampening : float
-        How much of the gradient does not enter that direction.
+        The gradient enters the direction times one minus this.
     weight_decay : float
         This times the parameter is added to the gradient.
     nesterov : bool

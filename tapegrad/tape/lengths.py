@@ -258,7 +258,7 @@ class Trace:
             self._filled += [f"{name}[{place}] = {self._text(word)}"
                              for place, word in enumerate(value) if isinstance(word, Length)]  # fmt: skip
             return name
-        if isinstance(value, tuple) and _is_general(value):
+        if isinstance(value, tuple) and (_is_general(value) or list in map(type, value)):
             kind = "" if type(value) is tuple else self._constant(type(value))
             return f"{kind}({''.join(self._text(item) + ', ' for item in value)})"
         if any(map(_keeps, value)) if isinstance(value, tuple) else _keeps(value):

@@ -1,4 +1,4 @@
-"""Composites: functions made of ops. They need no rule, and say what they are tested with, as an op does."""
+"""Composites: functions made of ops. They need no rule; their samples are tested as those of ops are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Composite(NamedTuple):
-    """A function made of ops, with what tests need to know of it; the fields are those of `Op`."""
+    """A function made of ops, and its samples; the fields are those of `Op`."""
 
     name: str
     function: Callable[..., Any]
@@ -36,7 +36,7 @@ class Composite(NamedTuple):
         return self.call(function, *operands, **attrs) if self.call else function(*operands, **attrs)
 
     def rule(self, operand: int) -> Callable[..., Any]:
-        """Return what has the derivative by an operand: all that the function is made of."""
+        """Return the function itself: its ops have the derivative by each operand."""
         return self.function
 
 
@@ -67,8 +67,8 @@ def composite(
     domain, real_only
         As in `Op`.
     call : callable, optional
-        Is given the function, operands and attributes of a sample, and returns a result that is a tensor; default what
-        the function returns.
+        Takes the function, and the operands and attributes of a sample, and returns a tensor; default the function's
+        result.
     """
 
     def decorate(function: F) -> F:

@@ -1,6 +1,6 @@
 """The families of elementwise ops: unary, binary, and any number of operands.
 
-Each returns the function that users call, which hands its operands to `tapegrad.recording.record`.
+Each makes an op and returns the function that users call, which calls `tapegrad.recording.record`.
 """
 
 from __future__ import annotations
@@ -210,13 +210,13 @@ def elementwise(
     call: Callable[..., Any] | None = None,
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
 ) -> Callable[..., Tensor]:
-    """Make the op of an elementwise function of several operands, and return what records it.
+    """Make the op of an elementwise function of several operands, and return the function.
 
     Parameters
     ----------
     operands : tuple of str
     promoted : tuple of int, optional
-        Numbers of the operands that are converted to a common dtype; default all (a condition is not).
+        Indices of the operands that are converted to a common dtype; default all (a condition is not).
     forward, fx, linear
         As of `unary`.
     """
@@ -254,7 +254,7 @@ def elementwise(
 
 
 def _made_of(name: str, fx: Callable[..., Any] | None) -> Function:
-    """Return the forward that computes a formula in one pass."""
+    """Return the forward that computes a formula in one pass over the elements."""
     if fx is None:
         raise ValueError(f"op {name} has neither a forward nor a formula")
     return Function(name, on_arrays(fx), errors="invalid divide", formula=fx)
@@ -264,7 +264,7 @@ _PUBLIC_NAMES = {"x": "input", "y": "other"}
 
 
 def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = ()) -> Callable[..., Bound]:
-    """Return what makes tensors of operands; numbers beside floating operands are floats.
+    """Return `Op.bind`: it converts operands to tensors, and integers beside floating operands to floats.
 
     Parameters
     ----------
@@ -272,23 +272,24 @@ def bind_operands(name: str, operands: Sequence[str], promoted: Sequence[int] = 
         Of the op, for messages.
     operands : sequence of str
     promoted : sequence of int, optional
-        Numbers of the operands that are converted to a common dtype; default all.
+        Indices of the operands that are converted to a common dtype; default all.
     """
     if len(operands) == 1:
         only = _PUBLIC_NAMES.get(operands[0], operands[0])
         return lambda value: Bound((as_operand(value, name, only, 1),))
     names = [_PUBLIC_NAMES.get(operand, operand) for operand in operands]
-    chosen = tuple(promoted) or tuple(range(len(names)))
+    indices = tuple(promoted) or tuple(range(len(names)))
 
     def bind(*values: Any) -> Bound:
         tensors = [
-            as_operand(value, name, own, place) for place, (own, value) in enumerate(zip(names, values, strict=True), 1)
+            as_operand(value, name, operand, position)
+            for position, (operand, value) in enumerate(zip(names, values, strict=True), 1)
         ]
-        for number in chosen:
-            own = tensors[number]._layout
+        for index in indices:
+            layout = tensors[index]._layout
             # Residuals cannot be read from an integer.
-            if own.weak and not own.floating and any(tensor._layout.floating for tensor in tensors):
-                tensors[number] = constant(float(tensors[number]._data), FLOAT)
+            if layout.weak and not layout.floating and any(tensor._layout.floating for tensor in tensors):
+                tensors[index] = constant(float(tensors[index]._data), FLOAT)
         return Bound(tensors)
 
     return bind

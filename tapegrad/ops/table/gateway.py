@@ -34,7 +34,7 @@ def constant(data: Any, layout: Layout) -> Tensor:
 
 
 def plain(tensor: Tensor) -> Tensor:
-    """Return the tensor that an instance of a subclass is for operations: same data, same place in the graph."""
+    """Return a plain tensor with the data and the node of an instance of a subclass."""
     result = _new(Tensor)
     result._data, result._layout, result._node, result._grad = tensor._data, tensor._layout, tensor._node, None
     result._base = getattr(tensor, "_base", tensor)  # views of the one are views of the other
@@ -47,7 +47,7 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
     Raises
     ------
     TypeError
-        If it is nothing of the kind.
+        If it is none of these.
     """
     if isinstance(value, Tensor):
         value = views.renewed(value)
@@ -73,7 +73,7 @@ def connect(
     name: str | None = None,
     bind: Callable[..., Bound] | None = None,
 ) -> Callable[..., Any]:
-    """Give an op its way in, and return it: compiled code for what it has a plan for, and this file for the rest.
+    """Connect an op and return its call: compiled code where there is a plan, otherwise the functions of this file.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def connect(
     flags : int
         See `tapegrad.recording.keys`.
     name, bind
-        Of another function that is the op too, with arguments of its own.
+        Of a second function of the op, which takes other arguments.
     """
     plans = op.plans if bind is None else PlanCache()
     bind = bind or op.bind
@@ -108,39 +108,39 @@ def connect(
 
 
 def apply(op: Op, bound: Bound) -> Tensor:
-    """Compute an op and record it: for ops that have no way in of their own."""
+    """Compute an op and record it: for ops that are not connected."""
     result: Tensor = compute(op, bound)[0]
     return result
 
 
 def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
-    """Compute an op and record it; return the result, and the plan if it is not new, and no interceptor was asked.
+    """Compute an op and record it; return the result, and the plan if it is not new and no interceptor was called.
 
-    A plan that is met once costs no line of the table: a program may meet other lengths in each step.
+    A new plan is not put into the table of compiled code: a program may have other lengths in each step.
     """
     operands, attrs, index_arrays = bound
-    shown_to = modes.interceptor()
-    if shown_to is not None:
+    interceptor = modes.interceptor()
+    if interceptor is not None:
         with modes.uninterrupted():
-            return shown_to(op, bound), None
+            return interceptor(op, bound), None
     enabled = modes.is_grad_enabled()
     layouts = tuple([tensor._layout if enabled else tensor._layout.plain for tensor in operands])
     arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
     key = (layouts, tuple(attrs.values()), arrays)
     data = [tensor._data for tensor in operands]
-    found = plan = op.plans.get(key)
+    known_plan = plan = op.plans.get(key)
     if plan is None:
         plan, out = new_plan(op, bound, layouts, data)
         op.plans.remember(key, plan)
     else:
         out = plan.forward(*data, *index_arrays)
     if plan.pack is not None:
-        return plan.pack(plan, out, *operands), found
-    return compiled.finish(plan, out, *operands, *index_arrays), found
+        return plan.pack(plan, out, *operands), known_plan
+    return compiled.finish(plan, out, *operands, *index_arrays), known_plan
 
 
 def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:
-    """Return the plan of an operation that is new, and the result that it was made from."""
+    """Return the plan of a new kind of call, and the result from which it was made."""
     _, attrs, index_arrays = bound
     if op.check is not None:
         op.check(bound)
@@ -175,7 +175,7 @@ def names_of_arrays(count: int) -> tuple[str, ...]:
 
 
 def _check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
-    """Raise what operands of such dtypes cannot be."""
+    """Raise an error if the op does not take operands of these dtypes, or has no rule yet."""
     for operand, layout in enumerate(layouts):
         if layout.requires_grad:
             rule = op.rule(operand)
@@ -190,13 +190,13 @@ def _check_layouts(op: Op, layouts: tuple[Layout, ...]) -> None:
 
 
 def _view_offset(out: np.ndarray, data: Any) -> int | None:
-    """Return where in an operand's memory a result begins, in bytes; None if it has memory of its own."""
+    """Return the offset of a result in its operand's memory, in bytes; None if it is no view."""
     if out.base is None or not isinstance(data, np.ndarray):
         return None
     if out.base is data or out.base is data.base:
         shares = True
     elif out.size:
         shares = np.may_share_memory(out, data)
-    else:  # what has no elements shares no memory, and may be a view all the same
+    else:  # an array without elements shares no memory, even if it is a view
         shares = versions.owner_of(out) is versions.owner_of(data)
     return address_of_array(out) - address_of_array(data) if shares else None

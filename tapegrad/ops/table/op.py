@@ -1,4 +1,4 @@
-"""An op of the op table: name, forward, and one rule for each operand, from which all else is derived."""
+"""An op of the op table: its name, forward, rules and samples; plans, kernels, docs and tests are made from these."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Rule = Callable[..., Any]
 
 
 class NotYet(NamedTuple):
-    """A derivative that exists and is not built: reaching it raises with the reason."""
+    """A derivative that exists and has no rule yet: reaching it raises an error with the reason."""
 
     reason: str
 
@@ -47,7 +47,7 @@ _FEW: Final = 8  # operands
 
 
 def _forget_plans() -> None:
-    # A plan knows the dtype that an operation of integers and floats gives.
+    # Plans depend on the default dtype, the result of an operation of integers and floats.
     for op in op_table.values():
         op.plans.clear()
 
@@ -73,14 +73,14 @@ def on_arrays(formula: Rule) -> Rule:
 class _Forwards:
     def __getattr__(self, name: str) -> Rule:
         forward = op_table[name].forward
-        return getattr(forward, "other", forward)  # of a ufunc of ours what NumPy has
+        return getattr(forward, "other", forward)  # NumPy's function in place of our ufunc
 
 
 class Sample(NamedTuple):
     """Operands' shapes and attributes that an op is tested with.
 
-    `values` says what the operands are, where they are not any numbers of the op's domain: an array, None for such
-    numbers, or a function that draws them, ``(shape, dtype, rng) -> array``; see `tapegrad.ops.table.values`.
+    `values` has for each operand an array, None for any numbers of the op's domain, or a function that draws it,
+    ``(shape, dtype, rng) -> array``; see `tapegrad.ops.table.values`.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -109,7 +109,7 @@ class ErrorSample(NamedTuple):
 
 
 def _derived(*, init: Literal[False] = False) -> Any:
-    """Say of an attribute of `Op` that it follows from the others."""
+    """Mark an attribute of `Op` that is derived from the others."""
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=True, field_specifiers=(_derived,))
@@ -123,11 +123,11 @@ class _Frozen:
         cls._names = frozenset(cls.__annotations__)
         cls._required = frozenset(name for name in cls._names if not hasattr(cls, name))
 
-    def __init__(self, **given: Any) -> None:
-        if not (self._names.issuperset(given) and all(map(given.__contains__, self._required))):
-            wrong, missing = sorted(given.keys() - self._names), sorted(self._required - given.keys())
+    def __init__(self, **fields: Any) -> None:
+        if not (self._names.issuperset(fields) and all(map(fields.__contains__, self._required))):
+            wrong, missing = sorted(fields.keys() - self._names), sorted(self._required - fields.keys())
             raise TypeError(f"{type(self).__name__} has no {wrong}, or lacks {missing}")
-        vars(self).update(given)
+        vars(self).update(fields)
         self.__post_init__()
 
     def __post_init__(self) -> None:
@@ -138,13 +138,8 @@ class _Frozen:
 
 
 class _NoKernel:
-    """The step of an op whose rules the sweep calls itself."""
-
     def __call__(self, plan: Plan, operand: int) -> None:
-        """Return no step."""
-
-    def __repr__(self) -> str:
-        return "no_kernel"
+        """Return no step: the sweep calls the rule."""
 
 
 no_kernel: Final = _NoKernel()
@@ -155,7 +150,7 @@ class Op(_Frozen):
 
     A rule's parameter names are its residuals: ``ct`` is the cotangent of the result, an operand's name or ``out`` asks
     for that value and so keeps it alive, an attribute's name asks for its value. ``x_shape`` asks for the shape of
-    operand ``x``, which costs nothing. Rows with a variable number of operands have one rule, which may ask for its
+    operand ``x``, which costs nothing. Ops with a variable number of operands have one rule, which may ask for its
     operand's ``number`` and for the ``shapes`` of all.
 
     Attributes
@@ -175,7 +170,7 @@ class Op(_Frozen):
     results : tuple of str
         Names of the results.
     result_type : callable, optional
-        Makes what is returned of several results, a named tuple.
+        Makes the named tuple of several results.
     family : str
     attrs : tuple of str
     lengths : tuple of str
@@ -187,17 +182,17 @@ class Op(_Frozen):
     oracle : callable, optional
         Independent implementation of the forward in NumPy or SciPy; default the NumPy function of the same name.
     domain : tuple of float
-        Where samples are drawn from.
+        The range from which samples are drawn.
     special : mapping
         Gradients at special points: value (or tuple of values) to gradient (or tuple).
     kinks : sequence of callable
-        What draws operands that lie at kinks and edges, as `Sample.values` does; tests hold derivatives up to the third
-        order to PyTorch's there. Elementwise ops have points of their own, and `special`.
+        Functions that draw operands at kinks and edges, as in `Sample.values`; tests compare derivatives to the third
+        order with PyTorch's there. For elementwise ops tests have their own points, and `special`.
     samples, errors : sequences of Sample and ErrorSample
     fx : callable, optional
         The forward of an elementwise op as a formula: on numbers, with functions of `xp`; see `Op.formula`.
     linear : bool
-        Whether the result is a linear function of all operands together; a promise that tests hold.
+        Whether the result is a linear function of all operands together; tests check it.
     bilinear : bool
         Whether the op is linear in each of its two operands.
     real_only : bool
@@ -205,9 +200,9 @@ class Op(_Frozen):
     fused : callable, optional
         ``plan -> Step`` that serves both operands at once, or None where there is none.
     call : callable, optional
-        What operands and attributes of a sample are given to; default the function of the op's name.
+        Takes the operands and attributes of a sample; default the function of the op's name.
     check_dtypes : callable, optional
-        Is given the layouts of operands that are new, and raises what PyTorch raises of such dtypes.
+        Takes the layouts of new operands, and raises PyTorch's error for dtypes that the op does not take.
     prepare_forward : callable, optional
         From the operands' layouts and the attributes to the function that computes the forward from the operands;
         default `forward` with the attributes.
@@ -272,8 +267,8 @@ class Op(_Frozen):
     @property
     def formula(self) -> Rule | None:
         """The forward on numbers, for compiled loops: `fx`, `vmath`'s function of the name, or the forward's own."""
-        found = self.fx or getattr(vmath, self.name, None) or getattr(self.forward, "formula", None)
-        return found or (self.forward if isinstance(self.forward, np.ufunc) else None)
+        formula = self.fx or getattr(vmath, self.name, None) or getattr(self.forward, "formula", None)
+        return formula or (self.forward if isinstance(self.forward, np.ufunc) else None)
 
     def forward_for(self, layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
         """Return the function that computes the forward from operands of these layouts, with these attributes."""
@@ -286,7 +281,7 @@ class Op(_Frozen):
 
         Several floating results are put into one vector.
         """
-        import tapegrad  # at call time: it imports all rows
+        import tapegrad  # at call time: it imports all ops
 
         function = self.call or getattr(tapegrad, self.name, None) or getattr(xp, self.name)
         out = function(list(operands), **attrs) if self.variadic else function(*operands, **attrs)
@@ -317,11 +312,16 @@ class Op(_Frozen):
         return self.operands.index(name)
 
     def asked(self, wanted: Sequence[bool]) -> set[str]:
-        """Return the names that the rules of those operands ask for of which a gradient is wanted."""
-        return {name for operand, own in enumerate(wanted) if own for name in rule_parameters(self.rule(operand))}
+        """Return the names that the rules of wanted operands ask for."""
+        return {
+            name
+            for operand, is_wanted in enumerate(wanted)
+            if is_wanted
+            for name in rule_parameters(self.rule(operand))
+        }
 
     def residuals(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[str, ...], int, int]:
-        """Return what an entry keeps where gradients of these operands are wanted.
+        """Return the residuals of an entry if gradients of these operands are wanted.
 
         Returns
         -------
@@ -339,11 +339,11 @@ class Op(_Frozen):
         if found is None:
             asked, names = self.asked(wanted), (*self.operands, "out")
             saved = tuple(name for name in names if name in asked)
-            bits = sum(1 << number for number, own in enumerate(wanted[:62]) if own)
+            bits = sum(1 << operand for operand, is_wanted in enumerate(wanted[:62]) if is_wanted)
             found = (
                 True in wanted, saved, sum(1 << bit for bit, name in enumerate(names) if name in saved),
                 bits or int(True in wanted),
             )  # fmt: skip
-            if len(wanted) <= _FEW:  # there is no end to others
+            if len(wanted) <= _FEW:  # longer tuples could be of any number
                 self._residuals[key] = found
         return found

@@ -46,8 +46,8 @@ def _promote(ranks: tuple[tuple[int, np.dtype], ...], default: np.dtype) -> np.d
 
 def common_dtype(dtypes: Iterable[np.dtype]) -> np.dtype:
     """Return the dtype that holds elements of all dtypes, as PyTorch joins them: integers do not widen reals."""
-    given = list(dtypes)
-    return np.result_type(*([dtype for dtype in given if dtype.kind in "fc"] or given))
+    joined = list(dtypes)
+    return np.result_type(*([dtype for dtype in joined if dtype.kind in "fc"] or joined))
 
 
 def _kind(dtype: np.dtype) -> int:
@@ -69,11 +69,11 @@ def no_numbers(call: str, *names: str) -> Callable[[tuple[Layout, ...]], None]:
     """Return the check of an op whose operands are tensors and arrays, not Python numbers."""
 
     def check(layouts: tuple[Layout, ...]) -> None:
-        for place, (name, layout) in enumerate(zip(names, layouts, strict=True), 1):
+        for position, (name, layout) in enumerate(zip(names, layouts, strict=True), 1):
             if layout.weak:
                 kind = {"b": "bool", "i": "int", "f": "float", "c": "complex"}[layout.dtype.kind]
                 raise TypeError(
-                    f"{call}(): argument '{name}' (position {place}) must be Tensor, not {kind}; "
+                    f"{call}(): argument '{name}' (position {position}) must be Tensor, not {kind}; "
                     f"make it one with tapegrad.tensor(...)"
                 )
 
@@ -81,7 +81,7 @@ def no_numbers(call: str, *names: str) -> Callable[[tuple[Layout, ...]], None]:
     return check
 
 
-_OF_BOOLS: dict[Any, Callable[..., Any]] = {np.sign: np.array}  # what NumPy lacks
+_OF_BOOLS: dict[Any, Callable[..., Any]] = {np.sign: np.array}  # functions that NumPy lacks for bools
 
 
 def forward_for(
@@ -90,7 +90,7 @@ def forward_for(
     to_float: bool,
     promoted: tuple[int, ...] | None = None,
 ) -> Callable[[tuple[Layout, ...], dict[str, Any]], Callable[..., Any]]:
-    """Return what chooses the forward for given layouts: with casts where PyTorch promotes otherwise than NumPy.
+    """Return `Op.prepare_forward`: the function, with casts where PyTorch does not promote as NumPy does.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def forward_for(
     to_float : bool
         Integers are converted to the default dtype.
     promoted : tuple of int, optional
-        Numbers of the operands that are converted to a common dtype; default all (a condition is not).
+        Indices of the operands that are converted to a common dtype; default all (a condition is not).
     """
 
     def choose(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
@@ -109,7 +109,7 @@ def forward_for(
         common = promote([layouts[number] for number in chosen])
         if to_float and common.kind in "biu":
             common = default_dtype()
-        numbers = all(layout.weak for layout in layouts)  # beside no tensor, which they would take the dtype of
+        numbers = all(layout.weak for layout in layouts)  # without a tensor, whose dtype they would take
         # A number that a tensor's integers cannot hold wraps around, as it does in PyTorch; NumPy would raise.
         narrow = common.kind in "iu" and common.itemsize < 8
         cast = [
@@ -126,7 +126,9 @@ def forward_for(
                 if is_unsigned_power:
                     check_exponent(*values)
                 pairs = zip(values, cast, strict=True)
-                return chosen_function(*(np.asarray(value).astype(common) if own else value for value, own in pairs))
+                return chosen_function(
+                    *(np.asarray(value).astype(common) if is_cast else value for value, is_cast in pairs)
+                )
 
             return with_casts
         if scalar is not None and len(layouts) == 2 and all(layout.ndim == 0 for layout in layouts):

@@ -1,4 +1,4 @@
-"""The public functions: what each is called, and where users find it; every list of functions is made from here."""
+"""The public functions: their names and namespaces. All lists of functions are made from these."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Names(NamedTuple):
     functions : tuple of str
         NumPy's functions, no ufuncs, that are this function: ``sum``, ``linalg.inv``.
     adapter : str or callable
-        How arguments of these are made ours: see `tapegrad.ops.protocol`; or the function that NumPy's is.
+        How the arguments of these are converted, by name (see `tapegrad.ops.protocol`) or as a function.
     """
 
     aliases: tuple[str, ...] = ()
@@ -80,19 +80,19 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
     ValueError
         If a namespace has another function of one of its names.
     """
-    wanted = [(namespace, own) for namespace in names.namespaces for own in (name, *names.aliases)]
-    for place in wanted:
+    places = [(namespace, alias) for namespace in names.namespaces for alias in (name, *names.aliases)]
+    for place in places:
         if place in _taken:
             raise ValueError(f"{place[0]}.{place[1]} is taken")
-    _taken.update(wanted)
+    _taken.update(places)
     registry.append(Public(name, function, names))
 
 
 def withdraw(name: str) -> None:
-    """Take a public function out again: for tests of what is registered."""
+    """Remove a public function: for tests that register one."""
     for one in [one for one in registry if one.name == name]:
         registry.remove(one)
-        _taken.difference_update((namespace, own) for namespace in one.names.namespaces for own in one.all_names())
+        _taken.difference_update((namespace, alias) for namespace in one.names.namespaces for alias in one.all_names())
 
 
 def public(
@@ -151,7 +151,7 @@ def namespaces() -> list[str]:
 
 
 def contents(namespace: str) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a module by their names; those of ops say that they are from there."""
+    """Return the functions of a module by their names, and set the module as that of its ops' functions."""
     for one in registry:
         if one.names.namespaces[:1] == (namespace,) and hasattr(one.function, "op"):
             one.function.__module__ = namespace
@@ -179,7 +179,7 @@ def inplace_functions() -> dict[str, Callable[..., Any]]:
 
 
 def ufunc_names() -> dict[str, str]:
-    """Return our name for each of NumPy's and SciPy's ufuncs that is named otherwise."""
+    """Return our name for each ufunc of NumPy and SciPy that has another name."""
     return {name: one.name for one in registry for name in one.names.ufuncs}
 
 

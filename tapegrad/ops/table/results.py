@@ -1,8 +1,8 @@
-"""Ops of several results: what becomes of the tuple that the forward returns, and whose cotangent is whose.
+"""Ops of several results: the plan and the entries of the tuple that the forward returns.
 
-If one result alone is floating, the entry is that one's, as of any op, and the others are constants. If several are,
-the entry stands for all of them: its cotangent is one buffer in which theirs lie one after the other. Each result is an
-entry of its own, `part_of_results`, whose operand is that entry and whose cotangent goes to its place in the buffer.
+If only one result is floating, the entry is that of this result, as of any op, and the others are constants. If several
+are, the entry stands for all of them: its cotangent is one buffer that holds theirs, one after the other. Each result
+then has an entry of the op `part_of_results`, whose cotangent goes to its part of the buffer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Calling a rule with tensors: what create_graph records, and what a sweep does where there is no kernel.
+"""Calls of rules with tensors, for create_graph and where a sweep has no kernel.
 
-What the rules of a plan ask for is worked out once, and written down as words, which compiled code reads
+The arguments that the rules of a plan ask for are worked out once and described by words, which compiled code reads
 (`tapegrad.recording.rule_calls`).
 """
 
@@ -38,7 +38,7 @@ Maker = Callable[[TapeNode, bool], Any]
 
 
 class RuleCalls(NamedTuple):
-    """The rules of a plan, and what they are called with; compiled code reads the first three fields.
+    """The rules of a plan and their arguments; compiled code reads the first three fields.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class RuleCalls(NamedTuple):
     wanted : tuple of bool, optional
         Of an entry with one result and one rule that serves all operands: which of them want a gradient.
     held : list
-        Objects whose addresses stand in the words.
+        Objects whose addresses are in the words.
     """
 
     is_simple: bool
@@ -59,7 +59,7 @@ class RuleCalls(NamedTuple):
 
 
 def rule_calls(plan: Plan) -> RuleCalls:
-    """Return the rules of a plan, and what they are called with."""
+    """Return the rules of a plan and their arguments."""
     if not plan.rule_calls:
         plan.rule_calls = _described(plan)
     return plan.rule_calls  # type: ignore[return-value]
@@ -121,7 +121,7 @@ def is_converted(op: Op, layout: Layout) -> bool:
     return op.family == "binary" and layout.dtype.kind == "b"
 
 
-# What rules are called with ------------------------------------------------------------------------------------------
+# The arguments of rules ----------------------------------------------------------------------------------------------
 
 
 def _described(plan: Plan) -> RuleCalls:
@@ -130,7 +130,7 @@ def _described(plan: Plan) -> RuleCalls:
     has_one_result = plan.op is not part_of_results and not parts_of(plan)
     if callable(plan.op.vjp):
         return RuleCalls(False, (_call(plan, 0, held),), wanted if has_one_result else None, held)
-    calls = tuple([_call(plan, operand, held) if own else None for operand, own in enumerate(wanted)])
+    calls = tuple([_call(plan, operand, held) if is_wanted else None for operand, is_wanted in enumerate(wanted)])
     return RuleCalls(has_one_result, calls, None, held)
 
 
@@ -186,7 +186,7 @@ def _residual(plan: Plan, name: str) -> tuple[int, int, int, Any]:
 
 
 def _other_result(plan: Plan, place: int, number: int) -> Maker:
-    """Return what makes a tensor of one of several results."""
+    """Return the function that makes a tensor of one of several results."""
     part = parts_of(plan).get(number)
 
     def result(node: TapeNode, attached: bool) -> Tensor:

@@ -241,11 +241,11 @@ def _binder(name: str, attributes: Callable[..., dict[str, Any]], of_views: bool
 def _published(
     op: Op, signature: Callable[..., Any], doc: str, flags: int = 0, names: Names | None = None
 ) -> Callable[..., Any]:
-    """Return the function that users call: `signature` says what it takes, the op what it does."""
+    """Return the function that users call, with the parameters of `signature`."""
     connect(op, MOST_ARGUMENTS, flags)
     signature.__name__ = signature.__qualname__ = op.name  # as Python's errors call it
     call = caller(op.plans, signature)
-    functools.update_wrapper(call, signature)  # which is asked for what it takes when somebody wants to know: 50 µs
+    functools.update_wrapper(call, signature)  # inspect.signature follows this; to make one here would take 50 µs
     call.__annotations__["return"] = op.result_type.__name__ if op.result_type else "Tensor"  # of both: they share them
     return publish(call, op, doc, names)
 
@@ -261,15 +261,15 @@ def one_dim(call: str, ndim: int, dim: Any) -> int:
     IndexError
         If the tensor does not have it.
     """
-    place = int(dim)
+    index = int(dim)
     bound = max(ndim, 1)  # a tensor without dimensions takes 0 and -1
-    if not -bound <= place < bound:
-        raise errors.dim_out_of_range(call, ndim, place)
-    return place % bound
+    if not -bound <= index < bound:
+        raise errors.dim_out_of_range(call, ndim, index)
+    return index % bound
 
 
 def all_dims(call: str, ndim: int, dims: Iterable[Any]) -> tuple[int, ...]:
-    """Return several dimensions counted from the front, in the given order.
+    """Return several dimensions counted from the front, in their order.
 
     Raises
     ------
@@ -278,11 +278,11 @@ def all_dims(call: str, ndim: int, dims: Iterable[Any]) -> tuple[int, ...]:
     RuntimeError
         If one is named twice.
     """
-    found = tuple(one_dim(call, ndim, dim) for dim in dims)
-    for dim in found:
-        if found.count(dim) > 1:
-            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims of {call}: {list(found)}")
-    return found
+    indices = tuple(one_dim(call, ndim, dim) for dim in dims)
+    for dim in indices:
+        if indices.count(dim) > 1:
+            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims of {call}: {list(indices)}")
+    return indices
 
 
 def reduced_dims(call: str, ndim: int, dim: Any) -> tuple[int, ...]:

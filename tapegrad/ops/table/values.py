@@ -1,4 +1,4 @@
-"""What the operands of a sample must be: functions that draw such arrays from a shape, a dtype and a generator."""
+"""Functions that draw operands of samples, such as invertible matrices, from a shape, a dtype and a generator."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def numbers(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
 
 
 def invertible(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
-    """Return matrices that are far from singular ones: of unitary ones, and factors from 1 to 2."""
+    """Return matrices whose singular values are between 1 and 2."""
     factors = 1 + rng.permutation(shape[-1]) / max(shape[-1], 1)
     return np.asarray((_unitary(shape, dtype, rng) * factors) @ _unitary(shape, dtype, rng), dtype)
 
 
 def distinct(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
-    """Return Hermitian matrices whose eigenvalues are about 1 from each other."""
+    """Return Hermitian matrices whose eigenvalues are about 1 apart."""
     unitary = _unitary(shape, dtype, rng)
     eigenvalues = np.arange(shape[-1]) - shape[-1] / 2 + rng.uniform(0.3, 0.6, shape[-1])
     return np.asarray((unitary * eigenvalues) @ unitary.conj().swapaxes(-1, -2), dtype)
@@ -38,7 +38,7 @@ def _unitary(shape: Shape, dtype: Any, rng: np.random.Generator) -> Any:
 
 
 def with_zeros(count: int) -> Draw:
-    """Return what draws numbers that are not small, but for the first `count` along the last dimension, which are 0."""
+    """Return a function that draws numbers away from 0, but 0 for the first `count` of the last dimension."""
 
     def draw(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
         values = numbers(shape, dtype, rng)
@@ -53,7 +53,7 @@ def with_zeros(count: int) -> Draw:
 
 
 def repeated(*numbers: float) -> Draw:
-    """Return what fills an array with numbers, again and again."""
+    """Return a function that fills an array with these numbers, repeated."""
     return lambda shape, dtype, rng: np.resize(np.array(numbers, dtype), shape)
 
 
