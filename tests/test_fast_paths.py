@@ -13,6 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.forward.products import _gemm_kernel_address, _gemv_kernel_address
+from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import op_table
 from tapegrad.recording.plan import FUSED as FUSED_WORD
 from tapegrad.recording.plan import Plan
@@ -269,3 +270,18 @@ def test_large_arrays_are_joined_by_numpy(join: Callable[..., tg.Tensor]) -> Non
     for size, is_large in ((half, True), (half - 1, False)):
         forward = plan_of(join([leaf(size), leaf(size)])).forward
         assert isinstance(forward, BuiltinFunctionType) is not is_large
+
+
+@pytest.mark.skipif(INTERPRETS, reason="recording is interpreted")
+def test_an_array_at_an_odd_address_is_looked_at_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where compiled code has a plan for arrays of its layout."""
+    odd = np.zeros(97, np.uint8)[1:].view(np.float64).reshape(4, 3)
+    odd[...] = ARRAY
+    seen, compute = [], gateway.compute
+    monkeypatch.setattr(gateway, "compute", lambda *args: (seen.append(1), compute(*args))[1])
+    for _ in range(3):
+        found = X * ARRAY
+    assert len(seen) < 3
+    seen.clear()
+    assert (X * odd).tolist() == found.tolist()
+    assert seen == [1]

@@ -190,3 +190,14 @@ def test_initial_values_of_nothing() -> None:
 def test_a_kernel_may_be_as_large_as_the_image(T: Any, length: int, dilation: int) -> None:
     found = _conv2d(T, (1, 2, length, length + 1), dilation=dilation)
     assert found.tolist() == [[[[8.0, 8.0]]] * 3]
+
+
+@pytest.mark.parametrize("shapes", [((1, 0, 4, 4), (3, 0, 2, 2)), ((0, 2, 4, 4), (3, 2, 2, 2))])
+def test_a_convolution_of_nothing(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    x, w = (tg.ones(*shape, requires_grad=True) for shape in shapes)
+    out = tg.nn.functional.conv2d(x, w)
+    out.sum().backward()
+    assert x.grad is not None
+    assert w.grad is not None
+    assert out.shape == (shapes[0][0], 3, 3, 3)
+    assert (out.sum().item(), x.grad.sum().item(), w.grad.sum().item()) == (0, 0, 0)
