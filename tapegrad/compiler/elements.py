@@ -54,14 +54,21 @@ def read(context: Any, builder: Any, dtype: Any, pointer: Any) -> Any:
     return value._getvalue()
 
 
-def _write(context: Any, builder: Any, dtype: Any, pointer: Any, source: Any, value: Any) -> None:
-    from llvmlite import ir
+def _cast(context: Any, builder: Any, value: Any, source: Any, dtype: Any) -> Any:
+    """Return a number as one of another dtype; of a complex number the real part, for a real dtype."""
     from numba.core import types as nb
 
     if isinstance(source, nb.Complex) and not isinstance(dtype, nb.Complex):
         value = context.make_complex(builder, source, value=value).real
         source = source.underlying_float
-    value = context.cast(builder, value, source, dtype)
+    return context.cast(builder, value, source, dtype)
+
+
+def _write(context: Any, builder: Any, dtype: Any, pointer: Any, source: Any, value: Any) -> None:
+    from llvmlite import ir
+    from numba.core import types as nb
+
+    value = _cast(context, builder, value, source, dtype)
     if not isinstance(dtype, nb.Complex):
         builder.store(context.data_model_manager[dtype].as_data(builder, value), pointer, align=1)
         return
@@ -167,7 +174,7 @@ def stream_at(typingctx: Any, address: Any, offset: Any, value: Any, dtype: Any)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         at = byte_address(context, builder, element, args[0], args[1])
-        new = builder.store(context.cast(builder, args[2], signature.args[2], element), at, align=LINE)
+        new = builder.store(_cast(context, builder, args[2], signature.args[2], element), at, align=LINE)
         new.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
         return context.get_dummy_value()
 
