@@ -30,7 +30,7 @@ class Computation(Result):
 
 def computed(
     kernel: int,
-    dims: Sequence[int],
+    geometry: Sequence[int],
     shape: tuple[int, ...],
     dtype: np.dtype,
     otherwise: Callable[..., Any],
@@ -44,7 +44,7 @@ def computed(
     ----------
     kernel : int
         Address.
-    dims : sequence of int
+    geometry : sequence of int
     otherwise : callable
         Does the same in NumPy. It is called if an error of floating point occurred, to say so as NumPy does.
     adds : bool
@@ -54,7 +54,7 @@ def computed(
     """
     zeroed = math.prod(shape) * dtype.itemsize if adds else 0
     scalar = 0 if shape else id(dtype.type)
-    rest = kernel, zeroed, scalar, id(otherwise), int(by_status), *dims
+    rest = kernel, zeroed, scalar, id(otherwise), int(by_status), *geometry
     return compiled_forward(compute, shape, dtype, *rest, keep=(otherwise,))
 
 

@@ -27,8 +27,8 @@ _GEMM, _TRANS_A, _TRANS_B, _M, _N, _K, _LDA, _LDB, _LDC, _ONE, _ZERO = 0, 1, 2, 
 
 
 def _gemm_kernel() -> Callable[..., int]:
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        p = rows_at(dims, 3)
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        p = rows_at(geometry, 3)
         # C = A B in rows is C^T = B^T A^T in columns, so the factors change places.
         call_void(
             get(p, _GEMM), p + 8 * _TRANS_A, p + 8 * _TRANS_B, p + 8 * _M, p + 8 * _N, p + 8 * _K,
@@ -45,8 +45,8 @@ _GEMV, _MATRIX, _TRANS, _ROWS, _COLUMNS, _LD, _X_STEP, _Y_STEP, _ONE_V, _ZERO_V 
 
 
 def _gemv_kernel() -> Callable[..., int]:
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        p = rows_at(dims, 3)
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        p = rows_at(geometry, 3)
         matrix, vector = get(args, get(p, _MATRIX)), get(args, 1 - get(p, _MATRIX))
         call_void(
             get(p, _GEMV), p + 8 * _TRANS, p + 8 * _ROWS, p + 8 * _COLUMNS, p + 8 * _ONE_V,
@@ -203,10 +203,10 @@ def _gemm_step(
 
 def _loop(lengths: list[int], strides: list[list[int]]) -> list[int]:
     """Return the geometry of a loop over products, whose own words follow."""
-    dims = [len(lengths), 0, 0, 0, 0, *lengths]
+    geometry = [len(lengths), 0, 0, 0, 0, *lengths]
     for dim in range(len(lengths)):
-        dims += [operand[dim] for operand in strides]
-    return dims
+        geometry += [operand[dim] for operand in strides]
+    return geometry
 
 
 def _gemv_words(operand: int, matrix: _Matrices, x_step: int, y_step: int) -> list[int] | None:

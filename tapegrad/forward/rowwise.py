@@ -52,8 +52,8 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
     if layout.dtype.kind != "f" or not layout.contiguous or not layout.size or not layout.ndim:
         return otherwise
     kept = tuple(1 if place in dim else length for place, length in enumerate(layout.shape))
-    kernel, dims = sum_step(layout.shape, kept, layout.dtype)
-    return computed(kernel(), dims, shape, layout.dtype, otherwise, adds=bool(dims[0]))
+    kernel, geometry = sum_step(layout.shape, kept, layout.dtype)
+    return computed(kernel(), geometry, shape, layout.dtype, otherwise, adds=bool(geometry[0]))
 
 
 def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: bool) -> Callable[..., Any]:

@@ -91,19 +91,19 @@ def _over_patches(dtype: str, scatters: bool) -> Callable[..., None]:
     """Return a function that copies patches of an image to columns, or adds columns to the image (`scatters`)."""
     size = np.dtype(dtype).itemsize
 
-    def go(image: int, dims: int, channels: int, first: int, count: int, scratch: int, adds: int) -> None:
-        height, width, columns = get(dims, _HEIGHT), get(dims, _WIDTH), get(dims, _COLUMNS)
-        step = get(dims, _SW)
+    def go(image: int, geometry: int, channels: int, first: int, count: int, scratch: int, adds: int) -> None:
+        height, width, columns = get(geometry, _HEIGHT), get(geometry, _WIDTH), get(geometry, _COLUMNS)
+        step = get(geometry, _SW)
         first_row = first // columns
         for c in range(channels):
-            for i in range(get(dims, _KH)):
-                for j in range(get(dims, _KW)):
-                    lowest, highest = get(dims, _RANGES + 2 * j), get(dims, _RANGES + 2 * j + 1)
-                    shift = j * get(dims, _DW) - get(dims, _LEFT)
+            for i in range(get(geometry, _KH)):
+                for j in range(get(geometry, _KW)):
+                    lowest, highest = get(geometry, _RANGES + 2 * j), get(geometry, _RANGES + 2 * j + 1)
+                    shift = j * get(geometry, _DW) - get(geometry, _LEFT)
                     row, column, left = first_row, first - first_row * columns, count
                     while left > 0:
                         many = min(columns - column, left)
-                        y = row * get(dims, _SH) + i * get(dims, _DH) - get(dims, _TOP)
+                        y = row * get(geometry, _SH) + i * get(geometry, _DH) - get(geometry, _TOP)
                         begin, end = 0, 0  # of this row's places, those that stand on the image
                         if y >= 0 and y < height:
                             begin = min(max(lowest - column, 0), many)
@@ -141,7 +141,18 @@ def _product(dtype: str) -> Callable[..., None]:
     normal, adjoint = ord("N"), ord("C" if np.dtype(dtype).kind == "c" else "T")
 
     def product(
-        dims: int, turns: int, m: int, n: int, k: int, a: int, lda: int, b: int, ldb: int, adds: int, c: int, ldc: int
+        geometry: int,
+        turns: int,
+        m: int,
+        n: int,
+        k: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+        adds: int,
+        c: int,
+        ldc: int,
     ) -> None:
         p = stack(64)
         put(p, 0, adjoint if turns & 1 else normal)
@@ -152,9 +163,9 @@ def _product(dtype: str) -> Callable[..., None]:
         put(p, 5, max(lda, 1))
         put(p, 6, max(ldb, 1))
         put(p, 7, max(ldc, 1))
-        one, zero = dims + 8 * _ONE, dims + 8 * _ZERO
+        one, zero = geometry + 8 * _ONE, geometry + 8 * _ZERO
         call_void(
-            get(dims, _GEMM), p, p + 8, p + 16, p + 24, p + 32, one, a, p + 40, b, p + 48, one if adds else zero, c,
+            get(geometry, _GEMM), p, p + 8, p + 16, p + 24, p + 32, one, a, p + 40, b, p + 48, one if adds else zero, c,
             p + 56,
         )  # fmt: skip
 
@@ -172,10 +183,10 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
     biased, to_images = way == "biased", way == "images"
     forward = biased or way == "plain"
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
         memory = stack(room)
-        channels, out, area = get(dims, _CHANNELS), get(dims, _OUT), get(dims, _KH) * get(dims, _KW)
-        pixels, number = get(dims, _HEIGHT) * get(dims, _WIDTH), get(dims, _ROWS) * get(dims, _COLUMNS)
+        channels, out, area = get(geometry, _CHANNELS), get(geometry, _OUT), get(geometry, _KH) * get(geometry, _KW)
+        pixels, number = get(geometry, _HEIGHT) * get(geometry, _WIDTH), get(geometry, _ROWS) * get(geometry, _COLUMNS)
         terms = channels * area
         if forward:
             images, kernels, results = get(args, 0), get(args, 1), get(args, 3 if biased else 2)
@@ -183,8 +194,8 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
             results, kernels, images = get(args, 0), get(args, 1), get(args, 2)
         else:
             results, images, kernels = get(args, 0), get(args, 1), get(args, 2)
-        for turn in range(get(dims, _IMAGES) * get(dims, _GROUPS)):
-            group = turn % get(dims, _GROUPS)
+        for turn in range(get(geometry, _IMAGES) * get(geometry, _GROUPS)):
+            group = turn % get(geometry, _GROUPS)
             own_kernels, own_results = kernels + group * out * terms * size, results + turn * out * number * size
             if biased:
                 for o in range(out):
@@ -193,24 +204,24 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
                         store_at(own_results, (o * number + k) * size, value, dtype)
             first = 0
             while first < number:
-                count = min(get(dims, _BLOCK_PLACES), number - first)
+                count = min(get(geometry, _BLOCK_PLACES), number - first)
                 result = own_results + first * size
                 channel = 0
                 while channel < channels:
-                    many = min(get(dims, _BLOCK_CHANNELS), channels - channel)
+                    many = min(get(geometry, _BLOCK_CHANNELS), channels - channel)
                     rows = many * area
                     image = images + (turn * channels + channel) * pixels * size
                     weights = own_kernels + channel * area * size
                     if forward:
-                        gather(image, dims, many, first, count, memory, 0)
+                        gather(image, geometry, many, first, count, memory, 0)
                         adds = 1 if biased or channel > 0 else 0
-                        product(dims, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
+                        product(geometry, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
                     elif to_images:
-                        product(dims, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
-                        scatter(image, dims, many, first, count, memory, 1)
+                        product(geometry, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
+                        scatter(image, geometry, many, first, count, memory, 1)
                     else:
-                        gather(image, dims, many, first, count, memory, 0)
-                        product(dims, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
+                        gather(image, geometry, many, first, count, memory, 0)
+                        product(geometry, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
                     channel += many
                 first += count
         return 0
@@ -222,13 +233,16 @@ def _columns_kernel(dtype: str, scatters: bool) -> Callable[..., int]:
     """Return the kernel that makes columns of whole images, or adds columns to images."""
     size, go = np.dtype(dtype).itemsize, _over_patches(dtype, scatters)
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        channels, number = get(dims, _CHANNELS), get(dims, _ROWS) * get(dims, _COLUMNS)
-        pixels, rows = get(dims, _HEIGHT) * get(dims, _WIDTH), channels * get(dims, _KH) * get(dims, _KW)
-        for turn in range(get(dims, _IMAGES)):
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        channels, number = get(geometry, _CHANNELS), get(geometry, _ROWS) * get(geometry, _COLUMNS)
+        pixels, rows = (
+            get(geometry, _HEIGHT) * get(geometry, _WIDTH),
+            channels * get(geometry, _KH) * get(geometry, _KW),
+        )
+        for turn in range(get(geometry, _IMAGES)):
             image = get(args, 1 if scatters else 0) + turn * channels * pixels * size
             columns = get(args, 0 if scatters else 1) + turn * rows * number * size
-            go(image, dims, channels, 0, number, columns, accumulate)
+            go(image, geometry, channels, 0, number, columns, accumulate)
         return 0
 
     return kernel

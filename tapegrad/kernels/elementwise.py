@@ -80,10 +80,10 @@ def loop_step(
     pattern = tuple(map(int, inner)) if fixed else (STRIDED,) * len(inner)
     # The kernel itself goes over the last two dimensions, so that short rows cost no call each.
     length = None if is_flat else int(lengths[-1]) if unrolled and fixed and lengths[-1] <= SHORT else STRIDED
-    dims = [outer, lengths[-1], *inner, *lengths[:outer]]
+    geometry = [outer, lengths[-1], *inner, *lengths[:outer]]
     for dim in range(outer):
-        dims += [own[dim] for own in steps]
-    dims += [1, *[0] * len(steps)] if is_flat else [lengths[-2], *[own[-2] for own in steps]]
+        geometry += [own[dim] for own in steps]
+    geometry += [1, *[0] * len(steps)] if is_flat else [lengths[-2], *[own[-2] for own in steps]]
 
     sources = [source for source, _, _ in operands]
     # In a group (`tapegrad.sweep.groups`) the target and a cotangent may be memory for one block of elements, which
@@ -106,7 +106,7 @@ def loop_step(
     if streams:
         kwargs["streams"] = streams
     address = functools.partial(_loop_address, name, rule, types, casts, pattern, length, streams)
-    return Step(address, dims, sources, elements=size if divides else 0, donate=donates, **kwargs)
+    return Step(address, geometry, sources, elements=size if divides else 0, donate=donates, **kwargs)
 
 
 @functools.cache  # a fingerprint takes 0.2 ms, and a program may index with thousands of numbers: a plan for each

@@ -25,8 +25,8 @@ def _extremum_address(dtype: str) -> int:
 def _extremum_kernel(dtype: str) -> Callable[..., int]:
     size, kind = np.dtype(dtype).itemsize, np.dtype(dtype).type
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        table, block = as_pointer(args, "int64"), as_pointer(geometry, "int64")
         ct, out = as_pointer(load(table, 0), dtype), as_pointer(load(table, 2), dtype)
         outer, n, inner = load(block, 1), load(block, 2), load(block, 3)
         step = inner * size
@@ -62,8 +62,8 @@ def _smaller(x: float, y: float) -> float:
 def _rows_kernel(dtype: str, largest: bool) -> Callable[..., int]:
     choose = _larger if largest else _smaller
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        table, block = as_pointer(args, "int64"), as_pointer(dims, "int64")
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        table, block = as_pointer(args, "int64"), as_pointer(geometry, "int64")
         out, n = as_pointer(load(table, 1), dtype), load(block, 2)
         for row in range(load(block, 1)):
             x = as_pointer(load(table, 0) + row * n * itemsize, dtype)
@@ -86,7 +86,7 @@ def _rows_kernel(dtype: str, largest: bool) -> Callable[..., int]:
 def rows_extremum(dtype: str, largest: bool) -> int:
     """Return the address of the kernel that finds the largest, or smallest, element of each row; nan if there is one.
 
-    Its dims are 0, how many rows, and how long they are, which is not 0.
+    Its geometry: 0, the number of rows, and their length, which is not 0.
     """
     name = "largest" if largest else "smallest"
     return address_of(f"{name}-{dtype}", _rows_kernel(dtype, largest))
@@ -102,9 +102,9 @@ def extremum_step(plan: Plan, dim: tuple[int, ...]) -> Step | None:
         return None
     first, last = (dim[0], dim[-1] + 1) if dim else (own.ndim, own.ndim)
     parts = own.shape[:first], own.shape[first:last], own.shape[last:]
-    dims = [0, *map(math.prod, parts)]
+    geometry = [0, *map(math.prod, parts)]
     return Step(
         partial(_extremum_address, own.dtype.name),
-        dims,
+        geometry,
         [(CT, 0), plan.source("x"), plan.source("out")],
     )

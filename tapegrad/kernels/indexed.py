@@ -32,12 +32,12 @@ _OUTER, _CHOSEN, _INNER, _ARRAYS, _STEP, _BYTES, _BEGIN, _DIMENSIONS = range(1, 
 _WHOLE: Final = (None, None, None)  # of a key: a dimension that is taken whole
 
 
-def _offset(arrays_at: int, dims: int, number: int) -> int:
+def _offset(arrays_at: int, geometry: int, number: int) -> int:
     """Return where the elements are that the arrays choose by their index with this number."""
     offset = 0
-    for k in range(get(dims, _ARRAYS)):
-        index, length = get(get(arrays_at, k), number), get(dims, _DIMENSIONS + 2 * k)
-        offset += (index + length if index < 0 else index) * get(dims, _DIMENSIONS + 2 * k + 1)
+    for k in range(get(geometry, _ARRAYS)):
+        index, length = get(get(arrays_at, k), number), get(geometry, _DIMENSIONS + 2 * k)
+        offset += (index + length if index < 0 else index) * get(geometry, _DIMENSIONS + 2 * k + 1)
     return offset
 
 
@@ -45,15 +45,15 @@ def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
     """Return the kernel that adds a source where arrays say (``scatter``), or reads it there (``gather``)."""
     size, scatters = np.dtype(dtype).itemsize, way == "scatter"
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        inner, dense = get(dims, _INNER), get(args, 0)
-        chosen = get(args, get(dims, _ARRAYS) + 1)
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        inner, dense = get(geometry, _INNER), get(args, 0)
+        chosen = get(args, get(geometry, _ARRAYS) + 1)
         if not scatters:
             dense, chosen = chosen, dense
-        chosen += get(dims, _BEGIN)
-        for i in range(get(dims, _OUTER)):
-            for j in range(get(dims, _CHOSEN)):
-                at = chosen + i * get(dims, _STEP) + _offset(args + 8, dims, j)
+        chosen += get(geometry, _BEGIN)
+        for i in range(get(geometry, _OUTER)):
+            for j in range(get(geometry, _CHOSEN)):
+                at = chosen + i * get(geometry, _STEP) + _offset(args + 8, geometry, j)
                 own, other = as_pointer(at, dtype), as_pointer(dense, dtype)
                 if scatters:
                     for k in range(inner):
@@ -71,13 +71,13 @@ def _left_out_kernel(dtype: str) -> Callable[..., int]:
     """Return the kernel that copies a source, with zeros where arrays say."""
     size = np.dtype(dtype).itemsize
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        source, target = get(args, 0), get(args, get(dims, _ARRAYS) + 1)
-        memcpy(target, source, get(dims, _BYTES))
-        target += get(dims, _BEGIN)
-        for i in range(get(dims, _OUTER)):
-            for j in range(get(dims, _CHOSEN)):
-                memset(target + i * get(dims, _STEP) + _offset(args + 8, dims, j), get(dims, _INNER) * size)
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        source, target = get(args, 0), get(args, get(geometry, _ARRAYS) + 1)
+        memcpy(target, source, get(geometry, _BYTES))
+        target += get(geometry, _BEGIN)
+        for i in range(get(geometry, _OUTER)):
+            for j in range(get(geometry, _CHOSEN)):
+                memset(target + i * get(geometry, _STEP) + _offset(args + 8, geometry, j), get(geometry, _INNER) * size)
         return 0
 
     return kernel
@@ -112,10 +112,10 @@ def _indexed(whole: Layout, key: tuple[Any, ...]) -> _Indexed | None:
     end = first + arrays
     if items[first:end] != [ARRAY] * arrays:
         return None
-    dims = iter(zip(whole.shape, contiguous_strides(whole.shape, whole.dtype.itemsize), strict=True))
+    geometry = iter(zip(whole.shape, contiguous_strides(whole.shape, whole.dtype.itemsize), strict=True))
     shape, strides, begin = [], [], 0
     for item in items:
-        length, stride = next(dims) if item is not None else (1, 0)
+        length, stride = next(geometry) if item is not None else (1, 0)
         if item.__class__ is tuple and item != _WHOLE:
             begin += applied(partial(_start, item), length) * stride
             length, stride = applied(partial(_count, item), length), stride * (item[2] or 1)
@@ -161,10 +161,10 @@ def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int
     _, (neighbours,) = coalesce(after, [strides[end:]])
     if len(blocks) > 1 or (inner > 1 and neighbours != [whole.dtype.itemsize]):
         return None
-    dims = [0, outer, chosen, inner, len(lengths), steps[0], whole.nbytes, begin]
+    geometry = [0, outer, chosen, inner, len(lengths), steps[0], whole.nbytes, begin]
     for length, stride in zip(lengths, strides[first:end], strict=True):
-        dims += [length, stride]
-    return dims
+        geometry += [length, stride]
+    return geometry
 
 
 def is_indexed_by_kernel(whole: Layout, key: tuple[Any, ...]) -> bool:

@@ -1,8 +1,8 @@
-"""Loops: the bodies of kernels, to be compiled for a rule, its dtypes and its steps.
+"""Loops: the bodies of kernels, to be compiled for a rule, its dtypes and its strides.
 
-A kernel is ``kernel(args, dims, accumulate)`` in the convention of NumPy's inner loops: ``args`` are the addresses of
-the sources and of the target, ``dims`` holds the length and the byte steps. It writes, or adds to what is there.
-Broadcasting is a step of 0; the sweep iterates over the outer dimensions.
+A kernel is ``kernel(args, geometry, accumulate)``, like NumPy's inner loops: ``args`` are the addresses of the sources
+and of the target, ``geometry`` holds the length and the strides in bytes. The kernel writes to the target, or adds to
+it. Broadcasting is a stride of 0; the sweep iterates over the outer dimensions.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def loop(
         else:
             row(places, step, n, accumulate & _ADDS)
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        if get(dims, 1) > 0:
-            whole_row(addresses(args), strides(dims), get(dims, 1), accumulate)
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        if get(geometry, 1) > 0:
+            whole_row(addresses(args), strides(geometry), get(geometry, 1), accumulate)
             if streams == 0 and accumulate == 0:
                 end_streams()
         return 0
@@ -117,9 +117,9 @@ def loop(
     def beginnings(typingctx: Any, addresses: Any, strides: Any, i: Any) -> Any:
         return moved(addresses, strides)
 
-    def kernel_of_rows(args: int, dims: int, accumulate: int) -> int:
-        first, step, n = addresses(args), strides(dims), get(dims, 1) if length == STRIDED else length
-        at = rows_at(dims, count + 1)
+    def kernel_of_rows(args: int, geometry: int, accumulate: int) -> int:
+        first, step, n = addresses(args), strides(geometry), get(geometry, 1) if length == STRIDED else length
+        at = rows_at(geometry, count + 1)
         row_step = row_strides(at)
         for i in range(get(at, 0)):
             whole_row(beginnings(first, row_step, i), step, n, accumulate)
@@ -162,9 +162,9 @@ def fused_loop(
 
     one_type, two_type = types[count:]
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        places, step = addresses(args), strides(dims)
-        one, two, n, skip, jump = places[count], places[count + 1], get(dims, 1), step[count], step[count + 1]
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        places, step = addresses(args), strides(geometry)
+        one, two, n, skip, jump = places[count], places[count + 1], get(geometry, 1), step[count], step[count + 1]
         if one == two:
             for i in range(n):
                 a, b = first(*of_first(places, step, i)), second(*of_second(places, step, i))
@@ -206,7 +206,7 @@ def readers(steps: tuple[int, ...]) -> tuple[Any, Any]:
         return words(0, (STRIDED,) * len(steps))
 
     @intrinsic
-    def strides(typingctx: Any, dims: Any) -> Any:
+    def strides(typingctx: Any, geometry: Any) -> Any:
         return words(2, steps)
 
     return addresses, strides

@@ -48,9 +48,9 @@ def row_sum_loop(
     def values(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
         return elements(types[:count], casts, addresses, strides, tuple(range(count)), single, singles)
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        first, step, n = addresses(args), strides(dims), get(dims, 1)
-        at = rows_at(dims, count + 1)
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        first, step, n = addresses(args), strides(geometry), get(geometry, 1)
+        at = rows_at(geometry, count + 1)
         row_step = row_strides(at)
         memory = stack(room)
         part = as_pointer(memory, target)
@@ -125,9 +125,9 @@ def fused_row_loop(
     def of_sum(typingctx: Any, addresses: Any, strides: Any, singles: Any, i: Any) -> Any:
         return elements(types[:count], casts, addresses, strides, sum_picks, single, singles)
 
-    def kernel(args: int, dims: int, accumulate: int) -> int:
-        first, step, n = addresses(args), strides(dims), get(dims, 1)
-        at = rows_at(dims, count + 2)
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        first, step, n = addresses(args), strides(geometry), get(geometry, 1)
+        at = rows_at(geometry, count + 2)
         row_step = row_strides(at)
         memory = stack(room)
         part = as_pointer(memory, sum_type)
