@@ -1,1 +1,1 @@
-"""Forwards: what computes the result of a row, on NumPy or by kernels of ours."""
+"""Forwards: the functions that compute the results of ops, by NumPy or by kernels of ours."""

@@ -1,4 +1,4 @@
-"""Forwards that are kernels of ours, as functions of CPython's own kind."""
+"""Forwards that call our kernels, as built-in functions of CPython."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tapegrad.tape.geometry import Geometry, iterate
 
 
 class Computation(Result):
-    """The words of a forward that is a kernel."""
+    """The words of a forward that calls a kernel."""
 
     kernel: int
     zeroed: int  # the bytes of a result that is added to, or 0
@@ -38,7 +38,7 @@ def computed(
     adds: bool = False,
     by_status: bool = False,
 ) -> Callable[..., Any]:
-    """Return what computes a result of this shape and dtype from arrays.
+    """Return the forward that computes a result of this shape and dtype by a kernel.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def computed(
 
 
 def compute(self: NDArray, args: Array[NDArray], nargs: int) -> int:
-    """Return the result of a kernel on arrays: a new array, or NumPy's scalar object; 0 if Python raised."""
+    """Call the kernel and return its result, a new array or a scalar object of NumPy; 0 if Python raised."""
     words, places, value = Computation(self.data), Array[int](stack(128)), Array[int](stack(16))
     for number in range(nargs):
         places[number] = args[number].data

@@ -1,4 +1,4 @@
-"""NumPy's loops, called without the ufuncs around them: those take 0.2 to 0.4 µs to find out what a plan knows."""
+"""Forwards that call NumPy's inner loops directly: its ufuncs take 0.2 to 0.4 µs to find the loop that a plan knows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tapegrad.tape.layout import Layout, contiguous_strides
 
 
 class Loop(Result):
-    """The words of a forward that is one of NumPy's loops."""
+    """The words of a forward that calls an inner loop of NumPy."""
 
     function: int
     data: int
@@ -39,7 +39,7 @@ _LONG_ROW: Final = 32
 
 
 def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
-    """Return what computes a ufunc on operands of these layouts: its loop, if that goes over rows evenly."""
+    """Return the forward of a ufunc for operands of these layouts: its inner loop if the rows are evenly spaced."""
     if not isinstance(ufunc, np.ufunc) or ufunc.signature or (ufunc.nin, ufunc.nout) != (len(layouts), 1):
         return ufunc
     if result.dtype.kind not in "fb" or not result.ndim or not result.contiguous:
@@ -63,7 +63,7 @@ def direct(ufunc: Callable[..., Any], layouts: Sequence[Layout], result: Layout)
 
 @functools.lru_cache(maxsize=1024)
 def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | None:
-    """Return the addresses of the loop for these dtypes, and of its data; None if there is none."""
+    """Return the addresses of the inner loop for these dtypes and of its data; None if NumPy has no such loop."""
     inside = Ufunc(id(ufunc))
     wanted = [dtype.num for dtype in dtypes]
     codes = ctypes.string_at(inside.types, inside.ntypes * inside.nargs)
@@ -76,7 +76,7 @@ def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | No
 
 
 def run_loop(self: NDArray, args: Array[Object], nargs: int) -> int:
-    """Return the result of a loop on operands; 0 if Python raised. After an error of floating point NumPy says so."""
+    """Call the loop and return its result; 0 if Python raised. NumPy reports floating-point errors as usual."""
     words, places, count = Loop(self.data), Array[int](stack(64)), Array[int](stack(8))
     out = new_result(words)
     if out == 0:

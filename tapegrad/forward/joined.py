@@ -1,4 +1,4 @@
-"""Forwards that join small contiguous arrays: NumPy takes microseconds to find out what a plan knows."""
+"""Forwards that join small contiguous arrays by copying bytes: NumPy takes microseconds to check what a plan knows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Joining(Result):
 def joined(
     layouts: Sequence[Layout], shape: tuple[int, ...], dim: int, otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return what joins operands along a dimension of the result, which has this shape.
+    """Return the forward that joins operands along a dimension of a result of this shape.
 
-    It is `otherwise`, by NumPy, where the operands are many, large, of several dtypes or not contiguous.
+    For many or large operands, several dtypes, or operands that are not contiguous it is `otherwise`, by NumPy.
     """
     dtype, outer = layouts[0].dtype, math.prod(shape[:dim])
     large = math.prod(shape) * dtype.itemsize >= pool.THRESHOLD

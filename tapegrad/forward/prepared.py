@@ -1,4 +1,4 @@
-"""Forwards of ufuncs: small ones without NumPy's overhead; large ones in memory of the pool, by several threads."""
+"""Forwards of ufuncs: small results without NumPy's overhead, large ones in memory of the pool, by several threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNIT: Final = 64  # elements, so that no two threads write to one line of the c
 
 
 def first_result(forward: Callable[..., Any], layouts: Sequence[Layout], values: Sequence[Any]) -> Any:
-    """Return what a forward computes before there is a plan; a large result of a ufunc in memory of the pool, too."""
+    """Call a forward that has no plan yet; a large result of a ufunc is put into memory of the pool here, too."""
     if max([layout.nbytes for layout in layouts], default=0) < pool.THRESHOLD:
         return forward(*values)
     if not isinstance(forward, np.ufunc) or forward.signature or forward.nout != 1:
@@ -34,7 +34,7 @@ def first_result(forward: Callable[..., Any], layouts: Sequence[Layout], values:
 
 
 def prepared(forward: Callable[..., Any], layouts: Sequence[Layout], result: Layout) -> Callable[..., Any]:
-    """Return the forward for a plan: itself, unless it is a ufunc and its result is contiguous, or a power."""
+    """Return the forward for a plan: powers and ufuncs with contiguous results are replaced, others stay."""
     if not isinstance(forward, (np.ufunc, Power)):
         return forward
     if isinstance(forward, Power):

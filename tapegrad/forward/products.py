@@ -1,4 +1,4 @@
-"""Matrix products by BLAS: the steps of their derivative, and the forward of small ones."""
+"""Matrix products by BLAS: the steps of their derivatives, and the forward of small products."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ _SMALL: Final = 1 << 18  # products of numbers up to which NumPy's own work is m
 
 
 def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-    """Return what multiplies matrices or vectors of these layouts: BLAS at once if they are small, else NumPy."""
+    """Return the forward of a product of these layouts: a direct call of BLAS for small ones, else NumPy."""
     x, y = layouts
     if x.dtype != y.dtype or x.dtype.kind != "f" or not x.size * y.size:
         return np.matmul
@@ -117,14 +117,14 @@ def product_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Calla
 
 
 class _Matrices(NamedTuple):
-    """Shape and strides of matrices; steps of dimensions of length 1 do not matter, and are 0."""
+    """Shape and strides of matrices. The strides of dimensions of length 1 do not matter; they are 0."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
 
 def _matrix(shape: tuple[int, ...], strides: tuple[int, ...], number: int) -> _Matrices:
-    """Return a factor as matrices: a vector is a row if it is the first one, else a column."""
+    """Return a factor as matrices: a vector is a row as the first factor, a column as the second."""
     if len(shape) == 1:
         shape, strides = ((1, *shape), (0, *strides)) if number == 0 else ((*shape, 1), (*strides, 0))
     return _Matrices(shape, tuple([0 if length == 1 else step for length, step in zip(shape, strides, strict=True)]))
@@ -142,7 +142,7 @@ def _turned(own: _Matrices) -> _Matrices:
 
 @cache
 def _one(dtype: np.dtype) -> tuple[int, int]:
-    """Return the number 1 as words."""
+    """Return the words of the number 1."""
     words = np.zeros(2, dtype=np.int64)
     words.view(np.uint8)[: dtype.itemsize] = np.ones(1, dtype).view(np.uint8)
     return int(words[0]), int(words[1])
@@ -157,7 +157,7 @@ def _gemm_step(
     sources: list[Source],
     residual: int = -1,
 ) -> Step | None:
-    """Return the step of c = a b, broadcast to a batch, where the factor that is the residual is to be conjugated."""
+    """Return the step of c = a b, broadcast to a batch; the factor `residual` is conjugated."""
     size, is_complex = dtype.itemsize, dtype.kind == "c"
     p, q, r = a.shape[-2], a.shape[-1], b.shape[-1]
     (a_p, a_q), (b_q, b_r), (c_p, _) = (own.strides[-2:] for own in (a, b, c))
@@ -210,7 +210,7 @@ def _loop(lengths: list[int], strides: list[list[int]]) -> list[int]:
 
 
 def _gemv_words(operand: int, matrix: _Matrices, x_step: int, y_step: int) -> list[int] | None:
-    """Return what gemv is told of y = matrix x, where the matrix is this operand; None for strides it cannot take."""
+    """Return the arguments of gemv for y = A x, where A is this operand; None for strides that gemv cannot take."""
     (rows, columns), (row_step, column_step) = matrix
     if rows == 1 and column_step == 1:
         orientation: tuple[str, int] | None = ("T", columns)  # a product of two vectors
@@ -227,7 +227,7 @@ def _gemv_words(operand: int, matrix: _Matrices, x_step: int, y_step: int) -> li
 def _orientation(
     rows: int, columns: int, row_step: int, column_step: int, flag: str, only_flagged: bool
 ) -> tuple[str, int] | None:
-    """Return how BLAS is to read a matrix in columns: the flag and the leading dimension.
+    """Return the flag and the leading dimension with which BLAS, which reads by columns, takes a matrix.
 
     >>> (
     ...     _orientation(2, 3, 1, 2, "T", False),

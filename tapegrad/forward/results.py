@@ -1,4 +1,4 @@
-"""New arrays for results, made in compiled code."""
+"""Forwards in compiled code, and the new arrays for their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tapegrad.tape.lengths import Length
 
 
 class Result(Struct):
-    """What a forward knows of its result; its own fields follow."""
+    """The first words of a forward, about its result; words of its own follow."""
 
     arguments: Array[Object] = embedded(2)  # shape and dtype, as the pool's function takes them
     pool_empty: Object  # that function, for large arrays; else 0
@@ -32,7 +32,7 @@ _new_array: Final = new_array_function()
 
 
 class Words(np.ndarray):
-    """Words, and the objects whose addresses stand in them. The lengths of the result stand at the end."""
+    """The words of a forward, and the objects whose addresses they hold. The lengths of the result come last."""
 
     kept: tuple[object, ...]
 
@@ -46,7 +46,7 @@ def words_of(values: Sequence[int]) -> Words:
 
 
 class Draft(NamedTuple):
-    """A forward that is compiled code, before its words are in memory: some may be lengths that stand for others.
+    """A compiled forward before its words are in memory: some may be `Length` objects.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ _compiled: Final = Lazy(make=lambda: load(make_forward, None))
 def compiled_forward(
     function: Callable[..., int], shape: tuple[int, ...], dtype: np.dtype, *rest: int, keep: tuple[Any, ...] = ()
 ) -> Callable[..., Any]:
-    """Return a forward that is compiled code.
+    """Return a compiled forward.
 
     Parameters
     ----------

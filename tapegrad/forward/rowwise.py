@@ -1,4 +1,4 @@
-"""Forwards of our own where NumPy is slow: on rows, for each of which it begins a loop anew, and sums."""
+"""Forwards of our own where NumPy is slow: sums, and operands broadcast along rows, each a loop of its own in NumPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONG_FOR_EXTREMA: Final = 128
 
 
 def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Callable[..., Any]:
-    """Return what computes a ufunc of two operands: the ufunc itself, unless they are broadcast along rows."""
+    """Return the forward of a ufunc of two operands: ours if one is broadcast along rows, else the ufunc."""
     rule = ARITHMETIC.get(function)
     if rule is None or any(own.inline or own.weak or own.dtype != layouts[0].dtype for own in layouts):
         return function
@@ -48,7 +48,7 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
 
 
 def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: Callable[..., Any]) -> Any:
-    """Return what sums over dimensions to a result of this shape: `otherwise`, unless the memory is in order."""
+    """Return the forward that sums over dimensions to this shape: ours for contiguous memory, else `otherwise`."""
     if layout.dtype.kind != "f" or not layout.contiguous or not layout.size or not layout.ndim:
         return otherwise
     kept = tuple(1 if place in dim else length for place, length in enumerate(layout.shape))
@@ -57,7 +57,7 @@ def sums(layout: Layout, dim: Sequence[int], shape: tuple[int, ...], otherwise: 
 
 
 def extrema(function: np.ufunc, layout: Layout, dim: tuple[int, ...], keepdim: bool) -> Callable[..., Any]:
-    """Return what finds the largest or smallest elements along dimensions; of short rows, a kernel."""
+    """Return the forward of the largest or smallest elements along dimensions: a kernel for short rows, else NumPy."""
     by_numpy = functools.partial(function.reduce, axis=dim, keepdims=keepdim)
     length = layout.shape[-1] if dim and dim == (layout.ndim - 1,) else 0
     if not 0 < length <= _LONG_FOR_EXTREMA or not layout.size or layout.dtype.kind != "f" or not layout.contiguous:

@@ -1,4 +1,4 @@
-"""Forwards for all lengths: those that are compiled code with words, of which only lengths change.
+"""Forwards for all lengths: compiled forwards whose words depend on the lengths of dimensions alone.
 
 A program that meets a new length in each step, as of sentences or of batches that are filtered, makes a plan an op and
 step. What its forward is told of lengths is worked out for all of them (`tapegrad.tape.lengths`).
@@ -25,14 +25,14 @@ _MOST_OPERANDS: Final = 8
 
 
 def kind_of(op: Any, layouts: tuple[Layout, ...]) -> Kind | None:
-    """Return what there is for operands that differ from these in lengths only; None where they are many."""
+    """Return the kind of operands that differ from these in lengths only; None for many operands."""
     if len(layouts) > _MOST_OPERANDS:
         return None
     return _templates.kind((op.plans, op.vjp, *[layout.kind for layout in layouts]))
 
 
 def find(kind: Kind, layouts: tuple[Layout, ...], attrs: Mapping[str, Any]) -> Callable[..., Any] | None:
-    """Return the forward for operands of these layouts, if it is known for all of their kind."""
+    """Return the forward for operands of these layouts if there is one for all lengths, else None."""
     lengths: list[int] = []
     for layout in layouts:
         lengths += layout.lengths

@@ -1,4 +1,4 @@
-"""NumPy ufuncs whose loops are kernels of ours, for functions that NumPy and SciPy compute more slowly.
+"""Ufuncs whose loops are kernels of ours, for functions that NumPy and SciPy compute more slowly.
 
 They are made by `PyUFunc_FromFuncAndData` of NumPy's C API, at first use: until then nothing is loaded or compiled.
 """
@@ -31,7 +31,7 @@ _alive: list[Any] = []  # NumPy keeps the addresses of what a ufunc is made from
 
 
 class Function:
-    """A function of arrays: a ufunc of ours where that is the faster one, and another function elsewhere.
+    """A function of arrays: a ufunc of ours where it is faster, else another function.
 
     NumPy has loops made by hand for AVX-512; all others are slower than ours.
 
@@ -68,7 +68,7 @@ class Function:
         self._chosen: dict[np.dtype, Callable[..., Any]] = {}
 
     def of(self, dtype: np.dtype) -> Callable[..., Any]:
-        """Return what computes the function for a dtype."""
+        """Return the function to call for a dtype."""
         chosen = self._chosen.get(dtype)
         if chosen is None:
             name = dtype.name
@@ -124,7 +124,7 @@ def _make(name: str, function: Callable[..., Any], nin: int, dtype: str, errors:
 
 
 def _compute(function: Callable[..., Any], dtype: str, nin: int) -> Callable[..., None]:
-    """Return the loop over operands and a result whose elements are neighbours: ``(operands*, results, n)``."""
+    """Return the loop over contiguous operands and a contiguous result: ``(operands*, results, n)``."""
 
     def of_one(operands: int, results: int, n: int) -> None:
         x, out = as_pointer(get(operands, 0), dtype), as_pointer(results, dtype)
@@ -165,7 +165,7 @@ def inner_loop(function: Callable[..., Any], nin: int, dtype: str, errors: str) 
     compute = _compute(function, dtype, nin)
 
     def errors_of(operands: int, results: int, n: int) -> int:
-        """Return the flags of errors. The CPU notices them all, and others, of sides of choices that are not taken."""
+        """Return the flags of floating-point errors. The CPU sets some for branches that are not taken, too."""
         if not float_errors(wanted):
             return 0
         out = as_pointer(results, dtype)

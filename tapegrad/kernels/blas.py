@@ -1,4 +1,4 @@
-"""BLAS: where its products are, for compiled code to call."""
+"""BLAS: the addresses of its routines, for compiled code to call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of convolutions: patches of images become columns in scratch memory, a block at a time, for BLAS to multiply.
+"""Kernels of convolutions: they copy patches of images to columns in scratch memory, block by block, and call BLAS.
 
 The columns of an image are a matrix: a row for each channel and each element of the kernel (convolution's), a column
 for each place that the kernel takes. Only a block of it exists at a time, in the stack, so that it stays in the cache:
@@ -137,7 +137,7 @@ def _over_patches(dtype: str, scatters: bool) -> Callable[..., None]:
 
 
 def _product(dtype: str) -> Callable[..., None]:
-    """Return a function that calls gemm: C = op(A) op(B), or is added to it, of matrices that lie in columns."""
+    """Return a function that calls gemm: C = op(A) op(B) or C += op(A) op(B), for matrices stored by columns."""
     normal, adjoint = ord("N"), ord("C" if np.dtype(dtype).kind == "c" else "T")
 
     def product(

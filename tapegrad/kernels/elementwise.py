@@ -1,4 +1,4 @@
-"""Kernels: from a rule to a compiled loop, and the steps of the families that say how a sweep calls it."""
+"""Steps of elementwise rules: the kernel of a rule, and how a sweep calls it."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _rows_of(
 def _row_sum_step(
     name: str, rule: Callable[..., Any], plan: Plan, own: Layout, operands: Sequence[Operand], casts: Sequence[str]
 ) -> Step | None:
-    """Return the step that sums what a rule gives for each row; None if the operand is not one element a row."""
+    """Return the step that sums the values of a rule over each row; None if the operand is not one element a row."""
     rows = _rows_of(plan, operands, [own])
     if rows is None:
         return None
@@ -207,7 +207,7 @@ def _row_sum_address(
 
 
 def fused_step(plan: Plan) -> Step | None:
-    """Return the step of a binary elementwise op for both operands at once; None if no such simple loop computes it."""
+    """Return the step of a binary elementwise op for both operands at once; None if no such loop serves them."""
     result = plan.result
     rules = plan.op.rule(0), plan.op.rule(1)
     if not callable(rules[0]) or not callable(rules[1]):
@@ -250,7 +250,7 @@ def _fused_address(
     wide: str,
     streams: int,
 ) -> int:
-    """Return the address of a kernel for both operands; `wide` is the dtype in which it sums rows, if it does."""
+    """Return the address of a kernel for both operands; `wide` is the dtype in which it sums rows, if it sums."""
     if wide:
         function, name = fused_row_loop(rules, picks, types, casts, steps, wide, streams), f"rows-{name}"
     else:
@@ -259,7 +259,7 @@ def _fused_address(
 
 
 def _sources(plan: Plan, names: Sequence[str]) -> tuple[list[tuple[tuple[int, int], str, Sequence[int]]], list[str]]:
-    """Return where an elementwise rule's arguments are found, their dtypes and strides; and what they are cast to."""
+    """Return sources, dtypes and strides of an elementwise rule's arguments, and the dtypes that they are cast to."""
     result = plan.result
     operands: list[tuple[tuple[int, int], str, Sequence[int]]] = []
     casts = []

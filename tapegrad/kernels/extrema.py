@@ -84,7 +84,7 @@ def _rows_kernel(dtype: str, largest: bool) -> Callable[..., int]:
 
 @cache
 def rows_extremum(dtype: str, largest: bool) -> int:
-    """Return the address of the kernel that finds the largest, or smallest, element of each row; nan if there is one.
+    """Return the address of the kernel that finds the largest, or smallest, element of each row, or its nan.
 
     Its geometry: 0, the number of rows, and their length, which is not 0.
     """

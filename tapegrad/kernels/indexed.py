@@ -1,4 +1,4 @@
-"""Kernels on elements that index arrays choose: scatter, gather, copy without them; and the steps that call them."""
+"""Kernels on elements that index arrays choose (scatter, gather, copy all others), and the steps that call them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WHOLE: Final = (None, None, None)  # of a key: a dimension that is taken whole
 
 
 def _offset(arrays_at: int, geometry: int, number: int) -> int:
-    """Return where the elements are that the arrays choose by their index with this number."""
+    """Return the offset in bytes of the elements that the index arrays choose by their indices at this position."""
     offset = 0
     for k in range(get(geometry, _ARRAYS)):
         index, length = get(get(arrays_at, k), number), get(geometry, _DIMENSIONS + 2 * k)
@@ -42,7 +42,7 @@ def _offset(arrays_at: int, geometry: int, number: int) -> int:
 
 
 def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
-    """Return the kernel that adds a source where arrays say (``scatter``), or reads it there (``gather``)."""
+    """Return the kernel that adds a source at indices (``scatter``), or reads it at indices (``gather``)."""
     size, scatters = np.dtype(dtype).itemsize, way == "scatter"
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
@@ -68,7 +68,7 @@ def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
 
 
 def _left_out_kernel(dtype: str) -> Callable[..., int]:
-    """Return the kernel that copies a source, with zeros where arrays say."""
+    """Return the kernel that copies a source, with zeros at the indices."""
     size = np.dtype(dtype).itemsize
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
@@ -90,7 +90,7 @@ def _indexed_address(way: str, dtype: str) -> int:
 
 
 class _Indexed(NamedTuple):
-    """What a key says of the dimensions of an array in order: its arrays meet some that are neighbours."""
+    """The dimensions of an array, as a key divides them: before the index arrays, theirs, and after them."""
 
     before: tuple[int, ...]
     lengths: tuple[int, ...]  # of the dimensions that the arrays meet
@@ -100,7 +100,7 @@ class _Indexed(NamedTuple):
 
 
 def _indexed(whole: Layout, key: tuple[Any, ...]) -> _Indexed | None:
-    """Return what a key says of an array's dimensions; None if its arrays stand apart, or a truth value among them."""
+    """Divide an array's dimensions by a key; None if its index arrays stand apart, or there is a bool among them."""
     at = key.index(Ellipsis) if Ellipsis in key else len(key)
     n_whole = whole.ndim - sum([item is not Ellipsis and item is not None for item in key])
     items = [*key[:at], *[_WHOLE] * n_whole, *key[at + (at < len(key)) :]]
@@ -125,7 +125,7 @@ def _indexed(whole: Layout, key: tuple[Any, ...]) -> _Indexed | None:
 
 
 def _start(item: tuple[Any, ...], length: int) -> int:
-    """Return the first index of a slice of a dimension; 0 of one that has none."""
+    """Return the first index of a slice of a dimension; 0 for an empty slice."""
     chosen = range(*slice(*item).indices(length))
     return chosen.start if chosen else 0
 
@@ -135,7 +135,7 @@ def _count(item: tuple[Any, ...], length: int) -> int:
 
 
 def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int) -> list[int] | None:
-    """Return the geometry of arrays of one shape; None if what stands before and behind them is not stepped through.
+    """Return the geometry for index arrays of one shape; None if the dimensions around them make no simple loop.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _sources(plan: Plan, geometry: Sequence[int]) -> list[Source]:
 
 
 def scatter_step(plan: Plan) -> Step | None:
-    """Return the step that adds the cotangent where index arrays say.
+    """Return the step that adds the cotangent at the indices.
 
     The arrays are of one shape and the other dimensions taken whole. None if the arrays do not stand together, or if
     the key has a slice or a new dimension beside them.
@@ -191,7 +191,7 @@ def scatter_step(plan: Plan) -> Step | None:
 
 
 def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | None = None) -> Step | None:
-    """Return the step of an operand that stands in the result where index arrays say; None as for `scatter_step`.
+    """Return the step of an operand that stands in the result at the indices; None as for `scatter_step`.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def gather_by_arrays_step(plan: Plan, operand: int, indices: tuple[int, ...] | N
 
 
 def left_out_step(plan: Plan, indices: tuple[int, ...]) -> Step | None:
-    """Return the step of an operand that is the result but where index arrays say; None as for `scatter_step`.
+    """Return the step of an operand that is the result except at the indices; None as for `scatter_step`.
 
     Parameters
     ----------

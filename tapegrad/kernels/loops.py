@@ -196,7 +196,7 @@ def fused_loop(
 
 
 def readers(steps: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return what reads the addresses and the steps of all arguments: intrinsics, so that one body serves any number.
+    """Return the intrinsics that read the addresses and strides of all arguments: one body serves any number of them.
 
     Both are read once, before the loop: in it, every store might change them, for all that LLVM knows.
     """
@@ -213,7 +213,7 @@ def readers(steps: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def words(first: int, known: tuple[int, ...]) -> Any:
-    """Define an intrinsic that returns a tuple of words behind an address, or what is known of them instead."""
+    """Define an intrinsic that returns a tuple of words behind an address; known words are constants."""
     from llvmlite import ir
     from numba.core import types as nb
 
@@ -234,7 +234,7 @@ def words(first: int, known: tuple[int, ...]) -> Any:
 
 
 def moved(addresses: Any, strides: Any) -> Any:
-    """Define an intrinsic that returns addresses that many strides further."""
+    """Define an intrinsic that returns addresses, each a number of its strides further."""
     from numba.core import types as nb
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

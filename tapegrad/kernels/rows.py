@@ -1,4 +1,4 @@
-"""Loops over rows that sum what a rule gives for each row: cotangents of operands that are one number a row.
+"""Loops over rows that sum the values of a rule: cotangents of operands with one element a row.
 
 The sum needs no memory for what is summed: a part of a row, 128 terms, is computed into the stack, where it stays in
 the cache, and added up as in `tapegrad.kernels.sums`. So the bits are those of a rule and a sum after each other.
@@ -169,7 +169,7 @@ def fused_row_loop(
 
 
 def _row_readers(steps: tuple[int, ...]) -> tuple[Any, Any, Any, Any]:
-    """Return what reads the addresses and steps of all arguments, those of rows, and where a row begins."""
+    """Return the intrinsics that read addresses, strides and row strides of all arguments, and where a row begins."""
     addresses, strides = readers(steps)
 
     @intrinsic

@@ -43,7 +43,7 @@ _lock = module_lock()  # a collection in the middle may run a finalizer that com
 
 
 class PlanCache(dict[Any, Plan]):
-    """The plans of an op, by the operands' layouts and by attributes, and the compiled function that looks them up.
+    """The plans of an op by layouts and attributes, and the compiled function that looks them up.
 
     The dictionary holds the young generation of plans.
 
@@ -160,7 +160,7 @@ class PlanCache(dict[Any, Plan]):
         operands: Sequence[Tensor],
         index_arrays: Sequence[np.ndarray] = (),
     ) -> None:
-        """Let compiled code find the plan for such calls, if a key can say all that they depend on.
+        """Let compiled code find a plan for such calls, if a key can hold everything that they depend on.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class _Key:
         return True
 
     def add_operand(self, value: Any, operand: Tensor) -> bool:
-        """Append the layout of an operand as it was given; False if compiled code would not take it as it is."""
+        """Append the layout of an operand; False if it was no tensor, or otherwise not as compiled code takes it."""
         layout: Layout
         if value is operand:
             layout = operand._layout if modes.is_grad_enabled() else operand._layout.plain
@@ -250,7 +250,7 @@ class _Key:
         return False
 
     def add_argument(self, argument: Any) -> bool:
-        """Append an argument; False if it can change, or is none that compiled code knows."""
+        """Append an argument; False if it can change, or is of a type that compiled code does not know."""
         if argument.__class__ is not tuple:
             return self._add_item(argument)
         self.hold(tuple)
@@ -287,7 +287,7 @@ class _Key:
         return True
 
     def add_keywords(self, keywords: Mapping[str, Any]) -> bool:
-        """Append the arguments that are given by name."""
+        """Append the keyword arguments."""
         if keywords:
             self.words.append(KEYWORDS)
         return all(self.hold(name) and self.add_argument(value) for name, value in keywords.items())

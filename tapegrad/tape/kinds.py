@@ -1,4 +1,4 @@
-"""What was worked out for all lengths, by kind: by all that it depends on besides."""
+"""Results that hold for all lengths, kept by kind: a kind is everything else that they depend on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tapegrad.tape.lengths import Found, NotGeneralError, Trace, Words, integers
 
 
 class Kind:
-    """One kind: one answer to all that something depends on besides lengths, and what was worked out for them.
+    """One kind: a value of everything that a result depends on besides lengths, and the functions of lengths for it.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Kind:
         return self._met < self._GAVE_UP
 
     def find(self, lengths: Sequence[int], attrs: Mapping[str, Any]) -> Any:
-        """Return what there is for these lengths, or None."""
+        """Return the result for these lengths, or None."""
         for function in self.functions:
             found = function(lengths, attrs)
             if found is not None:
@@ -48,7 +48,7 @@ class Kind:
         return None
 
     def learn(self, work_out: Callable[[Trace], Any]) -> None:
-        """Work something out for all lengths, if it is worth while: something else was worked out for some just now."""
+        """Work out a function of lengths, if results of this kind were worked out for several lengths before."""
         self._met += 1
         if not self._FIRST <= self._met < self._GAVE_UP:
             return
@@ -65,7 +65,7 @@ class Kind:
 
 
 class Templates:
-    """What was worked out for all lengths, by kind.
+    """The results that hold for all lengths, by kind.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Lengths that stand for any others: what is worked out from them once becomes a function of them.
+"""Lengths as symbols: a result that is worked out once with them becomes a function of lengths.
 
 A program that meets new lengths in each step, as of sentences or of batches that are filtered, would work out the same
 things again and again. So they are worked out with `Length` in place of integers. Sums and products of lengths are
@@ -25,11 +25,11 @@ Words = Callable[[list[int]], Any]
 
 
 class NotGeneralError(Exception):
-    """What is worked out depends on lengths in a way that no function of them can follow."""
+    """The result depends on lengths in a way that no function of lengths can follow."""
 
 
 class Length:
-    """An integer that stands for others; see the file."""
+    """An integer that stands for any other length; see the file."""
 
     __slots__ = ("_terms", "_trace", "value")
 
@@ -37,7 +37,7 @@ class Length:
         self._trace, self._terms, self.value = trace, terms, value
 
     def _of(self, terms: Terms, value: int) -> Any:
-        """Return a polynomial; an integer if it depends on no length."""
+        """Return the polynomial with these terms; an integer if it depends on no length."""
         terms = {names: factor for names, factor in terms.items() if factor}
         return Length(self._trace, terms, value) if any(terms) else value
 
@@ -122,7 +122,7 @@ class Length:
 
 
 def applied(function: Callable[..., int], *arguments: int | Length) -> Any:
-    """Return a function of integers, or of lengths: then it is called when they are known."""
+    """Call a function of integers; with lengths among them, note that it is to be called when they are known."""
     for argument in arguments:
         if isinstance(argument, Length):
             return argument._trace.applied(function, *arguments)
@@ -142,7 +142,7 @@ def _is_general(value: Any) -> bool:
 
 
 def _keeps(value: Any) -> bool:
-    """Whether a function, or what it was made with, would look at lengths or attributes later."""
+    """Whether a function, or an object that it was made with, would look at lengths or attributes later."""
     if isinstance(value, functools.partial):
         return _keeps(value.func) or any(map(_keeps, (*value.args, *value.keywords.values())))
     if isinstance(value, FunctionType):
@@ -178,7 +178,7 @@ def integers(values: list[int]) -> np.ndarray:
 
 
 class Trace:
-    """One attempt to work something out for all lengths; lists in it become arrays, by `words`."""
+    """One attempt to work out a result for all lengths; `words` makes arrays of the lists in it."""
 
     def __init__(self, words: Words = integers) -> None:
         self._words = words
@@ -189,7 +189,7 @@ class Trace:
         self._ended = False
 
     def length(self, value: int) -> Length:
-        """Return a length that stands for any other than this one, too."""
+        """Return a new length whose value is this one now."""
         name = f"n{len(self._names)}"
         self._names.append(name)
         return Length(self, {(name,): 1}, value)
@@ -267,7 +267,7 @@ class Trace:
 
 
 class _Attributes(Mapping[str, Any]):
-    """Attributes of a call, of which it is noted which are read."""
+    """The attributes of a call; it notes which ones are read."""
 
     def __init__(self, trace: Trace, attrs: Mapping[str, Any], general: Mapping[str, Any]) -> None:
         self._trace, self._attrs, self._general = trace, attrs, general
