@@ -98,6 +98,8 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"pow|\*\* ": lambda ours, theirs: (ours == 1) & np.isnan(theirs),
     # One to a complex power is computed as other numbers are: to an infinite one it is nan; PyTorch looks for the one.
     r" = 1(\.0)? \*\* ": lambda ours, theirs: np.isnan(ours) & (theirs == 1),
+    # PyTorch multiplies by alpha, 1 if it is not given: a complex 1 times inf has nan where its 0 meets inf.
+    r"add|sub| [+-] ": lambda ours, theirs: np.isinf(ours) & np.isnan(theirs) & (theirs.dtype.kind == "c"),
     # The imaginary part of a logarithm is within pi; PyTorch's, where one operand is much larger, is that operand's.
     r"\blogaddexp\(": _turned_around,
 }

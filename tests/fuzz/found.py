@@ -130,6 +130,10 @@ FOUND: dict[str, list[str]] = {
 
 #: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
 EXPLAINED: dict[str, list[str]] = {
+    "PyTorch's sums multiply infinite complex numbers by alpha": [
+        "v0 = m.full((2,), complex(float('inf'), 1.0))",
+        "v1 = v0 + v0",
+    ],
     "PyTorch saved what is written to": [
         "v0 = m.tensor(data(1, (2, 3), 'float64'), requires_grad=True)",
         "v1 = v0 * 3",
