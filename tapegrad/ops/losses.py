@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.arithmetic import mul, sub
+from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
@@ -29,6 +30,12 @@ def reduced(call: str, loss: Tensor, reduction: str) -> Tensor:
     if reduction in REDUCTIONS:
         return REDUCTIONS[reduction](loss)
     raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
+
+
+def _number(value: Any, other: Any) -> Any:
+    """Return bools beside numbers as numbers of their dtype, as bools are not subtracted; all else as it is."""
+    own, beside = (getattr(operand, "dtype", None) for operand in (value, other))
+    return cast(value, beside) if own == np.bool_ and beside is not None and beside != np.bool_ else value
 
 
 def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean") -> Any:
@@ -66,7 +73,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    difference = sub(input, target)
+    difference = sub(_number(input, target), _number(target, input))
     shapes = np.shape(getattr(input, "_data", input)), np.shape(getattr(target, "_data", target))
     if shapes[0] != shapes[1]:
         warnings.warn(

@@ -88,6 +88,11 @@ FOUND: dict[str, list[str]] = {
         "v1 = m.full_like(v0, -1.5)",
         "v0.fill_(-1.5)",
     ],
+    "bools had no squared distance from numbers": [
+        "v0 = m.tensor(data(1, (3,), 'float64'), requires_grad=True)",
+        "v1 = F.mse_loss(m.ge(v0, 0), v0 * 0.5)",
+        "v2 = F.mse_loss(v0, m.ge(v0, 0))",
+    ],
     "a dimension of a tensor without dimensions was not checked by flip": [
         "v0 = m.tensor(data(1, (), 'float64'), requires_grad=True)",
         "v1 = m.flip(v0, (7,))",
