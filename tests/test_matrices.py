@@ -89,6 +89,7 @@ def test_convolution(image: Any, kernel: Any, bias: bool, options: dict[str, Any
     ("image", "kernel", "options"),
     [
         ((1, 3, 4, 5), (2, 2, 2, 2), {}),
+        ((1, 3, 4, 5), (2, 3, 0, 2), {"padding": 1}),
         ((1, 3, 4, 5), (2, 3, 5, 5), {}),
         ((1, 4, 4, 5), (3, 2, 1, 1), {"groups": 2}),
         ((1, 3, 4, 5), (2, 3, 2, 2), {"bias": [1.0, 1.0, 1.0]}),

@@ -289,6 +289,10 @@ def _check(x: Tensor, w: Tensor, groups: int) -> None:
             f"Given groups={groups}, weight of size {list(w.shape)}, expected input{list(x.shape)} to have "
             f"{w.shape[1] * groups} channels, but got {x.shape[-3]} channels instead"
         )
+    if 0 in w.shape[2:]:
+        raise RuntimeError(
+            f"kernel size should be greater than zero, but got kernel_height: {w.shape[2]} kernel_width: {w.shape[3]}"
+        )
 
 
 def _check_bias(x: Tensor, w: Tensor, b: Tensor) -> None:
