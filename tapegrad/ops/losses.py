@@ -32,10 +32,15 @@ def reduced(call: str, loss: Tensor, reduction: str) -> Tensor:
     raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
 
 
-def _number(value: Any, other: Any) -> Any:
-    """Return bools beside numbers as numbers of their dtype, as bools are not subtracted; all else as it is."""
-    own, beside = (getattr(operand, "dtype", None) for operand in (value, other))
-    return cast(value, beside) if own == np.bool_ and beside is not None and beside != np.bool_ else value
+def _difference(input: Any, target: Any) -> Tensor:
+    """Subtract a target; bools beside numbers become numbers of their dtype first, as bools are not subtracted."""
+    left, right = getattr(input, "dtype", None), getattr(target, "dtype", None)
+    if left is not right and left is not None and right is not None:
+        if left == np.bool_:
+            input = cast(input, right)
+        elif right == np.bool_:
+            target = cast(target, left)
+    return sub(input, target)
 
 
 def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean") -> Any:
@@ -73,7 +78,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    difference = sub(_number(input, target), _number(target, input))
+    difference = _difference(input, target)
     shapes = np.shape(getattr(input, "_data", input)), np.shape(getattr(target, "_data", target))
     if shapes[0] != shapes[1]:
         warnings.warn(
