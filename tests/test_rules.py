@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.kernels.elementwise import identity_step
 from tapegrad.ops.table import rules
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, Op, op_table, xp
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import CT, Step
 from tapegrad.tape.entries import PLAN_OBJECT
 
 
@@ -105,6 +108,39 @@ def test_a_rule_that_returns_no_tuple_of_all(kind: Callable[..., Any]) -> None:
                 out.backward()
     finally:
         del op_table["pair_of"]
+
+
+def test_the_rule_of_an_operand_beside_one_with_a_kernel() -> None:
+    """The rule is called only for an operand without kernel, and only if that one is wanted."""
+    asked: list[Any] = []
+
+    def rule(ct: Any, wanted: Any) -> Any:
+        asked.append(wanted)
+        return None, 2 * ct
+
+    def step(plan: Plan, operand: int) -> Step | None:
+        layout = plan.layouts[0]
+        source = (CT, 0), layout.dtype.name, plan.result.strides
+        return None if operand else identity_step(plan.result.shape, source, layout)
+
+    op = Op(
+        name="half_of_kernels",
+        operands=("x", "y"),
+        forward=lambda x, y: x + 2 * y,
+        vjp=rule,
+        family="linalg",
+        step=step,
+        bind=lambda x, y: Bound((as_operand(x, "half_of", "x", 1), as_operand(y, "half_of", "y", 2))),
+        oracle=lambda x, y: x + 2 * y,
+    )
+    try:
+        x, y = tg.tensor([1.0, 5.0], requires_grad=True), tg.tensor([2.0, 3.0], requires_grad=True)
+        out = connect(op)(x, y).sum()
+        for inputs, expected in (([x], [[1, 1]]), ([y], [[2, 2]]), ([x, y], [[1, 1], [2, 2]])):
+            assert [g.tolist() for g in tg.autograd.grad(out, inputs, retain_graph=True)] == expected
+        assert asked == [(False, True)] * 2
+    finally:
+        del op_table["half_of_kernels"]
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
