@@ -154,6 +154,16 @@ def test_captured_results_are_no_memory_for_blocks():
     np.testing.assert_allclose(found.numpy(), 3 * np.cos(2 * x.detach().numpy()), rtol=1e-12)
 
 
+def test_nothing_but_the_cotangent_of_a_dead_leaf():
+    """The one instruction of this group writes to memory for a block, which is smaller than the array."""
+    blocking.set_block_size(4096)
+    leaf = tg.tensor(np.ones(workspace.THREAD_BYTES // 8 + 1), requires_grad=True)
+    total = leaf.sin().sum()
+    del leaf
+    total.backward()
+    assert gradients(lambda x: (x * 2.0).sum(), (N,))[0].sum() == 2 * N
+
+
 def test_hooks_and_results_as_inputs():
     def work():
         x, y = leaves_of(np.random.default_rng(0), (N,), (N,))

@@ -19,7 +19,16 @@ from tapegrad.recording.steps import ALIAS, NOTHING, SUMS_ROWS
 from tapegrad.runtime.blocking import MAX_BLOCK
 from tapegrad.runtime.objects import NDArray, Object
 from tapegrad.runtime.structs import Array
-from tapegrad.sweep.instructions import ADDRESS, LOCAL, combine_sums, run_blocks, write_call, write_sum, written_once
+from tapegrad.sweep.instructions import (
+    ADDRESS,
+    LOCAL,
+    combine_sums,
+    is_local,
+    run_blocks,
+    write_call,
+    write_sum,
+    written_once,
+)
 from tapegrad.sweep.kernel_calls import allocate, buffer_at, donate, find_sources, give_back
 from tapegrad.sweep.workspace import (
     BORROWED,
@@ -217,6 +226,8 @@ def prepare(state: State, begin: int) -> int:
             free[n_free] = (ct & ADDRESS) // state.local_bytes
             n_free += 1
     state.n_instructions = count
+    if count == 1 and is_local(state.instructions[0]) == 0:
+        state.group_block = state.group_elements  # blocks would save nothing, and rows far apart are read faster
     return DONE
 
 

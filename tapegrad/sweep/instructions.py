@@ -56,6 +56,14 @@ def write_call(
     instruction.once = once
 
 
+def is_local(instruction: Instruction) -> int:
+    """Whether an argument of an instruction is memory for one block."""
+    for place in range(instruction.count if instruction.inner == 0 else 1):
+        if instruction.arguments[place].is_local != 0:
+            return 1
+    return 0
+
+
 def written_once(state: State, count: int, memory: int) -> int:
     """Return the number of the instruction, among `count`, that writes this memory for the first block only; or -1."""
     for number in range(count):
