@@ -171,7 +171,10 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     cts: list[Any] = seeds + [None] * (workspace.state[ws.N_IDS] - len(seeds))
     # Derivatives in the unchosen branches of `where` may be infinite. NumPy would warn about code of ours.
     with np.errstate(all="ignore"):
-        if is_grad_enabled():
+        if is_strong_zero():
+            for position in range(workspace.state[ws.N_ORDER]):
+                _visit_in_python(sweep, cts, position)
+        elif is_grad_enabled():
             _lazy.walk(workspace.words, cts, sweep)
         else:
             with enable_grad():

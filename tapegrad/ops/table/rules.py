@@ -65,7 +65,13 @@ def rule_calls(plan: Plan) -> RuleCalls:
     return plan.rule_calls  # type: ignore[return-value]
 
 
-def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable: bool) -> list[tuple[int, Tensor]]:
+def cotangents(
+    node: TapeNode,
+    operands: Sequence[int],
+    ct: Any,
+    differentiable: bool,
+    change: Callable[[Any], Any] | None = None,
+) -> list[tuple[int, Tensor]]:
     """Return the cotangents of operands by their rules, each with its operand's number.
 
     Parameters
@@ -78,6 +84,8 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
         Cotangent of the result; one for each of several floating results.
     differentiable : bool
         Whether the computation is recorded.
+    change : callable, optional
+        From what a rule of one operand returns to what is used of it.
 
     Notes
     -----
@@ -90,6 +98,7 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
     if not callable(plan.op.vjp):
         for operand in operands:
             value = call(calls[operand], node, ct, None, differentiable)
+            value = value if change is None else change(value)
             results.append((operand, fit(value, layouts[operand])))
         return results
     wanted = tuple(operand in operands for operand in range(plan.arity))
