@@ -278,8 +278,8 @@ class set_grad_enabled(_Mode):
 class strong_zero(contextlib.ContextDecorator):
     """Let a cotangent that is exactly zero stay zero, also where the slope is infinite or nan.
 
-    In ``where(x > 0, sqrt(x), 0.0)`` the branch that is not chosen gets the cotangent 0, and 0 times an infinite slope is
-    nan. In this mode it is 0: for the elementwise operations through which a pass of this thread goes.
+    In ``where(x > 0, sqrt(x), 0.0)`` the branch that is not chosen gets the cotangent 0, and 0 times an infinite slope
+    is nan. In this mode it is 0, in all elementwise operations, for passes of this thread.
 
     Parameters
     ----------
@@ -287,8 +287,8 @@ class strong_zero(contextlib.ContextDecorator):
 
     Notes
     -----
-    Off by default, as in PyTorch, which has no such mode. A pass in this mode calls the rules of all entries, with
-    arrays of NumPy: on small arrays it takes about as long as one with ``create_graph``. Recording costs the same.
+    Off by default: PyTorch has no such mode. A pass in this mode calls the rules of all entries from Python, which
+    takes some 20 µs an entry, 100 times as long as an ordinary pass on small arrays. Recording costs the same.
 
     Examples
     --------
