@@ -68,7 +68,9 @@ def rule_calls(plan: Plan) -> RuleCalls:
     return plan.rule_calls  # type: ignore[return-value]
 
 
-def cotangents(node: TapeNode, operands: Sequence[int], ct: Any) -> list[tuple[int, Tensor]]:
+def cotangents(
+    node: TapeNode, operands: Sequence[int], ct: Any, change: Callable[[Any], Any] = lambda value: value
+) -> list[tuple[int, Tensor]]:
     """Return the cotangents of operands by their rules, each with its operand's number, and record the computation.
 
     Parameters
@@ -79,6 +81,8 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any) -> list[tuple[i
         Those that cotangents are wanted for.
     ct : Tensor, or tuple of Tensor
         Cotangent of the result; one for each of several floating results.
+    change : callable, optional
+        From what the rule of one operand returns to what is used of it.
 
     Notes
     -----
@@ -88,7 +92,7 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any) -> list[tuple[i
     layouts = plan.layouts
     described, call = rule_calls(plan), lazy.call
     if not described.serves_all:
-        return [(n, fit(call(described.calls[n], node, ct, None), layouts[n])) for n in operands]
+        return [(n, fit(change(call(described.calls[n], node, ct, None)), layouts[n])) for n in operands]
     wanted = tuple(operand in operands for operand in range(plan.arity))
     values = call(described.calls[0], node, ct, wanted)
     return [(operand, fit(values[operand], layouts[operand])) for operand in operands]
