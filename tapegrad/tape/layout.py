@@ -235,7 +235,8 @@ def general(layout: Layout, trace: Trace) -> Layout:
     for name in ("dtype", "inline", "weak", "floating", "ndim", "requires_grad", "kind", "contiguous"):
         setattr(twin, name, getattr(layout, name))
     length: Any = trace.length  # its result counts as an integer here
-    twin.shape = tuple(map(length, layout.shape))
+    least = 0 if not layout.size else 2 if layout.size > 1 and layout.ndim == 1 else 1  # as `kind` says
+    twin.shape = tuple([length(own, least) for own in layout.shape])
     size = layout.dtype.itemsize
     twin.strides = contiguous_strides(twin.shape, size) if layout.contiguous else tuple(map(length, layout.strides))
     twin.size = math.prod(twin.shape)
