@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.forward import templates
 from tapegrad.forward.prepared import prepared
+from tapegrad.kernels import indexed
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.recording import plan
 from tapegrad.recording.steps import kernel_calls
@@ -309,3 +311,17 @@ def test_plans_whose_words_have_no_lengths() -> None:
         x = tg.from_numpy(np.broadcast_to(np.array(1.0), (n,))).requires_grad_()
         node: Any = xp.deviations(x)._node
         assert not isinstance(node[PLAN_OBJECT]._words, list)
+
+
+def test_keys_that_kernels_always_serve() -> None:
+    """What is answered for a key alone must be right for arrays of every shape."""
+    items = ("array", (None, None, None), (1, None, None), (None, None, -1), (0, 4, 2), Ellipsis, None, "true")
+    keys = [key for count in (1, 2, 3) for key in itertools.product(items, repeat=count) if key.count(Ellipsis) < 2]
+    served = 0
+    for key, ndim in itertools.product(keys, (1, 2, 3)):
+        if indexed._always_by_kernel(key, ndim):
+            shapes = itertools.product((0, 1, 2, 5), repeat=ndim)
+            assert all(indexed._geometry(layout_of(np.zeros(shape)), key, 1) is not None for shape in shapes)
+            served += 1
+    assert served > 50
+    assert indexed._always_by_kernel(((1, None, None), "array"), 2)
