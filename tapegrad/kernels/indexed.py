@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapegrad.kernels.structural import summed_to, zeroed_step
 from tapegrad.recording import steps
 from tapegrad.recording.steps import CT, Source, Step
 from tapegrad.runtime import state
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name
 from tapegrad.tape.lengths import applied
 

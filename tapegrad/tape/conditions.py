@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from fractions import Fraction
 
 Terms = dict[tuple[str, ...], int]  # a polynomial: the factor of each product of names
 _Canonical = tuple[tuple[tuple[str, ...], int], ...]  # one without a number, whose factors have no common divisor
@@ -64,14 +63,16 @@ class _Range:
         self.high = math.inf
         self.others: set[int] = set()
 
-    def add(self, relation: str, bound: Fraction) -> None:
-        """Note that ``polynomial <relation> bound`` holds, where the bound may be a fraction."""
+    def add(self, relation: str, number: int, divisor: int) -> None:
+        """Note that ``divisor * polynomial + number <relation> 0`` holds."""
+        relation = _FLIPPED.get(relation, relation) if divisor < 0 else relation
+        floor, ceiling = -number // divisor, -(number // divisor)  # of the polynomial where the left side is 0
         if relation in ("==", ">", ">="):
-            self.low = max(self.low, math.floor(bound) + 1 if relation == ">" else math.ceil(bound))
+            self.low = max(self.low, floor + 1 if relation == ">" else ceiling)
         if relation in ("==", "<", "<="):
-            self.high = min(self.high, math.ceil(bound) - 1 if relation == "<" else math.floor(bound))
-        if relation == "!=":
-            self.others.add(int(bound))
+            self.high = min(self.high, ceiling - 1 if relation == "<" else floor)
+        if relation == "!=" and floor == ceiling:
+            self.others.add(floor)
 
     def tighten(self, given: float) -> None:
         """Note that the polynomial is at least `given` for other reasons, and move the ends past `others`."""
@@ -136,11 +137,11 @@ class Conditions:
             if not any(terms):
                 continue
             key, divisor, number = _canonical(terms)
-            own, bound = ranges.setdefault(key, _Range()), Fraction(-number, divisor)
-            if relation == "given":
-                own.given = max(own.given, math.ceil(bound)) if divisor > 0 else own.given
-            elif relation != "!=" or bound.denominator == 1:
-                own.add(_FLIPPED.get(relation, relation) if divisor < 0 else relation, bound)
+            own = ranges.setdefault(key, _Range())
+            if relation != "given":
+                own.add(relation, number, divisor)
+            elif divisor > 0:
+                own.given = max(own.given, -(number // divisor))
         lows = _lows(ranges)
         for key, own in ranges.items():
             if len(key) == 1 and any(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.outputs import OUTPUTS
 from tapegrad.printing import format_tensor
+from tapegrad.runtime.named_tuples import NamedTuple
 
 F = TypeVar("F", bound=Callable[..., Any])
 
