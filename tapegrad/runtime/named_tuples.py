@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple
 else:
     from collections import _tuplegetter as _getter  # a property of which CPython knows that it reads an item
+    from operator import itemgetter
 
     _new = tuple.__new__
-    # By the number of a field, shared by all classes.
-    _GETTERS = [_getter(number, f"Field {number}.") for number in range(32)]
 
     class _Meta(type):
         """Makes properties of annotations."""
@@ -25,9 +24,13 @@ else:
             defaults = {field: namespace[field] for field in fields if field in namespace}
             if list(defaults) != list(fields[len(fields) - len(defaults) :]):
                 raise TypeError(f"{name}: a field without default follows one with default")
-            namespace.update(zip(fields, _GETTERS, strict=False))
+            namespace.update({field: _getter(number, "") for number, field in enumerate(fields)})
             namespace.update(__slots__=(), _fields=fields, __match_args__=fields)
             namespace.update(_field_defaults=defaults, _defaults=tuple(defaults.values()))
+            # Of one field, itemgetter returns no tuple.
+            namespace["_in_order"] = staticmethod(
+                itemgetter(*fields) if len(fields) > 1 else lambda given: tuple(given.values())
+            )
             return super().__new__(meta, name, bases, namespace)
 
     class NamedTuple(tuple, metaclass=_Meta):
@@ -43,17 +46,15 @@ else:
         @classmethod
         def _completed(cls, values, named):
             """Return the values of all fields, in their order."""
-            rest, given = cls._fields[len(values) :], cls._field_defaults | named
-            try:
-                completed = (*values, *[given[field] for field in rest])
-            except KeyError as error:
-                raise TypeError(f"{cls.__name__} needs a value for {error}") from None
-            if len(completed) > len(cls._fields):
-                raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, not {len(values)}")
-            for name in named:
-                if name not in rest:
-                    raise TypeError(f"{cls.__name__} has no field {name!r}, or two values for it")
-            return completed
+            given = cls._field_defaults | named
+            if values:
+                given |= zip(cls._fields, values, strict=False)  # there may be too many
+            if len(given) == len(cls._fields) >= len(values) and named.keys().isdisjoint(cls._fields[: len(values)]):
+                try:
+                    return cls._in_order(given)
+                except KeyError:
+                    pass
+            raise TypeError(f"{cls.__name__} has the fields {cls._fields}, not {len(values)} and {sorted(named)}")
 
         @classmethod
         def _make(cls, values):
