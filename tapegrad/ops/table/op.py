@@ -125,7 +125,7 @@ class _Frozen:
         cls._required = frozenset(name for name in cls._names if not hasattr(cls, name))
 
     def __init__(self, **fields: Any) -> None:
-        if not self._required <= fields.keys() <= self._names:
+        if self._required.difference(fields) or not self._names.issuperset(fields):
             wrong, missing = sorted(fields.keys() - self._names), sorted(self._required - fields.keys())
             raise TypeError(f"{type(self).__name__} has no {wrong}, or lacks {missing}")
         vars(self).update(fields)
