@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.forward import rowwise
 from tapegrad.forward.prepared import prepared
 from tapegrad.forward.results import Draft
