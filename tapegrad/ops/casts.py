@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from tapegrad.dtypes import check_dtype
+from tapegrad.dtypes import DTypeLike, check_dtype
 from tapegrad.kernels.elementwise import loop_step
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand

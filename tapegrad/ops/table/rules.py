@@ -7,7 +7,7 @@ The arguments that the rules of a plan ask for are worked out once and described
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tapegrad.recording.rule_calls import (
     lazy,
 )
 from tapegrad.runtime.memory import watch
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array
