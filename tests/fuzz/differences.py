@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -98,12 +99,17 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"pow|\*\* ": lambda ours, theirs: (ours == 1) & np.isnan(theirs),
     # One to a complex power is computed as other numbers are: to an infinite one it is nan; PyTorch looks for the one.
     r" = 1(\.0)? \*\* ": lambda ours, theirs: np.isnan(ours) & (theirs == 1),
-    # PyTorch multiplies by alpha, 1 if it is not given: a complex 1 times inf has nan where its 0 meets inf.
-    r"add|sub| [+-] ": lambda ours, theirs: np.isinf(ours) & np.isnan(theirs) & (theirs.dtype.kind == "c"),
     # The imaginary part of a logarithm is within pi; PyTorch's, where one operand is much larger, is that operand's.
     r"\blogaddexp\(": _turned_around,
 }
 
+
+#: Calls of which a complex result is NumPy's where an operand is infinite. PyTorch's sums multiply by alpha, for one: a
+#: complex 1 times inf has nan where its 0 meets inf.
+ARITHMETIC = (
+    r"(^| = )[mv]\d*\.(add|sub|subtract|mul|multiply|div|divide|true_divide|pow|__i\w+__)_?\(|"
+    r" = \S+ ([-+*/]|\*\*) \S+$"
+)
 
 #: Calls that copy where strides ask for it. Here `clone` and linear algebra give C-contiguous results.
 DEPENDS_ON_STRIDES = r"\b(contiguous|reshape|reshape_as|flatten|ravel)\("
@@ -117,6 +123,14 @@ def known_value(line: str, ours: np.ndarray, theirs: np.ndarray) -> bool:
             if re.search(pattern, line):
                 explained = explained | sees(ours, theirs)
     return bool(explained.all())
+
+
+def is_of_infinite(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether complex values differ only where an operand of arithmetic is infinite."""
+    if ours.dtype.kind != "c" or not re.search(ARITHMETIC, line):
+        return False
+    infinite = [np.isinf(operand) for operand in operands if operand.dtype.kind in "fc"]
+    return bool((near(ours, theirs) | functools.reduce(np.logical_or, infinite, np.zeros(ours.shape, bool))).all())
 
 
 def _any(holds: Callable[[np.ndarray], np.ndarray]) -> Callable[[Culprit], bool]:
@@ -177,7 +191,7 @@ GRADIENTS = (
     ),
     Slope(r"\babs", _nan, "of nan; PyTorch has 0"),
     Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
-    Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element that is not finite"),
+    Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
     Slope(r"atan2", _zero, "second derivatives at the origin"),
     Slope(r"atan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),

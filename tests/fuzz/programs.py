@@ -103,13 +103,19 @@ class Comparison:
         return own_shares != (other.untyped_storage().data_ptr() == their_source.untyped_storage().data_ptr())
 
     def _is_of_operands(self, line: str, name: str, is_write: bool) -> bool:
-        """Whether values differ because operands do, by rounding; or because a write reads what it writes over."""
+        """Whether values differ because operands do, by rounding, or are infinite; or a write reads what it wrote."""
         own, other = (array(machine.space[name]) for machine in (self.ours, self.theirs))
-        if not is_write:
-            return from_rounding(line, self.ours.space, self.theirs.space, own, other)
-        before = [_ran(Machine(module), self.ran[:-1]) for module in (tg, self.torch)]
+        before = [self.ours, self.theirs]
+        if is_write:
+            before = [_ran(Machine(module), self.ran[:-1]) for module in (tg, self.torch)]
         if from_rounding(line, before[0].space, before[1].space, own, other):
             return True
+        operands = [before[0].space[operand] for operand in overwritten.operands(line.split(" = ")[-1])]
+        arrays = [array(operand) for operand in operands if isinstance(operand, tg.Tensor)]
+        if differences.is_of_infinite(line, arrays, own, other):
+            return True
+        if not is_write:
+            return False
         before[1].run(overwritten.written_elsewhere(line))
         return close(own, array(before[1].space[name]))
 
