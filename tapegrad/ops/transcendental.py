@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.arithmetic import clamp
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import no_numbers
@@ -193,27 +194,19 @@ _logit = unary(
 )  # fmt: skip
 
 
-@public(method=True)
+@public(method=True, common=docs.UNARY, of=_logit)
 def logit(input: Any, eps: float | None = None) -> Tensor:
     r"""Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`.
 
     Parameters
     ----------
-    input : Tensor, array or number
     eps : float, optional
         Clamp `input` to ``[eps, 1 - eps]`` first.
 
-    Returns
-    -------
-    Tensor
-        Of the operand's shape.
-
     Raises
     ------
-    TypeError
-        If the operand is no tensor, array or number.
     RuntimeError
-        If it is complex.
+        If the operand is complex.
 
     Notes
     -----
@@ -228,8 +221,6 @@ def logit(input: Any, eps: float | None = None) -> Tensor:
     result: Tensor = _logit(input if eps is None else clamp(input, eps, 1 - eps))
     return result
 
-
-logit.op = _logit.op  # type: ignore[attr-defined]
 
 softplus = unary(  # of `tapegrad.nn.functional.softplus`
     "softplus", Function("softplus", lambda x: np.logaddexp(x, 0)), lambda ct, x: ct * xp.sigmoid(x),

@@ -107,6 +107,7 @@ def public(
     functions: tuple[str, ...] = (),
     adapter: str | Callable[..., Any] = "same",
     common: Common = RESULT,
+    of: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Make the decorated function public.
 
@@ -116,12 +117,16 @@ def public(
         Fields of `Names`.
     common : Common
         What the docstrings of its kind have in common, if it is no op: the docstring of an op has that already.
+    of : callable, optional
+        The function of an op that it calls, after it looked at its arguments: the tests of the op are its own.
     """
     names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, functions, adapter)
 
     def decorate(function: F) -> F:
         if function.__annotations__.get("return") == "Tensor" and not hasattr(function, "op"):
             function.__doc__ = docstring(function.__doc__ or "", common)
+        if of is not None:
+            function.op = of.op  # type: ignore[attr-defined]
         register(function.__name__, function, names)
         return function
 

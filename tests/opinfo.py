@@ -1,0 +1,237 @@
+"""PyTorch's own samples of its functions, run here: values, gradients and second gradients.
+
+``python -m tests.opinfo [NAME ...]`` prints what differs and what is missing. The samples are those of PyTorch's OpInfo
+database, which ships in its wheel. Only the sample of a function is drawn that exists here.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import tapegrad as tg
+
+DTYPES: Final = (torch.float64, torch.complex128)
+MOST: Final = 60  # samples of a function and a dtype
+DRAWN: Final = "draws random numbers, of which PyTorch has others"
+# Names that are not compared, with the reason.
+NOT_COMPARED: Final = {
+    "bernoulli": DRAWN,
+    "normal": DRAWN,
+    "uniform": DRAWN,
+    "exponential": DRAWN,
+    "geometric": DRAWN,
+    "log_normal": DRAWN,
+    "cauchy": DRAWN,
+    "randn_like": DRAWN,
+    "rand_like": DRAWN,
+    "randn": DRAWN,
+    "nn.functional.dropout": DRAWN,
+    "nn.functional.dropout2d": DRAWN,
+    "nn.functional.dropout3d": DRAWN,
+    "nn.functional.alpha_dropout": DRAWN,
+    "nn.functional.feature_alpha_dropout": DRAWN,
+    "nn.functional.rrelu": DRAWN,
+    "empty": "has any values",
+    "empty_like": "has any values",
+    "new_empty": "has any values",
+    "new_empty_strided": "has any values",
+    "zero_": "writes: a method here",
+}
+# What does not depend on a choice, such as the phase of an eigenvector.
+INVARIANT: Final[dict[str, Callable[..., Any]]] = {
+    "linalg.eigh": lambda m, out: [out[0], abs(out[1])],
+    "linalg.eig": lambda m, out: [m.real(out[0]).sum(), abs(out[1]).sum()],
+    "linalg.eigvals": lambda m, out: [m.real(out).sum(), m.imag(out * out).sum()],
+    "linalg.svd": lambda m, out: [abs(out[0]), out[1], abs(out[2])],
+    "svd": lambda m, out: [abs(out[0]), out[1], abs(out[2])],
+}
+
+
+def ours(op: Any) -> Callable[..., Any] | None:
+    """Return our function of an OpInfo; None if there is none.
+
+    Some of PyTorch's call its function with other arguments in a function of their own: that one calls ours.
+    """
+    place: Any = tg
+    for part in op.name.split("."):
+        place = getattr(place, part, None)
+    method = None if "." in op.name else getattr(tg.Tensor, op.name, None)
+    if isinstance(method, property):
+        return lambda x: getattr(x, op.name)
+    found = place if callable(place) and not isinstance(place, np.dtype) else method
+    if found is not None and isinstance(op.op, types.FunctionType) and op.op.__module__.startswith("torch.testing"):
+        names = {**op.op.__globals__, "torch": tg}
+        return types.FunctionType(op.op.__code__, names, op.op.__name__, op.op.__defaults__, op.op.__closure__)
+    return found
+
+
+def converted(value: Any, leaves: list[tuple[torch.Tensor, tg.Tensor]]) -> Any:
+    """Return an argument with our tensors and dtypes in place of PyTorch's; pairs of leaves are put into a list."""
+    if isinstance(value, torch.Tensor):
+        tensor = tg.tensor(array_of(value).copy())
+        if value.requires_grad:
+            leaves.append((value, tensor.requires_grad_(True)))
+        return tensor
+    if isinstance(value, torch.dtype):
+        return getattr(tg, str(value).split(".")[1])
+    if isinstance(value, dict):
+        return {key: converted(one, leaves) for key, one in value.items() if key not in ("device", "memory_format")}
+    if isinstance(value, (tuple, list)):
+        items = [converted(one, leaves) for one in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def array_of(value: Any) -> np.ndarray:
+    """Return a tensor of either library as an array."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().resolve_conj().resolve_neg().numpy(force=True)
+    return np.asarray(value.detach().numpy() if isinstance(value, tg.Tensor) else value)
+
+
+def results_of(value: Any) -> list[Any]:
+    """Return all results of a call in one list."""
+    return [one for item in value for one in results_of(item)] if isinstance(value, (tuple, list)) else [value]
+
+
+def are_close(one: Any, other: Any, tolerance: float) -> bool:
+    """Whether two tensors or arrays have the same shape and dtype, and nearly the same values."""
+    x, y = array_of(one), array_of(other)
+    alike = x.shape == y.shape and x.dtype == y.dtype
+    return alike and bool(np.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True))
+
+
+def _total(m: Any, results: list[Any], weights: list[np.ndarray]) -> Any:
+    """Return a real number that depends on all results."""
+    total = 0.0
+    for result, weight in zip(results, weights, strict=True):
+        product = result * m.tensor(weight)
+        total = total + (m.real(product) + 0.5 * m.imag(product) if product.is_complex() else product).sum()
+    return total
+
+
+def _gradients(m: Any, total: Any, leaves: list[Any], again: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the gradients, and those of the sum of their squares, with zeros for None."""
+
+    def arrays(grads: Any) -> list[np.ndarray]:
+        return [
+            np.zeros(tuple(x.shape)) if grad is None else array_of(grad) for x, grad in zip(leaves, grads, strict=True)
+        ]
+
+    first = m.autograd.grad(total, leaves, create_graph=again, allow_unused=True)
+    some = [grad * grad for grad in first if grad is not None and grad.requires_grad]
+    if not again or not some:
+        return arrays(first), [np.zeros(tuple(x.shape)) for x in leaves]
+    squares = _total(m, some, [np.ones(tuple(one.shape)) for one in some])
+    return arrays(first), arrays(m.autograd.grad(squares, leaves, allow_unused=True))
+
+
+def difference(op: Any, function: Callable[..., Any], sample: Any) -> str:
+    """Return what differs in a sample: nothing, if the text is empty."""
+    leaves: list[tuple[torch.Tensor, tg.Tensor]] = []
+    try:
+        expected = op(sample.input, *sample.args, **sample.kwargs)
+    except Exception:  # a sample that PyTorch itself refuses
+        return ""
+    args = converted((sample.input, *sample.args), leaves)
+    invariant = INVARIANT.get(op.name, lambda m, out: out)
+    try:
+        found = results_of(invariant(tg, function(*args, **converted(sample.kwargs, leaves))))
+    except Exception as error:
+        return f"raises {type(error).__name__}: {error}"
+    wanted = results_of(invariant(torch, expected))
+    if len(found) != len(wanted):
+        return f"{len(found)} results, PyTorch has {len(wanted)}"
+    pairs = []
+    for one, other in zip(found, wanted, strict=True):
+        if not isinstance(other, torch.Tensor):
+            if one != other:
+                return f"result {one}, PyTorch {other}"
+            continue
+        if not are_close(one, other, 1e-7):
+            x, y = array_of(one), array_of(other)
+            return f"value {x.dtype}{x.shape} {x.ravel()[:4]}, PyTorch {y.dtype}{y.shape} {y.ravel()[:4]}"
+        if one.requires_grad != other.requires_grad:
+            return f"requires_grad {one.requires_grad}, PyTorch {other.requires_grad}"
+        if other.requires_grad:
+            pairs.append((one, other))
+    if not pairs or not leaves:
+        return ""
+    rng = np.random.default_rng(0)
+    weights = [np.asarray(rng.normal(size=one.shape)) for one, _ in pairs]
+    again = op.supports_gradgrad
+    try:
+        total = _total(torch, [other for _, other in pairs], weights)
+        expected_grads = _gradients(torch, total, [one for one, _ in leaves], again)
+    except Exception:  # PyTorch has no such derivative
+        return ""
+    try:
+        total = _total(tg, [one for one, _ in pairs], weights)
+        grads = _gradients(tg, total, [one for _, one in leaves], again)
+    except Exception as error:
+        return f"gradient raises {type(error).__name__}: {error}"
+    for order, tolerance in ((0, 1e-6), (1, 1e-5)):
+        for x, y in zip(grads[order], expected_grads[order], strict=True):
+            if not np.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True):
+                return f"gradient {order + 1} {x.ravel()[:4]}, PyTorch {y.ravel()[:4]}"
+    return ""
+
+
+def differences(op: Any, function: Callable[..., Any], most: int = MOST) -> Iterator[str]:
+    """Yield what differs in PyTorch's samples of a function."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for dtype in DTYPES:
+            if dtype not in op.dtypes:
+                continue
+            torch.manual_seed(0)
+            for number, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd)):
+                if number == most:
+                    break
+                text = difference(op, function, sample)
+                if text:
+                    shape = getattr(sample.input, "shape", type(sample.input).__name__)
+                    call = f"{tuple(shape) if not isinstance(shape, str) else shape}, {sample.args}, {sample.kwargs}"
+                    yield f"{str(dtype)[6:]} sample {number}: {text}; called with {' '.join(call.split())[:160]}"
+
+
+def infos() -> list[Any]:
+    """Return the OpInfos of functions that are differentiable and compared."""
+    return [op for op in op_db if op.supports_autograd and op.name not in NOT_COMPARED]
+
+
+def title(op: Any) -> str:
+    """Return the name of an OpInfo, with its variant."""
+    return f"{op.name}({op.variant_test_name})" if op.variant_test_name else op.name
+
+
+def main(names: list[str]) -> int:
+    """Print what differs, for all functions or those that are named, and how many agree."""
+    agree, missing, wrong = set(), set(), set()
+    for op in infos():
+        if names and op.name not in names:
+            continue
+        function = ours(op)
+        if function is None:
+            missing.add(op.name)
+            continue
+        found = list(differences(op, function))
+        (wrong if found else agree).add(op.name)
+        if found:
+            print(f"{title(op)}: {len(found)} samples\n   {found[0]}", flush=True)
+    print(f"{len(agree - wrong)} names agree, {len(wrong)} differ, {len(missing)} are missing")
+    if missing:
+        print("missing:", ", ".join(sorted(missing)))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

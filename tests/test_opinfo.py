@@ -1,0 +1,35 @@
+"""PyTorch's own samples of each function that both libraries have: a few of each here, all in the full tier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+opinfo = pytest.importorskip("tests.opinfo", reason="PyTorch has no OpInfo database here")
+
+FEW = 2  # samples of a function and a dtype
+# Functions whose samples differ, with the reason.
+DIFFERENT: dict[str, str] = {}
+SHARED = [op for op in opinfo.infos() if opinfo.ours(op) is not None]
+
+
+@pytest.mark.parametrize("op", SHARED, ids=opinfo.title)
+def test_samples(op: Any) -> None:
+    """Values, gradients and second gradients of PyTorch's samples agree."""
+    _compare(op, FEW)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", SHARED, ids=opinfo.title)
+def test_all_samples(op: Any) -> None:
+    """The same for all samples."""
+    _compare(op, opinfo.MOST)
+
+
+def _compare(op: Any, most: int) -> None:
+    if op.name in DIFFERENT:
+        pytest.skip(DIFFERENT[op.name])
+    found = list(opinfo.differences(op, opinfo.ours(op), most))
+    assert not found, "\n".join(found)
