@@ -184,6 +184,11 @@ GRADIENTS = (
     Slope(r"pow|\*\*", _zero, "second derivatives at base 0, where PyTorch's masks hide values but not slopes"),
     Slope(r"acosh", _any(lambda x: (x <= -1) | (x == np.inf)), "below 1, where the function is nan, it has numbers"),
     Slope(
+        r"\ba(cos|sin)h?\(",
+        _any(lambda x: np.iscomplexobj(x) & ((x.real == 0) | (x.imag == 0))),
+        "on a branch cut: PyTorch's derivative loses the sign of the zero",
+    ),
+    Slope(
         r"logit",
         _any(lambda x: ~((x > 0) & (x < 1))),
         "second derivatives, clamped or outside of 0 to 1, are nan",

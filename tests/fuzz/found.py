@@ -215,6 +215,10 @@ EXPLAINED: dict[str, list[str]] = {
         "v2 = v1 ** -1",
         "v1.pow_(-1)",
     ],
+    "on a branch cut the sign of a zero decides on slopes, too": [
+        "v0 = m.conj(m.full((3,), 0.5 + 0j)).clone().requires_grad_()",
+        "v1 = m.acosh(v0)",
+    ],
     "products with infinite cotangents": [
         "v0 = m.tensor(data(924, (2, 3), 'float64', 'uniform'), requires_grad=True)",
         "v1 = v0.prod(dim=1)",
