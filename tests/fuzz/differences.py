@@ -97,6 +97,8 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"cross_entropy.*label_smoothing": lambda ours, theirs: (ours == 0) & np.isnan(theirs),
     # A complex nan to the power 0 is 1, as in NumPy; PyTorch has nan.
     r"pow|\*\* ": lambda ours, theirs: (ours == 1) & np.isnan(theirs),
+    # -inf without dimensions to the power 0.5 is inf, as in C; PyTorch takes the square root, which is nan.
+    r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": lambda ours, theirs: np.isposinf(ours.real) & np.isnan(theirs),
     # One to a complex power is computed as other numbers are: to an infinite one it is nan; PyTorch looks for the one.
     r" = 1(\.0)? \*\* ": lambda ours, theirs: np.isnan(ours) & (theirs == 1),
     # The imaginary part of a logarithm is within pi; PyTorch's, where one operand is much larger, is that operand's.

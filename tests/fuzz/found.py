@@ -132,6 +132,11 @@ FOUND: dict[str, list[str]] = {
         "v2 = m.imag(v1)",
         "v2.add_(v2 * 2)",
     ],
+    "a choice between two numbers had not the default dtype": [
+        "v0 = m.tensor(data(1, (3,), 'float64'))",
+        "v1 = m.where(v0 > 0, 1.0, 2)",
+        "v2 = m.where(v0 > 0, 1j, 2)",
+    ],
     "a bool was subtracted in place": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",
         "v1 = v0 > 0",
@@ -218,6 +223,18 @@ EXPLAINED: dict[str, list[str]] = {
     "on a branch cut the sign of a zero decides on slopes, too": [
         "v0 = m.conj(m.full((3,), 0.5 + 0j)).clone().requires_grad_()",
         "v1 = m.acosh(v0)",
+    ],
+    "a number that is minus infinity is raised to 0.5": [
+        "v0 = m.logsumexp(m.tensor(data(75, (0,), 'float32'), requires_grad=True), 0)",
+        "v1 = v0 ** 0.5",
+        "v0.__ipow__(0.5)",
+    ],
+    "log_softmax loses digits in single precision": [
+        "v0 = m.tensor(data(817, (20000, 2), 'float32', 'grid'), requires_grad=True)",
+        "v1 = m.tensor(data(604, (20000, 2), 'int32', 'grid'))",
+        "v2 = m.div(v1, v0)",
+        "v3 = m.log_softmax(v2, dim=-1)",
+        "v4 = v1 / v3",
     ],
     "products with infinite cotangents": [
         "v0 = m.tensor(data(924, (2, 3), 'float64', 'uniform'), requires_grad=True)",

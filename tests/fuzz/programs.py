@@ -149,13 +149,12 @@ class Comparison:
 
     def _compare(self, what: str, name: str, own: Any, other: Any) -> Mismatch | None:
         moved, rounded = functools.partial(self._moved, name), functools.partial(self._rounded, name)
-        mismatch = compare(what, own, other, moved, rounded)
-        if mismatch is not None and mismatch.is_small:
-            lines = [overwritten.in_double(line) for line in self.lines]
-            pair = [result(self._after(side, lines), name) for side in (0, 1)]
-            if all(value is not None for value in pair) and close(*map(array, pair)):
-                return None
-        return mismatch
+        return compare(what, own, other, moved, rounded, functools.partial(self._exact, name))
+
+    def _exact(self, name: str) -> list[Any]:
+        """Return a value or gradient of both modules in double precision."""
+        lines = [overwritten.in_double(line) for line in self.lines]
+        return [result(self._after(side, lines), name) for side in (0, 1)]
 
     def _moved(self, name: str) -> Iterator[list[Any]]:
         """Yield a value or gradient of both modules for inputs that are moved a little, in several ways."""
@@ -269,12 +268,16 @@ def draw(torch: Any, seed: int, counts: Counter[str]) -> tuple[Program, Mismatch
                     continue
                 counts[f"{kind.__name__}:{name}"] += 1
                 number = sum(" = " in own for own in both.lines)
-                line = expression if kind in (calls.written, calls.augmented) else f"v{number} = {expression}"
+                line = expression if _is_write(expression) else f"v{number} = {expression}"
             if both.line(line):
                 _note(torch, line, both.theirs, values, most)
         if not both.ended:
             both.finish()
     return Program(both.lines), both.mismatch
+
+
+def _is_write(expression: str) -> bool:
+    return re.match(r"v\d+\.([a-z]+_|__setitem__|__i\w+__)\(", expression) is not None
 
 
 def _input(rng: random.Random, number: int, dtypes: list[str], shapes: list[tuple[int, ...]]) -> str:
