@@ -67,6 +67,7 @@ ACCEPTED = (
     Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
     Error(r"setitem", r"Index put requires the source and destination dtypes match", "what is written is converted"),
     Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
+    Error(r"nll_loss|cross_entropy", r"grad_input must be contiguous", "of PyTorch's second derivative"),
 )
 
 #: Of a view that was taken before its base wanted a gradient, PyTorch says this until its `grad_fn` is read.

@@ -137,6 +137,11 @@ FOUND: dict[str, list[str]] = {
         "v1 = m.where(v0 > 0, 1.0, 2)",
         "v2 = m.where(v0 > 0, 1j, 2)",
     ],
+    "a sum of single precision was not computed in double precision": [
+        "v0 = m.tensor(data(454, (3,), 'float32'), requires_grad=True)",
+        "v1 = v0.sum(-1, dtype=m.float64)",
+        "v2 = v0.mean(dtype=m.float64)",
+    ],
     "a bool was subtracted in place": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",
         "v1 = v0 > 0",

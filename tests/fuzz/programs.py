@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tapegrad as tg
-from tests.fuzz import calls, differences, overwritten, prelude
+from tests.fuzz import calls, differences, forms, overwritten, prelude
 from tests.fuzz.compare import Mismatch, array, close, compare, describe
 from tests.fuzz.machines import Copying, Machine, Rounding
 from tests.fuzz.trace import from_rounding
@@ -250,7 +250,7 @@ def draw(torch: Any, seed: int, counts: Counter[str]) -> tuple[Program, Mismatch
     """Return a random program and the first difference that running it showed."""
     rng = random.Random(seed)
     values: dict[str, calls.Value] = {}
-    table = calls.calls()
+    table = calls.calls() + forms.calls()
     ((_, shapes, most),) = rng.choices(SIZES, [share for share, *_ in SIZES])
     # Half of the programs have one dtype: each mixture needs kernels of its own, and compiling them takes long.
     dtypes = [rng.choice(INPUT_DTYPES[:10])] if rng.random() < 0.5 else INPUT_DTYPES

@@ -45,7 +45,7 @@ def _steps(torch: Any, lines: list[str]) -> Any:
             exec(line, space)
         except Exception:  # raised on both sides
             continue
-        if arrays:
+        if any(values.size for values in arrays.values()):  # of no elements, nothing has a gradient
             yield Culprit(line, arrays)
 
 
