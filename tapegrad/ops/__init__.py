@@ -20,6 +20,7 @@ from tapegrad.ops import (
     eigen,
     einsum,
     extrema,
+    extremes,
     fill,
     linalg,
     logic,
@@ -31,6 +32,8 @@ from tapegrad.ops import (
     random,
     ranges,
     reductions,
+    rounding,
+    scaled,
     transcendental,
     variance,
 )

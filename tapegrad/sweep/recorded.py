@@ -227,7 +227,7 @@ def visit(sweep: Sweep, cts: list[Any], position: int) -> None:
     ]
     if isinstance(ct, dict):
         ct = _all_parts(plan, ct)
-    for operand, value in cotangents(node, wanted, ct, differentiable=True):
+    for operand, value in cotangents(node, wanted, ct):
         _add(cts, ids[operand], value)
 
 
