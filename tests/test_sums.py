@@ -96,3 +96,12 @@ def test_sums_over_the_first_of_two_dimensions_are_made_block_by_block() -> None
     assert sums.blockwise([0, 1, 300, 100], kind) is not None
     assert sums.blockwise([0, 2, 300, 100], kind) is None  # of three dimensions
     assert sums.blockwise([1, 1, 300, 100, 7, 0, 0], kind) is None
+
+
+@pytest.mark.parametrize("function", ["sum", "mean", "prod"])
+@pytest.mark.parametrize("to", ["float32", "float64", "complex64"])
+def test_the_dtype_that_is_computed_in(function: str, to: str) -> None:
+    for dtype in ("float32", "float64"):
+        x = tg.ones(2, 3, dtype=dtype, requires_grad=True)
+        for y in (getattr(x, function)(dtype=to), getattr(x, function)(-1, dtype=to)):
+            assert y.dtype == np.dtype(to)
