@@ -177,3 +177,22 @@ def test_methods_write_before_anything_is_written_at_an_index(monkeypatch):
         assert (y.tolist(), x.grad.tolist()) == ([0, 0, 0], [1, 1, 1])
     y[0] = 5
     assert y.tolist() == [5, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "key", [(True, [0]), ([1], None, False), (True, slice(1), [[0], [2]]), (slice(1, 3), True, [0, 1])]
+)
+def test_single_bools_beside_arrays(key):
+    """They are arrays, too, as in NumPy, and meet no dimension: none is new for them where slices are taken first."""
+    values = np.arange(30.0).reshape(SHAPE)
+    x = tg.tensor(values, requires_grad=True)
+    chosen = x[key]
+    assert chosen.tolist() == values[key].tolist()
+    (slopes,) = tg.autograd.grad((chosen * chosen).sum(), x)
+    expected = np.zeros(SHAPE)
+    np.add.at(expected, key, 2 * values[key])
+    assert slopes.tolist() == expected.tolist()
+    written = x.detach().clone()
+    written[key] = 7.0
+    values[key] = 7.0
+    assert written.tolist() == values.tolist()

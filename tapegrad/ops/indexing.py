@@ -219,10 +219,10 @@ def _getitem_new(input: Any, key: Any) -> Tensor:
     try:
         if index_arrays and len(parts) > 1:
             # Where there is no kernel, slices and new dimensions first, as a view; so the arrays meet whole dimensions.
-            basic = tuple(WHOLE if item is ARRAY else item for item in parts)
+            basic = tuple(WHOLE if item is ARRAY else item for item in parts if item not in _FLAGS)
             is_mixed = any(item is not Ellipsis and item != WHOLE for item in basic)
             if is_mixed and not is_indexed_by_kernel(x._layout, parts):
-                rest = tuple(item if item is ARRAY or item is Ellipsis else WHOLE for item in parts)
+                rest = tuple(item if item in (Ellipsis, *_COPIES) else WHOLE for item in parts)
                 return index_gather(index_gather(x, (), basic), index_arrays, rest)
         result, plan = compute(_index_gather if index_arrays else _getitem, Bound((x,), {"key": parts}, index_arrays))
     except IndexError as error:

@@ -193,6 +193,7 @@ def indexed(draw: Draw, name: str) -> str | None:
         lambda value: value.kind == "b" and len(value.shape) > 0 and value.shape == x.shape[: len(value.shape)]
     )
     ways = [f"m.tensor({places})", f"m.arange({length}) < {length} / 2", f"{x.name} == {x.name}", "..., None, 0"]
+    ways += ["True", "..., False", f"None, {places[0]}", f"True, {places[0]}"]
     ways += [f"{mask.name}", f"~{mask.name}"] if mask is not None else []
     if len(x.shape) > 1 and x.shape[1]:
         columns = [draw.rng.randrange(-x.shape[1], x.shape[1]) for _ in range(2)]
@@ -202,6 +203,7 @@ def indexed(draw: Draw, name: str) -> str | None:
             f"[{columns}[0] - {columns}[0]], {columns}",
         ]
         ways += [f"m.arange({length}) > 0, {draw.rng.choice(['0', ':1', '::2', 'None'])}"]
+        ways += [f":1, {draw.rng.choice(['True', 'False'])}, {columns[:1]}", f"True, {places[0]}, :1"]
     index = draw.rng.choice(ways)
     if name == "getitem":
         return f"{x.name}[{index}]"
