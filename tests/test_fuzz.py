@@ -55,6 +55,40 @@ def test_a_wrong_gradient_that_pytorch_refuses_is_found(monkeypatch: pytest.Monk
     assert mismatch.kind == "gradient"
 
 
+@pytest.mark.parametrize(
+    ("size", "first"), [pytest.param(3, 0, id="all a little"), pytest.param(40_000, 39_997, id="the last of many")]
+)
+def test_a_wrong_gradient_in_single_precision_alone_is_found(
+    monkeypatch: pytest.MonkeyPatch, size: int, first: int
+) -> None:
+    from tests.fuzz.programs import check
+
+    tanh = tg.tanh
+
+    def wrong(x: tg.Tensor) -> tg.Tensor:
+        is_wrong = tg.arange(size) >= first if x.dtype == tg.float32 else tg.zeros(size) > 0
+        return tanh(x) + 0.004 * tg.where(is_wrong, x - x.detach(), 0.0)
+
+    lines = [f"v0 = m.tensor(data(1, ({size},), 'float32', 'normal'), requires_grad=True)", "v1 = m.tanh(v0)"]
+    assert check(torch, lines) is None
+    monkeypatch.setattr(tg, "tanh", wrong)
+    mismatch = check(torch, lines)
+    assert mismatch is not None
+    assert mismatch.kind == "gradient"
+
+
+def test_a_wrong_sum_of_infinite_numbers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.fuzz.programs import check
+
+    add = tg.add
+    lines = ["v0 = m.full((2,), float('inf'))", "v1 = m.add(v0, v0)"]
+    assert check(torch, lines) is None
+    monkeypatch.setattr(tg, "add", lambda x, y: -add(x, y))
+    assert check(torch, lines) is not None
+    monkeypatch.setattr(tg, "add", lambda x, y: tg.full((2,), 3.0 + 0j))
+    assert check(torch, ["v0 = m.full((2,), complex(float('inf'), 1.0))", "v1 = m.add(v0, v0)"]) is not None
+
+
 def test_everything_public_is_called() -> None:
     from tests.fuzz import calls
 

@@ -241,6 +241,29 @@ EXPLAINED: dict[str, list[str]] = {
         "v3 = m.log_softmax(v2, dim=-1)",
         "v4 = v1 / v3",
     ],
+    "log_softmax near 0 is rounded as 1 is": [
+        "v0 = m.tensor(data(910, (3, 2), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.flip(v0, (-1,))",
+        "v2 = m.mul(v1, v1)",
+        "v2.reciprocal_()",
+        "v3 = F.log_softmax(v2, -1)",
+        "v4 = m.reciprocal(v3)",
+    ],
+    "PyTorch's sinh overflows early": [
+        "v0 = m.full((9,), 709.9, dtype=m.float64, requires_grad=True)",
+        "v1 = m.sinh(v0)",
+        "v2 = v1**v1",
+    ],
+    "PyTorch's negation loses the sign of a zero": [
+        "v0 = m.zeros(2, 1, 3, dtype=m.complex128)",
+        "v1 = m.neg(v0).log2()",
+    ],
+    "a number that rounding makes zero is written through a view of it": [
+        "v0 = m.tensor(data(923, (2, 1), 'complex128', 'normal'), requires_grad=True)",
+        "v1 = m.div(v0, v0)",
+        "v2 = m.imag(v1)",
+        "v1.div_(v2)",
+    ],
     "products with infinite cotangents": [
         "v0 = m.tensor(data(924, (2, 3), 'float64', 'uniform'), requires_grad=True)",
         "v1 = v0.prod(dim=1)",
