@@ -167,6 +167,8 @@ _rounded_quotient: Final = _method(rounding.div, "div")
 def _scaled(operator: Callable[[Tensor, Any], Tensor], name: str) -> Callable[..., Tensor]:
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         other = as_operand(other, f"{name}_", "other", 1)
+        if name == "sub":
+            arithmetic.sub.op.check_dtypes((self._layout, other._layout))  # type: ignore[attr-defined]
         return operator(self, other if alpha == 1 else arithmetic.mul(other, alpha))
 
     call.__name__ = call.__qualname__ = f"{name}_"

@@ -26,7 +26,10 @@ _add, _sub = arithmetic.add.op.plans, arithmetic.sub.op.plans  # type: ignore[at
 def _times(call: str, factor: Any, *operands: Any) -> Any:
     """Return the last operand times a factor, which must be of a kind that the operands can hold."""
     tensors = [as_operand(value, call, "other", place) for place, value in enumerate(operands, 1)]
-    kind = promote([tensor._layout for tensor in tensors]).kind
+    layouts = tuple(tensor._layout for tensor in tensors)
+    if call == "sub":
+        arithmetic.sub.op.check_dtypes(layouts)  # type: ignore[attr-defined]  # of the operands as they are given
+    kind = promote(layouts).kind
     if isinstance(factor, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if kind in "biu" and isinstance(factor, float):

@@ -41,6 +41,7 @@ REFUSED = (
     ),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy shows through; PyTorch gives 0"),
     Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
+    Error(r"einsum", r"expected m1 and m2 to have the same dtype", "PyTorch multiplies where it sums one product"),
     Error(r"where", r"boolean tensor, but got a tensor with dtype uint8", "PyTorch takes it for bools, with a warning"),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
@@ -50,7 +51,7 @@ REFUSED = (
 
 #: Errors that only PyTorch raises.
 ACCEPTED = (
-    Error(r"pow|\*\*|hypot|logaddexp|conv2d", r"not implemented for '\w+'", "PyTorch has no loop for the dtype"),
+    Error(r"pow|\*\*|hypot|logaddexp|conv2d|ldexp", r"not implemented for '\w+'", "PyTorch has no loop for the dtype"),
     Error(
         r"pow|\*\*|hypot|logaddexp|atan2|div|/",
         r"the `-` operator, (with|on) a bool tensor",
@@ -61,18 +62,21 @@ ACCEPTED = (
     Error(r"softplus", r"not implemented for '(Bool|Byte|Char|Short|Int|Long)'", "PyTorch has no loop for the dtype"),
     Error(r"linear|mm|mv|dot|matmul|einsum|@", r"not implemented for 'Bool'", "PyTorch has no loop for the dtype"),
     Error(r"(v\d+)\.copy_\(\1\)", r"more than one element of the written-to", "copying onto itself is no write"),
+    Error(r" = \S+ % |remainder", r"derivative for aten::remainder is not implemented", "of a number by a tensor"),
     Error(r"heaviside", r"not yet implemented for tensors with different dtypes", "promoted, as of other functions"),
     Error(
         r"nan_to_num", r"not support automatic differentiation for outputs with complex", "1 where nothing is replaced"
     ),
     Error(r"mse_loss", r"not implemented for 'Complex", "PyTorch has no loop for the dtype"),
-    Error(r"logaddexp|where", r"isFloatingType\(grad", "of PyTorch's derivative for real and complex operands"),
+    Error(r"logaddexp|where|ldexp", r"isFloatingType\(grad", "of PyTorch's derivative for real and complex operands"),
     Error(r"allclose", r"did not match", "tensors of two dtypes are compared"),
     Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
     Error(r"setitem", r"Index put requires the source and destination dtypes match", "what is written is converted"),
     Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
     Error(
-        r"floor_divide|heaviside", r"derivative for aten::\w+ is not implemented", "they are flat; PyTorch has no rule"
+        r"floor_divide|//|floordiv|heaviside",
+        r"derivative for aten::(floor_divide|heaviside)_? is not",
+        "they are flat",
     ),
     Error(r"nll_loss|cross_entropy", r"grad_input must be contiguous", "of PyTorch's second derivative"),
 )
@@ -99,6 +103,8 @@ def _turned_around(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     # The sign of nan is nan, as in NumPy; PyTorch has 0.
     r"\b(sgn|sign)\(": lambda ours, theirs: np.isnan(ours),
+    # So is its step.
+    r"\bheaviside\(": lambda ours, theirs: np.isnan(ours) & (theirs == 0),
     # On a branch cut the sign of a zero decides, and products with complex numbers lose it.
     r"\b(a(sin|cos|tan)h?|r?sqrt|log(2|10|1p|it|sumexp)?)_?\(|pow|\*\*": _turned,
     # Without classes PyTorch divides by their number.

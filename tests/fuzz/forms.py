@@ -360,6 +360,45 @@ def converted(draw: Draw, name: str) -> str | None:
     return f"{_finite(x)}{'.abs()' if name == 'byte' else ''}.{name}()"
 
 
+# Options -------------------------------------------------------------------------------------------------------------
+
+
+def with_factor(draw: Draw, name: str) -> str | None:
+    x = draw.one()
+    y = x and draw.one(draw.beside(x))
+    if x is None:
+        return None
+    other = y.name if y is not None and draw.rng.random() < 0.7 else repr(draw.rng.choice(NUMBERS))
+    return draw.call(name, x, other, f"alpha={draw.rng.choice([2, 0, -1, 0.5])}")
+
+
+def rounded(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    if x is None:
+        return None
+    if name == "round":
+        return draw.call(name, x, f"decimals={draw.rng.choice([0, 1, 2, -1])}")
+    if name == "nan_to_num":
+        return draw.call(
+            name, x, *draw.rng.choice([["nan=2.0"], ["0.5", "3.0"], ["posinf=1.0, neginf=-1.0"], ["neginf=0.0"]])
+        )
+    y = draw.one(lambda value: value.kind in "fi" and draw.beside(x)(value))
+    other = y.name if y is not None and draw.rng.random() < 0.6 else repr(draw.rng.choice(NUMBERS))
+    return draw.call(name, x, other, f"rounding_mode={draw.rng.choice(['trunc', 'floor', None])!r}")
+
+
+def remainders(draw: Draw, name: str) -> str | None:
+    """Of integers, too, with divisors that are none of them zero."""
+    x = draw.one(lambda value: value.kind in "fi")
+    if x is None:
+        return None
+    y = draw.one(lambda value: value.kind == "f" and draw.beside(x)(value))
+    other = y.name if y is not None and x.kind == "f" and draw.rng.random() < 0.6 else repr(draw.rng.choice((2, -3, 1)))
+    if name in ("%", "//"):
+        return f"{x.name} {name} {other}" if draw.rng.random() < 0.7 or x.kind == "i" else f"{other} {name} {x.name}"
+    return f"{x.name}.__i{name}__({other})"
+
+
 # In place ------------------------------------------------------------------------------------------------------------
 
 
@@ -404,6 +443,9 @@ KINDS: dict[Generator, str] = {
     created_like: "zeros_like ones_like full_like new_zeros new_ones new_full new_tensor",
     converted: "to long int short char byte bool",
     written: "clamp_ add_ sub_ fill_",
+    with_factor: "add sub subtract rsub",
+    rounded: "round nan_to_num div divide",
+    remainders: "% // mod floordiv",
 }
 
 

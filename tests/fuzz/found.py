@@ -142,6 +142,12 @@ FOUND: dict[str, list[str]] = {
         "v1 = v0.sum(-1, dtype=m.float64)",
         "v2 = v0.mean(dtype=m.float64)",
     ],
+    "a bool was subtracted with a factor": [
+        "v0 = m.tensor(data(1, (3,), 'float64'))",
+        "v1 = m.sub(v0, v0 > 0, alpha=2)",
+        "v2 = m.rsub(v0 > 0, v0, alpha=0.5)",
+        "v0.sub_(v0 > 0, alpha=2)",
+    ],
     "a bool was subtracted in place": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",
         "v1 = v0 > 0",
