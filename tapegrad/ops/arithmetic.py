@@ -168,7 +168,7 @@ def _method_where(input: Tensor, condition: Any, other: Any) -> Tensor:
     return where(condition, input, other)
 
 
-@public(method=_method_where)
+@public(method=_method_where, of=_where)
 def where(condition: Any, input: Any, other: Any) -> Tensor:
     """Choose elements of `input` where the condition holds, of `other` elsewhere.
 
@@ -238,7 +238,7 @@ _clamp = elementwise(
 )  # fmt: skip
 
 
-@public(aliases=("clip",), method=True, inplace=True)
+@public(aliases=("clip",), method=True, inplace=True, of=_clamp)
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """Limit elements to the range from `min` to `max`.
 
