@@ -32,6 +32,7 @@ def _choice(name: str, forward: np.ufunc, is_first: Callable[..., Any], which: s
         derivative="1 for the one that is chosen, 0 for the other; `input` is chosen where they are equal.",
         real_only=True, check_dtypes=no_numbers(name, "input", "other"), oracle=forward,
         special={(1.0, 1.0): (1.0, 0.0), (np.nan, 1.0): (0.0, 1.0), (1.0, np.nan): (1.0, 0.0)},
+        names=Names(method=True),
     )  # fmt: skip
 
 
