@@ -29,14 +29,16 @@ def _times(call: str, factor: Any, *operands: Any) -> Any:
     layouts = tuple(tensor._layout for tensor in tensors)
     if call == "sub":
         arithmetic.sub.op.check_dtypes(layouts)  # type: ignore[attr-defined]  # of the operands as they are given
-    kind = promote(layouts).kind
+    dtype = promote(layouts)
+    kind = dtype.kind
     if isinstance(factor, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if kind in "biu" and isinstance(factor, float):
         raise RuntimeError(
             f"For integral input tensors, argument alpha must not be a floating point number; {call} got {factor}"
         )
-    return mul(tensors[-1], factor)
+    last = tensors[-1]  # in the dtype of the result, so that small integers do not wrap around
+    return mul(last if last._layout.weak or last.dtype == dtype else cast(last, dtype), factor)
 
 
 @public(method=True, common=docs.BINARY, of=arithmetic.add)

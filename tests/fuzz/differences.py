@@ -63,6 +63,7 @@ ACCEPTED = (
     Error(r"linear|mm|mv|dot|matmul|einsum|@", r"not implemented for 'Bool'", "PyTorch has no loop for the dtype"),
     Error(r"(v\d+)\.copy_\(\1\)", r"more than one element of the written-to", "copying onto itself is no write"),
     Error(r" = \S+ % |remainder", r"derivative for aten::remainder is not implemented", "of a number by a tensor"),
+    Error(r"a(sin|cos|tan)h_", r"derivative for 'inplace version of a\w+h' is not", "as out of place"),
     Error(r"heaviside", r"not yet implemented for tensors with different dtypes", "promoted, as of other functions"),
     Error(
         r"nan_to_num", r"not support automatic differentiation for outputs with complex", "1 where nothing is replaced"
@@ -102,7 +103,7 @@ def _turned_around(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 #: out if all other elements are equal.
 VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     # The sign of nan is nan, as in NumPy; PyTorch has 0.
-    r"\b(sgn|sign)\(": lambda ours, theirs: np.isnan(ours),
+    r"\b(sgn|sign)_?\(": lambda ours, theirs: np.isnan(ours),
     # So is its step.
     r"\bheaviside\(": lambda ours, theirs: np.isnan(ours) & (theirs == 0),
     # On a branch cut the sign of a zero decides, and products with complex numbers lose it.

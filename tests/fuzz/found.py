@@ -142,6 +142,9 @@ FOUND: dict[str, list[str]] = {
         "v1 = v0.sum(-1, dtype=m.float64)",
         "v2 = v0.mean(dtype=m.float64)",
     ],
+    "small integers wrapped around where a factor met them": [
+        "v0 = m.rsub(m.tensor(data(16, (1,), 'uint8')), m.tensor(data(332, (2, 1), 'float64')), alpha=-1)",
+    ],
     "a bool was subtracted with a factor": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",
         "v1 = m.sub(v0, v0 > 0, alpha=2)",
