@@ -747,48 +747,6 @@ class TensorMethods:
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """Compute `clip` in place; recorded where a gradient is wanted."""
 
-    def eq_(self, other: Any) -> Tensor:
-        """Compute `eq` in place; recorded where a gradient is wanted."""
-
-    def ne_(self, other: Any) -> Tensor:
-        """Compute `ne` in place; recorded where a gradient is wanted."""
-
-    def not_equal_(self, other: Any) -> Tensor:
-        """Compute `not_equal` in place; recorded where a gradient is wanted."""
-
-    def lt_(self, other: Any) -> Tensor:
-        """Compute `lt` in place; recorded where a gradient is wanted."""
-
-    def less_(self, other: Any) -> Tensor:
-        """Compute `less` in place; recorded where a gradient is wanted."""
-
-    def le_(self, other: Any) -> Tensor:
-        """Compute `le` in place; recorded where a gradient is wanted."""
-
-    def less_equal_(self, other: Any) -> Tensor:
-        """Compute `less_equal` in place; recorded where a gradient is wanted."""
-
-    def gt_(self, other: Any) -> Tensor:
-        """Compute `gt` in place; recorded where a gradient is wanted."""
-
-    def greater_(self, other: Any) -> Tensor:
-        """Compute `greater` in place; recorded where a gradient is wanted."""
-
-    def ge_(self, other: Any) -> Tensor:
-        """Compute `ge` in place; recorded where a gradient is wanted."""
-
-    def greater_equal_(self, other: Any) -> Tensor:
-        """Compute `greater_equal` in place; recorded where a gradient is wanted."""
-
-    def logical_and_(self, other: Any) -> Tensor:
-        """Compute `logical_and` in place; recorded where a gradient is wanted."""
-
-    def logical_or_(self, other: Any) -> Tensor:
-        """Compute `logical_or` in place; recorded where a gradient is wanted."""
-
-    def logical_not_(self) -> Tensor:
-        """Compute `logical_not` in place; recorded where a gradient is wanted."""
-
     def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
 

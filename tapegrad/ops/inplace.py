@@ -138,7 +138,7 @@ ifloordiv = _operator("//=", rounding.floor_divide, np.floor_divide)
 
 def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if name == "abs" and self._layout.dtype.kind == "c":
+        if function is arithmetic.abs and self._layout.dtype.kind == "c":
             raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
         if records(self, *args, *kwargs.values()):
             check_leaf(self)

@@ -542,13 +542,18 @@ def pair(draw: Draw, name: str) -> str | None:
     return None if y is None else f"m.{name}({x.name}, {y.name})"
 
 
+def _has_two_operands(name: str) -> bool:
+    op = getattr(getattr(tg.Tensor, name, None), "op", None)
+    return op is not None and op.family == "binary"
+
+
 def written(draw: Draw, name: str) -> str | None:
     x = draw.one(floating if draw.rng.random() < 0.8 else lambda value: True)
     if x is None:
         return None
     one = draw.one(draw.beside(x))
     y = one.name if one is not None and draw.rng.random() < 0.5 else repr(draw.rng.choice(NUMBERS))
-    if name in ("add_", "sub_", "mul_", "div_", "pow_"):
+    if name in ("add_", "sub_", "mul_", "div_", "pow_") or _has_two_operands(name[:-1]):
         return f"{x.name}.{name}({y})"
     if name == "clamp_":
         return f"{x.name}.clamp_({draw.rng.choice(NUMBERS)!r})"
@@ -778,8 +783,8 @@ def calls() -> list[tuple[Generator, str]]:
         if kind is not None:
             kind = kind if TOP in one.names.namespaces else functional
             listed += [(kind, name) for name in one.all_names() if name not in known]
-        if one.names.inplace and f"{one.name}_" not in known:
-            listed.append((written, f"{one.name}_"))
+        if one.names.inplace:
+            listed += [(written, f"{name}_") for name in one.all_names() if f"{name}_" not in known]
     return listed
 
 
