@@ -6,7 +6,7 @@ Each function of ours says which of NumPy's it is, and how the arguments differ:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -255,8 +255,10 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, *_: Any, shape: Any =
 
 def _adapted(one: public.Public) -> Callable[..., Any]:
     """Return what takes the arguments of NumPy's functions that one of ours is."""
-    adapter = one.names.adapter
-    return adapter if callable(adapter) else _ADAPTERS[adapter](one.name, one.function)
+    adapter, function = one.names.adapter, one.function
+    if isinstance(adapter, Mapping):
+        return lambda *args, **kwargs: function(*args, **{adapter.get(key, key): own for key, own in kwargs.items()})
+    return adapter if callable(adapter) else _ADAPTERS[adapter](one.name, function)
 
 
 def _by_values(function: Callable[..., Any], wrap: bool = False) -> Callable[..., Any]:
