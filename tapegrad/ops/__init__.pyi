@@ -13,31 +13,13 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "diff", "gradient", "trapezoid", "trapz", "cumulative_trapezoid", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "constant_pad_nd", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "tile", "repeat_interleave", "as_strided", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "tensor_split", "hsplit", "vsplit", "dsplit", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "tril", "triu", "diag_embed", "diag", "diagflat", "var"]  # fmt: skip
-
-def add(input: Any, other: Any) -> Tensor:
-    """Add."""
-
-def sub(input: Any, other: Any) -> Tensor:
-    """Subtract `other` from `input`."""
-
-def subtract(input: Any, other: Any) -> Tensor:
-    """Subtract `other` from `input`."""
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "diff", "gradient", "trapezoid", "trapz", "cumulative_trapezoid", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "constant_pad_nd", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "tile", "repeat_interleave", "as_strided", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "tensor_split", "hsplit", "vsplit", "dsplit", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "tril", "triu", "diag_embed", "diag", "diagflat", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
 
 def multiply(input: Any, other: Any) -> Tensor:
     """Multiply."""
-
-def div(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
-
-def divide(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
-
-def true_divide(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
 
 def pow(input: Any, other: Any) -> Tensor:
     """Raise `input` to the power `other`."""
@@ -509,6 +491,32 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim:
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
+def fmax(input: Any, other: Any) -> Tensor:
+    """The larger of the two; the other one where one is nan."""
+
+def fmin(input: Any, other: Any) -> Tensor:
+    """The smaller of the two; the other one where one is nan."""
+
+def copysign(input: Any, other: Any) -> Tensor:
+    """The size of `input` with the sign of `other`."""
+
+def nextafter(input: Any, other: Any) -> Tensor:
+    """The floating-point number next to `input` in the direction of `other`."""
+
+def heaviside(input: Any, other: Any) -> Tensor:
+    """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
+
+def nan_to_num(
+    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """Replace nan and infinities by numbers."""
+
+def clamp_min(input: Any, min: Any) -> Tensor:
+    """Raise elements to at least `min`; see `clamp`."""
+
+def clamp_max(input: Any, max: Any) -> Tensor:
+    """Lower elements to at most `max`; see `clamp`."""
+
 def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
 
@@ -702,6 +710,75 @@ def as_strided_scatter(
     input: Any, src: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Copy with the elements replaced that `as_strided` would show."""
+
+def floor(input: Any) -> Tensor:
+    """The largest integer that is not larger; integers stay as they are."""
+
+def ceil(input: Any) -> Tensor:
+    """The smallest integer that is not smaller; integers stay as they are."""
+
+def trunc(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def fix(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def frac(input: Any) -> Tensor:
+    """Fraction of a number, of its sign."""
+
+def round(input: Any, *, decimals: int | None = None) -> Tensor:
+    """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+def fmod(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `input`: that of C."""
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Add `other`, times a factor."""
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor."""
+
+def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor."""
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `input`, times a factor, from `other`."""
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
+
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """Linear interpolation, ``input + weight * (end - input)``."""
+
+def ldexp(input: Any, other: Any) -> Tensor:
+    """Multiply `input` by 2 to the power `other`."""
+
+def float_power(input: Any, other: Any) -> Tensor:
+    """Raise `input` to the power `other` in double precision."""
+
+def deg2rad(input: Any) -> Tensor:
+    """Convert degrees to radians."""
+
+def rad2deg(input: Any) -> Tensor:
+    """Convert radians to degrees."""
 
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along a dimension into views, at indices or into nearly equal parts."""
