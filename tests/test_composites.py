@@ -56,6 +56,7 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "type_as": lambda x, other: x.type_as(torch.tensor(other)),
     "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),
     "view": lambda x, size: x.view(size),
+    "repeat_interleave": lambda x, repeats, dim=None: torch.repeat_interleave(x, torch.as_tensor(repeats), dim),
     "tensor_split": lambda x, indices_or_sections, dim=0: torch.tensor_split(x, indices_or_sections, dim),
     "hsplit": lambda x, indices_or_sections: torch.hsplit(x, indices_or_sections),
     "vsplit": lambda x, indices_or_sections: torch.vsplit(x, indices_or_sections),

@@ -309,6 +309,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "repeat": lambda x, repeats: x.repeat(repeats),
     "unfold": lambda x, **attrs: x.unfold(**attrs),
     "block_diag": lambda tensors: torch.block_diag(*tensors),
+    "view_as_real": lambda x: torch.view_as_real(torch.complex(x, torch.zeros_like(x))),
     "strided_sum": _strided_sum,
     "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
     "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),

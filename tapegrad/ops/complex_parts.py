@@ -9,16 +9,18 @@ import numpy as np
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import add, mul
 from tapegrad.ops.broadcasting import contiguous
+from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import conj, imag, real
 from tapegrad.ops.movement import same_view
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import bind_operands, check_broadcast
 from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.structural import movement
+from tapegrad.ops.table.structural import operation
 from tapegrad.ops.transcendental import atan2, cos, sin
+from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -26,7 +28,10 @@ from tapegrad.tensor import Tensor
 def _check(layouts: tuple[Layout, ...]) -> None:
     first, second = (TORCH_NAMES.get(layout.dtype.name, layout.dtype.name) for layout in layouts)
     if any(layout.dtype.kind != "f" for layout in layouts):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {first} and {second}")
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {first} and {second}"
+            ": convert their dtypes"
+        )
     if first != second:
         raise RuntimeError(f"Expected object of scalar type {first} but got scalar type {second} for second argument")
 
@@ -48,7 +53,7 @@ _complex = Op(
     check_dtypes=_check,
     check=lambda bound: check_broadcast("complex", bound.operands),
     bind=bind_operands("complex", ("real", "imag")),
-    oracle=lambda x, y: np.asarray(x + 1j * y),
+    oracle=lambda x, y: np.stack(np.broadcast_arrays(x, y), -1).view(np.result_type(x.dtype, np.complex64))[..., 0],
     samples=(Sample(((), ())), Sample(((3,), (3,))), Sample(((2, 3), (3,))), Sample(((2, 0), (1, 1)))),
     errors=(
         ErrorSample(lambda: xp.complex(np.ones(2), np.ones(2, np.float32)), RuntimeError, "Expected object of scalar"),
@@ -171,29 +176,41 @@ def _as_complex(x: np.ndarray) -> np.ndarray:
     return x.view(dtype)[..., 0]
 
 
-def _pairs(shape: tuple[int, ...], dtype: Any, rng: Any) -> np.ndarray:
-    """Return real numbers, whatever the dtype."""
-    return rng.uniform(-3.0, 3.0, shape).astype(np.zeros((), dtype).real.dtype)  # type: ignore[no-any-return]
+def _seen_as(name: str, forward: Any, rule: Any, oracle: Any, shapes: Any, call: Any, errors: Any) -> Any:
+    """Make the op of a function that shows the same memory in another dtype: its argument must have the right one."""
+    return operation(
+        name,
+        forward=forward,
+        vjp=(rule,),
+        family="movement",
+        linear=True,
+        step=same_view,
+        call=call,
+        oracle=oracle,
+        samples=tuple(Sample((shape,)) for shape in shapes),
+        errors=errors,
+        flags=MAKES_VIEWS,
+        common=docs.MOVEMENT,
+    )
 
 
-def _complex_numbers(shape: tuple[int, ...], dtype: Any, rng: Any) -> np.ndarray:
-    """Return complex numbers, whatever the dtype."""
-    parts = rng.uniform(-3.0, 3.0, (*shape, 2))
-    return (parts[..., 0] + 1j * parts[..., 1]).astype(np.result_type(dtype, np.complex64))  # type: ignore[no-any-return]
+def _bound(input: Any, name: str) -> Tensor:
+    x = as_operand(input, name, "input", 1)
+    x._array()
+    return x
 
 
 @public()
-@movement(
-    "view_as_real", _as_real,
+@_seen_as(  # type: ignore[untyped-decorator]
+    "view_as_real",
+    _as_real,
     lambda ct: xp.view_as_complex(contiguous(ct)),
-    same_view,
-    oracle=lambda x: np.stack([x.real, x.imag], -1),
-    samples=tuple(Sample((shape,), values=(_complex_numbers,)) for shape in ((), (3,), (2, 3), (0, 2))),
-    errors=(
-        ErrorSample(lambda: xp.view_as_real(np.ones(2)), RuntimeError, "only supported for complex tensors"),
-    ),
-)  # fmt: skip
-def view_as_real(input: Tensor) -> dict[str, Any]:
+    lambda x: np.stack([x.real, x.imag], -1),
+    ((), (3,), (2, 3), (0, 2)),
+    lambda x: xp.view_as_real(cast(x, np.result_type(x.dtype, np.complex64))),
+    (ErrorSample(lambda: xp.view_as_real(np.ones(2)), RuntimeError, "only supported for complex tensors"),),
+)
+def view_as_real(input: Any) -> Bound:
     """Real and imaginary parts along a new last dimension, as a view.
 
     Raises
@@ -207,19 +224,21 @@ def view_as_real(input: Tensor) -> dict[str, Any]:
     >>> tg.view_as_real(tg.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
-    if input.dtype.kind != "c":
-        raise RuntimeError(f"view_as_real is only supported for complex tensors; it got {input.dtype}")
-    return {}
+    x = _bound(input, "view_as_real")
+    if x.dtype.kind != "c":
+        raise RuntimeError(f"view_as_real is only supported for complex tensors; it got {x.dtype}")
+    return Bound((x,))
 
 
 @public()
-@movement(
-    "view_as_complex", _as_complex,
+@_seen_as(  # type: ignore[untyped-decorator]
+    "view_as_complex",
+    _as_complex,
     lambda ct: xp.view_as_real(ct),
-    same_view,
-    oracle=lambda x: x[..., 0] + np.complex64(1j) * x[..., 1],
-    samples=tuple(Sample((shape,), values=(_pairs,)) for shape in ((2,), (3, 2), (0, 2))),
-    errors=(
+    lambda x: np.ascontiguousarray(x.real).view(np.result_type(x.dtype, np.complex64))[..., 0],
+    ((2,), (3, 2), (0, 2)),
+    lambda x: xp.view_as_complex(contiguous(real(x))),
+    (
         ErrorSample(lambda: xp.view_as_complex(np.ones(3)), RuntimeError, "must have a last dimension of size 2"),
         ErrorSample(lambda: xp.view_as_complex(np.ones(())), RuntimeError, "must have one or more dimensions"),
         ErrorSample(lambda: xp.view_as_complex(np.ones(2, int)), RuntimeError, "only supported for half, float and"),
@@ -227,8 +246,8 @@ def view_as_real(input: Tensor) -> dict[str, Any]:
             lambda: xp.view_as_complex(np.ones((2, 3)).T), RuntimeError, "must have a last dimension with stride 1"
         ),
     ),
-)  # fmt: skip
-def view_as_complex(input: Tensor) -> dict[str, Any]:
+)
+def view_as_complex(input: Any) -> Bound:
     """Complex numbers whose real and imaginary parts stand along the last dimension, as a view.
 
     Raises
@@ -242,19 +261,20 @@ def view_as_complex(input: Tensor) -> dict[str, Any]:
     >>> tg.view_as_complex(tg.tensor([[1.0, 2.0]]))
     tensor([1.+2.j])
     """
-    if input.dtype.kind != "f":
-        name = TORCH_NAMES.get(input.dtype.name, input.dtype.name)
+    x = _bound(input, "view_as_complex")
+    if x.dtype.kind != "f":
+        name = TORCH_NAMES.get(x.dtype.name, x.dtype.name)
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
-            f"{name}"
+            f"{name}; convert its dtype first"
         )
-    if not input.ndim:
+    if not x.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions; view_as_complex() got none")
-    if input.shape[-1] != 2:
-        raise RuntimeError(f"Tensor must have a last dimension of size 2; it has shape {list(input.shape)}")
-    if input.stride()[-1] != 1:
+    if x.shape[-1] != 2:
+        raise RuntimeError(f"Tensor must have a last dimension of size 2; it has shape {list(x.shape)}")
+    if x.numel() and x.stride()[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1; call contiguous() before")
-    return {}
+    return Bound((x,))
 
 
 # Conjugates that are computed at once ------------------------------------------------------------------------------

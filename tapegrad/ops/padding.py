@@ -86,6 +86,8 @@ def pads_of(call: str, shape: Sequence[int], pad: Sequence[int]) -> Pads:
 
 
 def _oracle(x: np.ndarray, pad: Sequence[int], value: Any = 0) -> np.ndarray:
+    if not pad:
+        return x
     pairs = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     for dim, (low, high) in enumerate(pairs):
         x = np.take(x, range(max(-low, 0), x.shape[dim] + min(high, 0)), dim)

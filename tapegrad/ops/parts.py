@@ -7,6 +7,7 @@ made it, the history of a view is one entry.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,11 @@ def may_overlap(part: Part) -> bool:
     return False
 
 
+def overlapping_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
+    """Return the step of an op whose result is a view that may show an element several times."""
+    return view_step(plan, view)._replace(into_view=True, donate=False)
+
+
 def _put_forward(x: Any, value: Any, part: Part) -> np.ndarray:
     out = np.array(x, order="C")
     view_of(out, part)[...] = value
@@ -78,7 +84,7 @@ strided_part_op = Op(
     vjp=(lambda ct, part, x_shape: xp.strided_sum(ct, part, x_shape),),
     family="indexing",
     linear=True,
-    step=lambda plan, operand: view_step(plan, lambda x: view_of(x, plan.attrs["part"])),
+    step=lambda plan, operand: overlapping_step(plan, lambda x: view_of(x, plan.attrs["part"])),
     attrs=("part",),
     node_name="AsStridedBackward0",
     oracle=lambda x, part: np.lib.stride_tricks.as_strided(

@@ -1,4 +1,4 @@
-"""Ops: parts of memory by strides, and windows; as views."""
+"""Op and composite: windows, and parts of memory by strides; as views."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.structural import view_step
-from tapegrad.ops.parts import Part, view_of
+from tapegrad.ops.parts import Part, overlapping_step, strided_part
 from tapegrad.ops.table import docs
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import movement, one_dim
-from tapegrad.recording.plan import Plan
-from tapegrad.recording.steps import Step
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
-
-
-def overlapping_view(plan: Plan, operand: int) -> Step:
-    """Return the step of an op whose result is a view that may show an element several times."""
-    return view_step(plan, lambda x: plan.op.forward(x, **plan.attrs))._replace(into_view=True)
 
 
 # As strides say ----------------------------------------------------------------------------------------------------
@@ -52,31 +46,19 @@ def part_asked_for(call: str, input: Tensor, size: Sequence[int], stride: Sequen
     return part
 
 
-@public(method=True)
-@movement(
-    "as_strided", lambda x, part: view_of(x, part),
-    lambda ct, x_shape, part: xp.strided_sum(ct, part, x_shape),
-    overlapping_view,
-    attrs=("part",),
-    oracle=lambda x, size, stride, storage_offset=0: np.lib.stride_tricks.as_strided(
-        x.ravel()[storage_offset:], size, [step * x.itemsize for step in stride]
-    ),
-    samples=(
+@public(method=True, common=docs.MOVEMENT)
+@composite(
+    (
         Sample(((3, 3),), {"size": (3,), "stride": (4,)}),
         Sample(((6,),), {"size": (4, 3), "stride": (1, 1)}),
         Sample(((2, 3),), {"size": (2, 3), "stride": (1, 0), "storage_offset": 2}),
         Sample(((3,),), {"size": (), "stride": (), "storage_offset": 1}),
     ),
-    errors=(
-        ErrorSample(lambda: xp.as_strided(np.ones(3), (2,), (1, 2)), RuntimeError, "mismatch in length of strides"),
-        ErrorSample(lambda: xp.as_strided(np.ones(3), (4,), (1,)), RuntimeError, "out of bounds for storage of size 3"),
-        ErrorSample(lambda: xp.as_strided(np.ones(3), (2,), (-1,)), RuntimeError, "Negative strides are not supported"),
-        ErrorSample(lambda: xp.as_strided(np.ones((2, 3)).T, (2,), (1,)), RuntimeError, "call contiguous()"),
+    lambda x, size, stride, storage_offset=0: np.lib.stride_tricks.as_strided(
+        x.ravel()[storage_offset:], size, [step * x.itemsize for step in stride]
     ),
-)  # fmt: skip
-def as_strided(
-    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> dict[str, Any]:
+)
+def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """View of the elements, in the order of memory, with another shape and other strides.
 
     Parameters
@@ -102,7 +84,8 @@ def as_strided(
     >>> tg.as_strided(tg.arange(4), (3, 2), (1, 1)).tolist()
     [[0, 1], [1, 2], [2, 3]]
     """
-    return {"part": part_asked_for("as_strided", input, size, stride, storage_offset)}
+    x = as_operand(input, "as_strided", "input", 1)
+    return strided_part(x, part_asked_for("as_strided", x, size, stride, storage_offset))
 
 
 # Windows -----------------------------------------------------------------------------------------------------------
@@ -130,7 +113,7 @@ def _windows_part(shape: Shape, dimension: int, size: int, step: int) -> Part:
     lambda ct, x_shape, dimension, size, step: xp.strided_sum(
         ct, _windows_part(x_shape, dimension, size, step), x_shape
     ),
-    overlapping_view,
+    lambda plan, operand: overlapping_step(plan, lambda x: _windows(x, **plan.attrs)),
     attrs=("dimension", "size", "step"),
     common=docs.MOVEMENT_OF_DIMS,
     oracle=lambda x, dimension, size, step: np.moveaxis(
