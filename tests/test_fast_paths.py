@@ -33,7 +33,6 @@ NO_KERNEL = {
 WITHOUT_KERNEL = {
     "amax": {5: (0,), 6: (0,)},  # dimensions that are not next to each other
     "amin": {5: (0,), 6: (0,)},
-    "cast": {1: (0,), 3: (0,), 5: (0,), 7: (0,)},  # from real numbers to complex ones
     "deviations": {4: (0,), 6: (0,)},  # not contiguous; dimensions apart
     "getitem": {9: (0,), 10: (0,)},  # by a truth value
     "index_gather": {5: (0,), 6: (0,)},  # arrays with a slice between them

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 

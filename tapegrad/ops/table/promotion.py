@@ -124,7 +124,7 @@ def forward_for(
         common = promote([layouts[number] for number in chosen])
         if to_float and common.kind in "biu":
             common = default_dtype()
-        numbers = all(layout.weak for layout in layouts)  # without a tensor, whose dtype they would take
+        numbers = all(layouts[number].weak for number in chosen)  # without a tensor, whose dtype they would take
         # A number that a tensor's integers cannot hold wraps around, as it does in PyTorch; NumPy would raise.
         narrow = common.kind in "iu" and common.itemsize < 8
         cast = [
