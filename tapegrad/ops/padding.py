@@ -50,7 +50,7 @@ def _step(plan: Plan, operand: int) -> Step | None:
     return gather_step(plan, lambda x: x[_inside(pads)])
 
 
-def _in_torch_order(pads: Sequence[tuple[int, int]]) -> list[int]:
+def in_torch_order(pads: Sequence[tuple[int, int]]) -> list[int]:
     """Return lengths as users give them: last dimension first."""
     return [length for pair in reversed(pads) for length in pair]
 
@@ -98,7 +98,7 @@ def _oracle(x: np.ndarray, pad: Sequence[int], value: Any = 0) -> np.ndarray:
 @operation(
     "constant_pad_nd",
     forward=_padded,
-    vjp=(lambda ct, pads: xp.constant_pad_nd(ct, _in_torch_order([(-low, -high) for low, high in pads])),),
+    vjp=(lambda ct, pads: xp.constant_pad_nd(ct, in_torch_order([(-low, -high) for low, high in pads])),),
     family="padding",
     step=_step,
     attrs=("pads", "value"),
