@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
-from tapegrad.ops.arithmetic import add, mul
+from tapegrad.ops.arithmetic import add, lt, mul, ne, where
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import conj, imag, real
@@ -156,8 +156,8 @@ def angle(input: Any) -> Tensor:
     x = as_operand(input, "angle", "input", 1)
     if x._layout.dtype.kind == "c":
         return atan2(imag(x), real(x))
-    x = add(x, 0.0)  # which makes -0.0 positive
-    return atan2(np.zeros((), x.dtype), x)
+    x = add(x, 0.0)  # of a floating dtype
+    return where(lt(x, 0.0), np.pi, where(ne(x, x), x, 0.0))  # no slope, whatever the cotangent
 
 
 # The same memory ---------------------------------------------------------------------------------------------------

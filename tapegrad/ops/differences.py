@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.arithmetic import add, div, mul, ne, sub
-from tapegrad.ops.broadcasting import broadcast_to
+from tapegrad.ops.broadcasting import broadcast_to, clone
 from tapegrad.ops.concat import cat
+from tapegrad.ops.creation import made
 from tapegrad.ops.cumulative import cumsum
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
@@ -103,10 +104,12 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n} in diff()")
+    if not n:
+        return clone(x)
     place = one_dim("diff", x.ndim, dim)
     before = [] if prepend is None else [_beside("prepend", x, prepend, place)]
     behind = [] if append is None else [_beside("append", x, append, place)]
-    if n and (before or behind):
+    if before or behind:
         x = cat([*before, x, *behind], place)
     minus = ne if x.dtype.kind == "b" else sub
     for _ in range(min(n, x.shape[place])):
@@ -250,9 +253,11 @@ def gradient(
 def _trapezoids(call: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, int, Any]:
     """Return sums of neighbours, times their distances if these differ; the dimension, and the factor that is left."""
     values = as_operand(y, call, "y", 1)
-    place = one_dim(call, values.ndim, dim)
     if not values.ndim:
-        values = reshape(values, (1,))
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions; {call}() got a number")
+    if values.dtype.kind == "b":
+        raise RuntimeError(f"{call}: received a bool input for `y`, but bool is not supported; convert it first")
+    place = one_dim(call, values.ndim, dim)
     pairs = add(_part(values, place, 1, None), _part(values, place, None, -1))
     if x is None:
         return pairs, place, 0.5 * (1 if dx is None else dx)
@@ -305,6 +310,8 @@ def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) 
     tensor(4.)
     """
     pairs, place, factor = _trapezoids("trapezoid", y, x, dx, dim)
+    if not np.shape(y)[place]:
+        return made(sum(pairs, place).numpy(), False)  # of no values
     return mul(sum(pairs, place), factor)
 
 

@@ -145,7 +145,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     return own[0] if len(own) == 1 else reshape(stack(meshgrid(*own), -1), (-1, len(own)))
 
 
-@public(method=True)
+@public()
 @composite(
     (
         Sample(((4,),)), Sample(((3,),), {"r": 3}), Sample(((3,),), {"with_replacement": True}),

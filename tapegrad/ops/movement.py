@@ -258,8 +258,10 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     (2, 3, 2)
     """
     x = as_operand(input, "unflatten", "input", 1)
+    if not x.ndim:
+        raise RuntimeError(f"unflatten: Dimension specified as {dim} but tensor has no dimensions")
     place, lengths = one_dim("unflatten", x.ndim, dim), [length.__index__() for length in sizes]
-    own = x.shape[place] if x.ndim else 1
+    own = x.shape[place]
     if not lengths:
         raise RuntimeError("unflatten: sizes must be non-empty")
     if lengths.count(-1) > 1:

@@ -66,10 +66,12 @@ def roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | No
         steps = steps * len(places)  # as NumPy
     if len(steps) != len(places):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(places)}")
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {places[0]} but tensor has no dimensions; roll() got a number")
     moved = x
     for step, dim in zip(steps, places, strict=True):
         place = one_dim("roll", x.ndim, dim)
-        length = x.shape[place] if x.ndim else 0
+        length = x.shape[place]
         cut = -step % length if length else 0
         if cut:
             parts = [getitem(moved, index_at(place, own)) for own in (slice(cut, None), slice(0, cut))]
