@@ -488,6 +488,9 @@ class TensorMethods:
     def clone(self) -> Tensor:
         """Copy, recorded: gradients flow back to `input`."""
 
+    def alias_copy(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
+
     def contiguous(self) -> Tensor:
         """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
@@ -555,20 +558,6 @@ class TensorMethods:
     def reciprocal(self) -> Tensor:
         """Elementwise reciprocal, :math:`1/x`."""
 
-    def prod(
-        self,
-        dim: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
-    ) -> Tensor:
-        """Product of the elements; 1 if there is none."""
-
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Cumulative sums along a dimension: of each element and those before it."""
-
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Diagonal of each matrix that two dimensions form, as a view."""
 
@@ -599,6 +588,28 @@ class TensorMethods:
 
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Split along a dimension into views of one length, of which the last may be shorter."""
+
+    def as_strided(
+        self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None
+    ) -> Tensor:
+        """View of the elements, in the order of memory, with another shape and other strides."""
+
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
+
+    def prod(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdims: builtins.bool | None = None,
+    ) -> Tensor:
+        """Product of the elements; 1 if there is none."""
+
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Cumulative sums along a dimension: of each element and those before it."""
 
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
         """Differences of neighbours along a dimension: each element less the one before it."""
@@ -649,9 +660,6 @@ class TensorMethods:
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
-    def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
-        """Rows with `r` elements of a vector, all that there are, in order."""
-
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -677,14 +685,6 @@ class TensorMethods:
         self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
     ) -> Tensor:
         """Repeat each element along a dimension, in a copy."""
-
-    def as_strided(
-        self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None
-    ) -> Tensor:
-        """View of the elements, in the order of memory, with another shape and other strides."""
-
-    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
 
     def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> Tensor:
         """Copy with one index of a dimension replaced; see `select`."""

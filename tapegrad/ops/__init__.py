@@ -15,6 +15,7 @@ from tapegrad.ops import (
     composite,
     concat,
     convolution,
+    copies,
     creation,
     cumulative,
     diagonals,

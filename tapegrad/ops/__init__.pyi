@@ -13,7 +13,7 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "diff", "gradient", "trapezoid", "trapz", "cumulative_trapezoid", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "constant_pad_nd", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "tile", "repeat_interleave", "as_strided", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "tensor_split", "hsplit", "vsplit", "dsplit", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "tril", "triu", "diag_embed", "diag", "diagflat", "var"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "diagonal", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diff", "gradient", "trapezoid", "trapz", "cumulative_trapezoid", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "constant_pad_nd", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "tensor_split", "hsplit", "vsplit", "dsplit", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "tril", "triu", "diag_embed", "diag", "diagflat", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -322,6 +322,9 @@ def unsqueeze(input: Any, dim: int) -> Tensor:
 def clone(input: Any) -> Tensor:
     """Copy, recorded: gradients flow back to `input`."""
 
+def alias_copy(input: Any) -> Tensor:
+    """Copy, recorded: gradients flow back to `input`."""
+
 def contiguous(input: Any) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
@@ -415,6 +418,82 @@ def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension."""
 
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Diagonal of each matrix that two dimensions form, as a view."""
+
+def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
+    """Return some neighbouring indices of a dimension, as a view."""
+
+def select(input: Any, dim: int, index: Any) -> Tensor:
+    """Return one index of a dimension, as a view without that dimension."""
+
+def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return each index of a dimension, as views without that dimension."""
+
+def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views."""
+
+def unsafe_split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views."""
+
+def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views of these lengths; see `split`."""
+
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views of one length, of which the last may be shorter."""
+
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views of one length, of which the last may be shorter."""
+
+def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """View of the elements, in the order of memory, with another shape and other strides."""
+
+def as_strided_copy(
+    input: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """Compute `as_strided` in a copy, which shares no memory with the tensor."""
+
+def diagonal_copy(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Compute `diagonal` in a copy, which shares no memory with the tensor."""
+
+def expand_copy(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Compute `expand` in a copy, which shares no memory with the tensor."""
+
+def narrow_copy(input: Any, dim: int, start: Any, length: int) -> Tensor:
+    """Compute `narrow` in a copy, which shares no memory with the tensor."""
+
+def permute_copy(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Compute `permute` in a copy, which shares no memory with the tensor."""
+
+def select_copy(input: Any, dim: int, index: Any) -> Tensor:
+    """Compute `select` in a copy, which shares no memory with the tensor."""
+
+def split_with_sizes_copy(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Compute `split_with_sizes` in a copy, which shares no memory with the tensor."""
+
+def squeeze_copy(
+    input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None
+) -> Tensor:
+    """Compute `squeeze` in a copy, which shares no memory with the tensor."""
+
+def t_copy(input: Any) -> Tensor:
+    """Compute `t` in a copy, which shares no memory with the tensor."""
+
+def transpose_copy(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Compute `transpose` in a copy, which shares no memory with the tensor."""
+
+def unbind_copy(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Compute `unbind` in a copy, which shares no memory with the tensor."""
+
+def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Tensor:
+    """Compute `unfold` in a copy, which shares no memory with the tensor."""
+
+def unsqueeze_copy(input: Any, dim: int) -> Tensor:
+    """Compute `unsqueeze` in a copy, which shares no memory with the tensor."""
+
+def view_copy(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Compute `view` in a copy, which shares no memory with the tensor."""
+
 def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a new leaf tensor with a copy of the data."""
 
@@ -443,33 +522,6 @@ def prod(
 
 def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Cumulative sums along a dimension: of each element and those before it."""
-
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Diagonal of each matrix that two dimensions form, as a view."""
-
-def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
-    """Return some neighbouring indices of a dimension, as a view."""
-
-def select(input: Any, dim: int, index: Any) -> Tensor:
-    """Return one index of a dimension, as a view without that dimension."""
-
-def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return each index of a dimension, as views without that dimension."""
-
-def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Split along a dimension into views."""
-
-def unsafe_split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Split along a dimension into views."""
-
-def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Split along a dimension into views of these lengths; see `split`."""
-
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Split along a dimension into views of one length, of which the last may be shorter."""
-
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Split along a dimension into views of one length, of which the last may be shorter."""
 
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Differences of neighbours along a dimension: each element less the one before it."""
@@ -691,9 +743,6 @@ def repeat_interleave(
     input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
     """Repeat each element along a dimension, in a copy."""
-
-def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """View of the elements, in the order of memory, with another shape and other strides."""
 
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
     """Copy with one index of a dimension replaced; see `select`."""

@@ -265,7 +265,7 @@ def unsqueeze(input: Tensor, dim: int) -> dict[str, Any]:
     return {"shape": (*input.shape[:place], 1, *input.shape[place:])}
 
 
-@public(method=True)
+@public(aliases=("alias_copy",), method=True)
 @movement(
     "clone", lambda x: x.copy(), lambda ct: ct, lambda plan, operand: copy_step(plan),
     oracle=np.array,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.kernels.structural import gather_step
 from tapegrad.ops.arithmetic import add, lt, mul, ne, where
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.casts import cast
@@ -37,7 +38,8 @@ def _check(layouts: tuple[Layout, ...]) -> None:
 
 
 def _forward(x: Any, y: Any) -> np.ndarray:
-    out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x.dtype, np.complex64))
+    shape = x.shape if x.shape == y.shape else np.broadcast_shapes(x.shape, y.shape)
+    out = np.empty(shape, np.complex64 if x.dtype == np.float32 else np.complex128)
     out.real, out.imag = x, y
     return out
 
@@ -49,6 +51,7 @@ _complex = Op(
     vjp=(lambda ct: xp.real(ct), lambda ct: xp.imag(ct)),
     family="complex",
     linear=True,
+    step=lambda plan, operand: gather_step(plan, lambda z: z.imag if operand else z.real, operand),
     real_only=True,
     check_dtypes=_check,
     check=lambda bound: check_broadcast("complex", bound.operands),

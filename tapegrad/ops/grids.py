@@ -67,7 +67,7 @@ def _grid(tensors: Sequence[Tensor], indexing: str, expands: bool = True) -> tup
         dims[:2] = 1, 0
     elif indexing not in ("ij", "xy"):
         raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    lengths = [tensors[dim].numel() for dim in dims]
+    lengths = tuple([tensors[dim].numel() for dim in dims])
     apart = [
         reshape(one, (1,) * dim + (-1,) + (1,) * (count - 1 - dim)) for one, dim in zip(tensors, dims, strict=True)
     ]
@@ -183,5 +183,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
         raise RuntimeError(f"Expect a non-negative number, but got {r}; combinations() chooses r elements")
     if r == 0:
         return getitem(x, slice(0, 0))
+    if r == 2:  # as NumPy finds them faster
+        return getitem(x, np.stack(np.triu_indices(x.shape[0], not with_replacement), -1))
     rows = (itertools.combinations_with_replacement if with_replacement else itertools.combinations)(range(len(x)), r)
     return getitem(x, np.fromiter(itertools.chain.from_iterable(rows), np.int64).reshape(-1, r))

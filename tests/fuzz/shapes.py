@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tapegrad.ops.copies import VIEWS
+
 if TYPE_CHECKING:
     from tests.fuzz.calls import Draw, Value
 
@@ -183,4 +185,5 @@ NOT_CALLED = {
     ),
     **dict.fromkeys(("tril_indices", "triu_indices", "one_hot"), "no gradient: tested where they stand"),
     "fft": "a module",
+    **dict.fromkeys(["alias_copy", *(f"{one.__name__}_copy" for one in VIEWS)], "functions that are called, in copies"),
 }
