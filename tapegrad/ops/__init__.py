@@ -27,6 +27,7 @@ from tapegrad.ops import (
     fill,
     grids,
     indices,
+    integrals,
     joining,
     linalg,
     logic,

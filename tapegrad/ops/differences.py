@@ -1,4 +1,4 @@
-"""Composites: differences of neighbours, slopes, and integrals by the trapezoidal rule."""
+"""Composites: differences of neighbours, and slopes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ import numpy as np
 from tapegrad.ops.arithmetic import add, div, mul, ne, sub
 from tapegrad.ops.broadcasting import broadcast_to, clone
 from tapegrad.ops.concat import cat
-from tapegrad.ops.creation import made
-from tapegrad.ops.cumulative import cumsum
 from tapegrad.ops.indexing import getitem
-from tapegrad.ops.movement import reshape
-from tapegrad.ops.reductions import sum
 from tapegrad.ops.splitting import index_at
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
@@ -25,7 +21,8 @@ from tapegrad.ops.table.structural import all_dims, one_dim
 from tapegrad.tensor import Tensor
 
 
-def _part(x: Tensor, dim: int, start: int | None, stop: int | None) -> Tensor:
+def part_along(x: Tensor, dim: int, start: int | None, stop: int | None) -> Tensor:
+    """Return a slice of a dimension."""
     return getitem(x, index_at(dim, slice(start, stop)))
 
 
@@ -113,7 +110,7 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
         x = cat([*before, x, *behind], place)
     minus = ne if x.dtype.kind == "b" else sub
     for _ in range(min(n, x.shape[place])):
-        x = minus(_part(x, place, 1, None), _part(x, place, None, -1))
+        x = minus(part_along(x, place, 1, None), part_along(x, place, None, -1))
     return x
 
 
@@ -140,9 +137,9 @@ def slope_along(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         raise RuntimeError("gradient expected each dimension size to be at least edge_order+1")
     left, middle, right = ((None, -2), (1, -1), (2, None))
     if not np.ndim(spacing):
-        inner = div(sub(_part(x, dim, *right), _part(x, dim, *left)), 2 * spacing)
+        inner = div(sub(part_along(x, dim, *right), part_along(x, dim, *left)), 2 * spacing)
         if edge_order == 1:
-            ends = [div(diff(_part(x, dim, *part), 1, dim), spacing) for part in ((0, 2), (n - 2, n))]
+            ends = [div(diff(part_along(x, dim, *part), 1, dim), spacing) for part in ((0, 2), (n - 2, n))]
         else:
             first, last = (-1.5 / spacing, 2 / spacing, -0.5 / spacing), (0.5 / spacing, -2 / spacing, 1.5 / spacing)
             ends = [_weighed(x, dim, first, 0), _weighed(x, dim, last, n - 3)]
@@ -153,12 +150,13 @@ def slope_along(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     along = (-1,) + (1,) * (x.ndim - 1 - dim)
     factors = (-b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))
     parts = [
-        mul(_part(x, dim, *part), own.reshape(along)) for part, own in zip((left, middle, right), factors, strict=True)
+        mul(part_along(x, dim, *part), own.reshape(along))
+        for part, own in zip((left, middle, right), factors, strict=True)
     ]
     inner = add(add(parts[0], parts[1]), parts[2])
     if edge_order == 1:
         ends = [
-            div(diff(_part(x, dim, *part), 1, dim), step)
+            div(diff(part_along(x, dim, *part), 1, dim), step)
             for part, step in (((0, 2), steps[0]), ((n - 2, n), steps[-1]))
         ]
     else:
@@ -245,109 +243,3 @@ def gradient(
         )
     plain = [own.detach().numpy() if isinstance(own, Tensor) else own for own in spacings]
     return tuple([slope_along(x, place, own, edge_order) for place, own in zip(dims, plain, strict=True)])
-
-
-# Integrals ---------------------------------------------------------------------------------------------------------
-
-
-def _trapezoids(call: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, int, Any]:
-    """Return sums of neighbours, times their distances if these differ; the dimension, and the factor that is left."""
-    values = as_operand(y, call, "y", 1)
-    if not values.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions; {call}() got a number")
-    if values.dtype.kind == "b":
-        raise RuntimeError(f"{call}: received a bool input for `y`, but bool is not supported; convert it first")
-    place = one_dim(call, values.ndim, dim)
-    pairs = add(_part(values, place, 1, None), _part(values, place, None, -1))
-    if x is None:
-        return pairs, place, 0.5 * (1 if dx is None else dx)
-    points = as_operand(x, call, "x", 2)
-    if points.ndim == 1 and values.ndim > 1:
-        points = reshape(points, (-1,) + (1,) * (values.ndim - 1 - place))
-    along = place - values.ndim
-    if points.shape[along] != values.shape[place]:
-        raise RuntimeError(
-            f"{call}: There must be one `x` value for each sample point; got shapes {list(points.shape)} and "
-            f"{list(values.shape)}"
-        )
-    return mul(pairs, diff(points, 1, along)), along, 0.5
-
-
-_SAMPLES = (
-    Sample(((4,),)), Sample(((3, 2),), {"dim": 0}), Sample(((2, 3), (3,))), Sample(((2, 3), (2,)), {"dim": 0}),
-    Sample(((2, 3), (2, 3))),
-)  # fmt: skip
-
-
-@public(aliases=("trapz",), functions=("trapezoid",), adapter={"axis": "dim"})
-@composite(_SAMPLES, lambda y, x=None, dim=-1: np.trapezoid(y, x, axis=dim))
-def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
-    """Integral along a dimension, by the trapezoidal rule.
-
-    Parameters
-    ----------
-    y : Tensor or array
-        Values of the function.
-    x : Tensor or array, optional
-        The points at which it has these.
-    dx : number, optional
-        Or their distance, by default 1.
-    dim : int
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    RuntimeError
-        If there are not as many points as values.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.trapezoid(tg.tensor([1.0, 2.0, 3.0]))
-    tensor(4.)
-    """
-    pairs, place, factor = _trapezoids("trapezoid", y, x, dx, dim)
-    if not np.shape(y)[place]:
-        return made(sum(pairs, place).numpy(), False)  # of no values
-    return mul(sum(pairs, place), factor)
-
-
-@public()
-@composite(_SAMPLES, lambda y, x=None, dim=-1: _cumulative_oracle(y, x, dim))
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
-    """Integrals along a dimension from its beginning to each later point, by the trapezoidal rule; see `trapezoid`.
-
-    Parameters
-    ----------
-    y : Tensor or array
-    x : Tensor or array, optional
-    dx : number, optional
-    dim : int
-
-    Returns
-    -------
-    Tensor
-        Shorter by one.
-
-    Raises
-    ------
-    RuntimeError
-        If there are not as many points as values.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.cumulative_trapezoid(tg.tensor([1.0, 2.0, 3.0]))
-    tensor([1.5000, 4.0000])
-    """
-    pairs, place, factor = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
-    return mul(cumsum(pairs, place), factor)
-
-
-def _cumulative_oracle(y: Any, x: Any, dim: int) -> Any:
-    from scipy.integrate import cumulative_trapezoid
-
-    return cumulative_trapezoid(y, x, axis=dim)

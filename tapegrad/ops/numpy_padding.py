@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.ops.arithmetic import add, mul, sub
 from tapegrad.ops.broadcasting import clone, expand
 from tapegrad.ops.concat import cat
+from tapegrad.ops.creation import made
 from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.ordering import sort
@@ -83,7 +84,7 @@ def _end(x: Tensor, dim: int, side: int, count: int, mode: str, value: Any, most
     length = x.shape[dim]
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :])
     if mode in ("constant", "empty"):
-        return as_operand(np.full(shape, value if mode == "constant" else 0, x.dtype), "pad", "array", 1)
+        return made(np.full(shape, value if mode == "constant" else 0, x.dtype), False)
     edge = getitem(x, index_at(dim, slice(0, 1) if side == 0 else slice(length - 1, length)))
     if mode == "linear_ramp":
         along = (-1,) + (1,) * (x.ndim - 1 - dim)
