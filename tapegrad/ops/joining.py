@@ -13,7 +13,7 @@ from tapegrad.ops.concat import cat
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Bound, Sample, xp
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import operation
@@ -227,6 +227,7 @@ def _called(tensors: Sequence[Any]) -> Tensor:
     linear=True,
     step=_block_step,
     call=lambda tensors: _called(tensors),
+    errors=(ErrorSample(lambda: _called([np.ones((1, 1, 1))]), RuntimeError, "must have 2 or fewer dimensions"),),
     oracle=lambda tensors: _oracle_of_blocks(*tensors),
     samples=(
         Sample(((2, 3), (1, 2), (3, 1))), Sample(((3,), (2, 2))), Sample(((),)), Sample(((2, 2), (0, 3), (1, 1))),
