@@ -167,8 +167,8 @@ def part_of(base: np.ndarray, data: np.ndarray) -> Part | None:
     """Return which part of a base a view of it is; None if the base is not contiguous."""
     if data.dtype.kind == "c" and base.dtype.kind != "c":
         raise RuntimeError(
-            "real numbers that are seen as complex ones by view_as_complex() would be written to in place, which is not "
-            "recorded. Write to a copy of them."
+            "real numbers that are seen as complex ones by view_as_complex() would be written to in place, which is "
+            "not recorded. Write to a copy of them."
         )
     if not base.flags.c_contiguous:
         return None
