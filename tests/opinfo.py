@@ -45,6 +45,8 @@ NOT_COMPARED: Final = {
     "new_empty_strided": "has any values",
     "zero_": "writes: a method here",
     "to": "its samples name devices",
+    "as_strided_scatter": "PyTorch's has gradients where elements were replaced",
+    "as_strided(partial_views)": "PyTorch's reads memory that is not the tensor's",
 }
 # What does not depend on a choice, such as the phase of an eigenvector.
 INVARIANT: Final[dict[str, Callable[..., Any]]] = {
@@ -206,7 +208,7 @@ def differences(op: Any, function: Callable[..., Any], most: int = MOST) -> Iter
 
 def infos() -> list[Any]:
     """Return the OpInfos of functions that are differentiable and compared."""
-    return [op for op in op_db if op.supports_autograd and op.name not in NOT_COMPARED]
+    return [op for op in op_db if op.supports_autograd and not {op.name, title(op)} & NOT_COMPARED.keys()]
 
 
 def title(op: Any) -> str:

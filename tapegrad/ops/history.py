@@ -165,6 +165,11 @@ def _same_half(numbers: Tensor, data: np.ndarray, base: Tensor) -> np.ndarray:
 
 def part_of(base: np.ndarray, data: np.ndarray) -> Part | None:
     """Return which part of a base a view of it is; None if the base is not contiguous."""
+    if data.dtype.kind == "c" and base.dtype.kind != "c":
+        raise RuntimeError(
+            "real numbers that are seen as complex ones by view_as_complex() would be written to in place, which is "
+            "not recorded. Write to a copy of them."
+        )
     if not base.flags.c_contiguous:
         return None
     size, of_real = data.itemsize, data.dtype != base.dtype

@@ -16,6 +16,7 @@ from typing import Any
 
 import tapegrad as tg
 from tapegrad.ops.table.public import TOP, registry
+from tests.fuzz import shapes
 
 NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
 
@@ -672,10 +673,12 @@ KINDS: dict[Generator, str] = {
     softplus: "softplus",
     linear: "linear",
     functional: "relu sigmoid tanh softmax log_softmax",
+    **shapes.KINDS,
 }
 
 #: Public names that PyTorch has too and that no program calls, with the reason.
 NOT_CALLED: dict[str, str] = {
+    **shapes.NOT_CALLED,
     **dict.fromkeys(
         [
             "rand",
