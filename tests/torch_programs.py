@@ -58,7 +58,7 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "getitem": _taken,
     "index_gather": _taken,
-    "index_put": _set_at,
+    "index_replace": _set_at,
     "strided_part": lambda x, part: x.contiguous().as_strided(part.shape, part.strides, part.offset),
     "strided_put": lambda x, value, part: torch.as_strided_scatter(
         x.contiguous(), torch.as_tensor(value, dtype=x.dtype).expand(part.shape), part.shape, part.strides, part.offset

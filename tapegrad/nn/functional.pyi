@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d"]  # fmt: skip
+__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "embedding"]  # fmt: skip
 
 def relu(input: Any) -> Tensor:
     """The larger of `input` and 0."""
@@ -58,3 +58,14 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of images with kernels, which networks call convolution."""
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of a table that indices choose."""

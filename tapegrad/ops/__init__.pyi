@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.embedding import MinMax
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "var"]  # fmt: skip
+__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "gather", "take_along_dim", "aminmax", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "take", "put", "index_put", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "masked_fill", "masked_select", "masked_scatter", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "quantile", "nanquantile", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "cumprod", "logcumsumexp", "cummax", "cummin", "topk", "msort", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
 
 def add(input: Any, other: Any) -> Tensor:
     """Add."""
@@ -441,6 +442,15 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
+    """Elements that indices choose along a dimension; the result has the shape of the indices."""
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
+    """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
+
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """Return the smallest and the largest elements: what `amin` and `amax` return."""
+
 def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
 
@@ -468,6 +478,41 @@ def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
 
+def take(input: Any, index: Any) -> Tensor:
+    """Elements of the flat tensor at indices."""
+
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor:
+    """Copy with elements written at indices of the flat tensor."""
+
+def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
+    """Copy with values written at indices: what ``x[indices] = values`` does to a copy."""
+
+def scatter(
+    input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+) -> Tensor:
+    """Copy with elements of `src` written where indices say along a dimension."""
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
+    """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place."""
+
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+    """Copy in which elements of `src` are combined with those where indices say along a dimension."""
+
+def index_select(input: Any, dim: int, index: Any) -> Tensor:
+    """Slices at indices along a dimension."""
+
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Tensor:
+    """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
+
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
+    """Copy in which slices of `source` replace those at indices along a dimension."""
+
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
+    """Copy in which a number replaces the slices at indices along a dimension."""
+
+def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+    """Copy in which slices of `source` are combined with those at indices along a dimension."""
+
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -485,6 +530,55 @@ def equal(input: Any, other: Any) -> bool:
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``."""
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
+    """Copy in which a number stands where a mask is true."""
+
+def masked_select(input: Any, mask: Any) -> Tensor:
+    """Vector of the elements where a mask is true."""
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
+    """Copy in which elements of a tensor, in their order, stand where a mask is true."""
+
+def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """Return the indices that sort the elements along a dimension; equal ones keep their order."""
+
+def searchsorted(
+    sorted_sequence: Any,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Tensor:
+    """Places at which values would be inserted into sorted lines so that these stay sorted."""
+
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """Numbers of the buckets that values lie in: as `searchsorted`, with the arguments the other way round."""
+
+def count_nonzero(input: Any, dim: Any = None) -> Tensor:
+    """How many elements are not zero."""
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Different elements, or slices along a dimension, in order."""
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Elements, or slices along a dimension, that differ from the one before."""
+
+def quantile(
+    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
+
+def nanquantile(
+    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """Quantiles of the elements that are not nan; nan if all are."""
 
 def manual_seed(seed: int) -> Generator:
     """Set the seed of the generator that is used where none is given, and return that generator."""
@@ -554,7 +648,58 @@ def logspace(
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
 
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
+
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
+
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Median of the elements that are not nan; along a dimension, with its index."""
+
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
+
+def cumprod(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Cumulative products along a dimension: of each element and those before it."""
+
+def logcumsumexp(input: Any, dim: int) -> Tensor:
+    """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
+
+def cummax(input: Any, dim: int) -> ValuesIndices:
+    """The largest elements so far along a dimension, and the indices of the last of each."""
+
+def cummin(input: Any, dim: int) -> ValuesIndices:
+    """The smallest elements so far along a dimension, and the indices of the last of each."""
+
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+    """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
+
+def msort(input: Any) -> Tensor:
+    """Sort along the first dimension."""
+
 def var(
-    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
 ) -> Tensor:
     """Variance of the elements."""
+
+def std(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> Tensor:
+    """Take the standard deviation of the elements: the square root of the variance."""
+
+def var_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean of the elements; arguments are those of `var`."""
+
+def std_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean of the elements; arguments are those of `var`."""
+
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Sum of the elements that are not nan."""
+
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Mean of the elements that are not nan; nan if all are."""

@@ -45,11 +45,11 @@ def attributes_of(key: Key, index_arrays: tuple[np.ndarray, ...]) -> dict[str, A
 
 
 index_put_op = Op(
-    name="index_put",
+    name="index_replace",
     operands=("x", "value"),
     forward=_forward,
     vjp=(
-        lambda ct, index_arrays, key: xp.index_put(ct, 0.0, index_arrays, key),
+        lambda ct, index_arrays, key: xp.index_replace(ct, 0.0, index_arrays, key),
         lambda ct, index_arrays, key: xp.index_gather(
             ct, index_arrays, key
         ),  # summed to the value's shape by who calls rules
@@ -71,14 +71,14 @@ index_put_op = Op(
 )
 
 
-def index_put(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
+def index_replace(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return a copy with the elements that a key and its arrays choose replaced by a value, which is broadcast."""
-    x, v = as_operand(input, "index_put", "input", 1), as_operand(value, "index_put", "value", 2)
+    x, v = as_operand(input, "index_replace", "input", 1), as_operand(value, "index_replace", "value", 2)
     result: Tensor = apply(index_put_op, Bound((x, v), attributes_of(key, index_arrays), index_arrays))
     return result
 
 
-xp.index_put = index_put
+xp.index_replace = index_replace
 
 
 def write_at(array: np.ndarray, index_arrays: tuple[np.ndarray, ...], key: Key, value: Any) -> None:

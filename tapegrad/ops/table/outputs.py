@@ -64,4 +64,5 @@ OUTPUTS = {
     "hypot": "tensor([2.0616, 2.8284])",
     "erf": "tensor([0.5205, 0.9953])",
     "prod": "tensor([0., 6.])",
+    "root": "tensor([0.7071, 1.4142])",
 }
