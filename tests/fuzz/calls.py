@@ -16,6 +16,7 @@ from typing import Any
 
 import tapegrad as tg
 from tapegrad.ops.table.public import TOP, registry
+from tests.fuzz.chosen_calls import CHOSEN
 
 NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
 
@@ -596,6 +597,7 @@ Generator = Callable[[Draw, str], str | None]
 
 #: Each kind with the names that it serves.
 KINDS: dict[Generator, str] = {
+    **CHOSEN,
     unary: "abs absolute acos acosh asin asinh atan atanh conj cos cosh erf exp exp2 expm1 log log10 log1p log2 neg "
     "negative positive real reciprocal relu rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh imag logical_not",
     binary: "add sub subtract mul multiply div divide true_divide pow maximum minimum atan2 hypot logaddexp eq ne lt "
