@@ -22,18 +22,10 @@ from tapegrad.tensor import Tensor, from_array
 _ROWS = np.array([[0, 2, 0], [3, 1, 2]])
 
 
-def _by_numpy(weight: Any, input: Any, **rest: Any) -> Any:
-    return weight[input]
-
-
 @public(namespaces=(FUNCTIONAL,))
 @composite(
-    (
-        Sample(((4, 3),), {"input": _ROWS}),
-        Sample(((4, 3),), {"input": _ROWS, "padding_idx": -2}),
-        Sample(((4, 3),), {"input": _ROWS, "scale_grad_by_freq": True}),
-    ),
-    _by_numpy,
+    (Sample(((4, 3),), {"input": _ROWS}), Sample(((4, 3),), {"input": _ROWS[0]})),
+    lambda weight, input: weight[input],
     call=lambda function, weight, input, **rest: function(input, weight, **rest),
 )
 def embedding(
@@ -84,7 +76,7 @@ def embedding(
     table, chosen = as_operand(weight, "embedding", "weight", 2), indices_of("embedding", input, "input", 1)
     if table.ndim != 2:
         raise RuntimeError(f"embedding(): 'weight' must be 2-D; its shape is {list(table.shape)}")
-    rows, indices = table.shape[0], np.array(chosen._data)
+    rows, indices = table.shape[0], np.array(chosen._data, order="C")
     if ((indices < 0) | (indices >= rows)).any():
         raise IndexError(f"index out of range in self: embedding() has {rows} rows")
     if padding_idx is not None and not -rows <= padding_idx < rows:

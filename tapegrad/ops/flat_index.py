@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.arithmetic import add
 from tapegrad.ops.broadcasting import expand
-from tapegrad.ops.index_put import encode, index_error, index_replace
+from tapegrad.ops.index_put import chosen_shape, encode, index_error, index_replace
 from tapegrad.ops.indexing import index_gather, index_scatter_add
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
@@ -30,7 +30,7 @@ def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> np.ndarray
         raise RuntimeError(
             f"{call}(): Expected a long tensor for index, but got {given.dtype}; convert it with .long()"
         )
-    indices, size = np.array(given._data, np.int64), x.numel()
+    indices, size = np.array(given._data, np.int64, order="C"), x.numel()
     bad = indices[(indices < -size) | (indices >= size)]
     if bad.size:
         raise IndexError(
@@ -223,7 +223,7 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
     try:
         if not accumulate:
             return index_replace(x, v, index_arrays, key)
-        chosen = index_gather(x.detach(), index_arrays, key).shape
+        chosen = chosen_shape(x.shape, index_arrays, key)
         spread = v if v.shape == chosen else expand(v, chosen)
         return add(x, index_scatter_add(spread, index_arrays, key, x.shape))
     except (IndexError, ValueError, RuntimeError) as error:

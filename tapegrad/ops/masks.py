@@ -47,7 +47,8 @@ def _spread(call: str, x: Tensor, mask: Tensor) -> tuple[Tensor, tuple[np.ndarra
         raise broadcast_mismatch(call, x.shape, mask.shape) from None
     shape = shape or (1,)
     places = np.broadcast_to(np.asarray(mask._data), shape).nonzero()
-    return x if x.shape == shape else expand(x, shape), places
+    # NumPy's are columns of one array; kernels read index arrays as contiguous ones.
+    return x if x.shape == shape else expand(x, shape), tuple(map(np.ascontiguousarray, places))
 
 
 @public(method=True, inplace=True, common=_MASKED)

@@ -15,6 +15,7 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import movedim
 from tapegrad.ops.reductions import sum
+from tapegrad.ops.rounding import ceil, floor, round
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
@@ -39,7 +40,7 @@ def _arguments(call: str, input: Any, q: Any, interpolation: str) -> tuple[Tenso
         raise RuntimeError(f"{call}() q must be a scalar or 1D tensor; its shape is {list(at.shape)}")
     if x.dtype.kind != "f":
         raise RuntimeError(f"{call}() input tensor must be either float or double dtype; it is {x.dtype}")
-    if not at._layout.weak and at.dtype != x.dtype:
+    if isinstance(q, Tensor) and at.dtype != x.dtype:
         raise RuntimeError(f"{call}() q tensor must be same dtype as the input tensor, {x.dtype}; it is {at.dtype}")
     if interpolation not in _WAYS:
         raise RuntimeError(
@@ -58,12 +59,12 @@ def _quantile(call: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolat
     lines = reshape(x, (-1,)) if dim is None or not x.ndim else x if place == x.ndim - 1 else movedim(x, place, -1)
     ordered, last = sort(lines, -1).values, lines.ndim - 1  # nan stand last
     count = lines.shape[-1]
-    if at._layout.weak:
+    if not isinstance(q, Tensor):
         at = from_array(np.asarray(at._data, x.dtype))
     if ignores_nan:
         counts = sum(cast(ordered == ordered, x.dtype), -1, True)
         ranks = mul(reshape(at, (-1,)), where(counts < 1, 0.0, counts - 1.0))  # (..., q)
-        below, above = (cast(one, np.int64) for one in (_floor(ranks), -_floor(-ranks)))
+        below, above = (cast(function(ranks), np.int64) for function in (floor, ceil))
         result = _between(interpolation, ranks, below, above, lambda index: gather(ordered, last, index))
     else:
         ranks = mul(reshape(at, (-1,)), float(count - 1))
@@ -84,10 +85,6 @@ def _quantile(call: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolat
     return reshape(result, (*at.shape, *rest))
 
 
-def _floor(x: Tensor) -> Tensor:
-    return from_array(np.floor(x._data))
-
-
 def _between(way: str, ranks: Tensor, below: Any, above: Any, element: Callable[[Any], Tensor]) -> Tensor:
     """Return the elements at ranks, which lie between those at two indices."""
     if way == "lower":
@@ -95,8 +92,9 @@ def _between(way: str, ranks: Tensor, below: Any, above: Any, element: Callable[
     if way == "higher":
         return element(above)
     if way == "nearest":
-        nearest = np.rint(ranks.detach()._array()).astype(np.int64)
-        return element(nearest if isinstance(below, np.ndarray) else from_array(nearest))
+        if isinstance(below, np.ndarray):
+            return element(np.rint(ranks.detach()._array()).astype(np.int64))
+        return element(cast(round(ranks), np.int64))
     first, second = element(below), element(above)
     if way == "midpoint":
         return add(first, mul(sub(second, first), 0.5))

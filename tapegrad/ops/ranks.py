@@ -13,6 +13,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range
+from tapegrad.ops.table.values import KINKS, different
 
 Positions = Callable[..., np.ndarray]
 VALUES: Final = docs.Common(
@@ -64,7 +65,9 @@ def _chooses(
         **{
             "forward": forward_at(positions), "vjp": (chosen_rule,), "family": "ranks", "step": chosen_step,
             "attrs": ("dim", "keepdim", *attrs), "results": ("values", "indices"), "result_type": ValuesIndices,
-            "oracle": oracle, "samples": _SAMPLES, "errors": (out_of_range(name),), "real_only": True, **fields,
+            "oracle": oracle, "samples": _SAMPLES, "errors": (out_of_range(name),), "real_only": True,
+            "kinks": (different,),  # of equal elements PyTorch returns the index of any
+            **fields,
         },
     )  # fmt: skip
 
@@ -251,7 +254,7 @@ def _most_frequent(x: Any, axis: int) -> np.ndarray:
 @public(method=True)
 @_chooses(
     "mode", _most_frequent, _line(lambda line: max(line, key=lambda value: (line.count(value), -value))),
-    samples=(*_SAMPLES, Sample(((6,),), {"dim": 0}, (np.array([3.0, 1.0, 2.0, 3.0, 2.0, 0.0]),))),
+    samples=(*_SAMPLES, Sample(((6,),), {"dim": 0}, (np.array([3.0, 1.0, 2.0, 3.0, 2.0, 0.0]),))), kinks=KINKS,
     common=VALUES,
 )  # fmt: skip
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Bound:

@@ -16,6 +16,7 @@ from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim
+from tapegrad.ops.table.values import KINKS
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor, from_array
 
@@ -203,8 +204,8 @@ def _reduced_rule(
 ) -> Any:
     """Return the rule of scatter_reduce.
 
-    A product is divided by its factor; where this is 0, the slope is the product of the others, of those that are not
-    0 if it is the only one. Elements that are the extremum share its cotangent evenly.
+    A product is divided by its factor; where this is 0, the slope is the product of the others if these are not 0. With
+    two zeros in one product, its second derivative by both is not found. Elements that tie share the cotangent evenly.
     """
     if reduce == "prod":
         nonzero = xp.where(source == 0, 1.0, source)
@@ -214,9 +215,10 @@ def _reduced_rule(
         first = first if include_self else xp.scatter(first, dim, indices, 0.0)
         zeros = xp.scatter_add(first, dim, indices, xp.cast(source == 0, x.dtype))
         slope = xp.conj(others)
-        by_x = ct * xp.where(zeros - xp.cast(x == 0, x.dtype) == 0, slope / xp.conj(start), 0.0)
+        by_x = ct * xp.where(x == 0, xp.where(zeros == 1, slope, 0.0), xp.conj(out / start))
         at, count = xp.gather(ct * slope, dim, indices), xp.gather(zeros, dim, indices)
-        by_source = xp.where(count - xp.cast(source == 0, x.dtype) == 0, at / xp.conj(nonzero), 0.0)
+        product = xp.gather(ct * xp.conj(out), dim, indices)
+        by_source = xp.where(source == 0, xp.where(count == 1, at, 0.0), product / xp.conj(nonzero))
     else:
         own = (x == out) | ((x != x) & (out != out))
         value = xp.gather(out, dim, indices)
@@ -238,7 +240,7 @@ _scatter_reduce = _scattering(
         Sample(one.shapes, {**one.attrs, "reduce": way, "include_self": includes}, one.values)
         for way in ("amax", "prod", "amin") for includes in (True, False)
         for one in _SCATTER_SAMPLES[: 3 if way == "prod" else 2]
-    ), ("reduce", "include_self"),
+    ), ("reduce", "include_self"), kinks=(KINKS[0], *KINKS[3:]),
 )  # fmt: skip
 
 

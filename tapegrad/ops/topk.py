@@ -13,6 +13,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, operation
+from tapegrad.ops.table.values import different
 from tapegrad.tensor import Tensor
 
 
@@ -52,6 +53,7 @@ def _topk_oracle(x: Any, k: int, dim: int = -1, largest: bool = True) -> Any:
         ErrorSample(lambda: xp.topk(np.ones(3), 1, 1), IndexError, "Dimension out of range"),
     ),
     real_only=True,
+    kinks=(different,),  # of equal elements PyTorch returns the index of any
     common=VALUES._replace(parameters="input : Tensor or array\nk : int\ndim : int", options=""),
 )
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Bound:
