@@ -87,7 +87,7 @@ def embedding(
     if padding_idx is not None:
         out = where((indices == padding_idx % rows)[..., None], out.detach(), out)
     if scale_grad_by_freq:
-        scale = (1.0 / np.bincount(indices.ravel(), minlength=rows))[indices][..., None].astype(table.dtype)
+        scale = (1.0 / np.bincount(indices.ravel(), minlength=rows)[indices])[..., None].astype(table.dtype)
         out = add(mul(out, from_array(scale)), mul(out.detach(), from_array(1 - scale)))
     return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -77,7 +78,12 @@ def _line(function: Callable[..., float]) -> Callable[..., Any]:
 
     def oracle(x: Any, dim: int, keepdim: bool = False, **rest: Any) -> Any:
         lines = np.moveaxis(np.atleast_1d(x), dim if np.ndim(x) else 0, -1)
-        found = np.array([function(sorted(line), **rest) for line in lines.reshape(-1, lines.shape[-1]).tolist()])
+        found = np.array(
+            [
+                function(sorted(line, key=lambda value: (value != value, value)), **rest)
+                for line in lines.reshape(-1, lines.shape[-1]).tolist()
+            ]
+        )
         found = found.reshape(lines.shape[:-1]).astype(np.asarray(x).dtype)
         return found.reshape(()) if not np.ndim(x) else np.expand_dims(found, dim) if keepdim else found
 
@@ -141,9 +147,15 @@ def _middle(x: Any, axis: int, ignores_nan: bool) -> np.ndarray:
     return np.take_along_axis(order, middle, axis)
 
 
+def _middle_of(ignores_nan: bool, line: list[float]) -> float:
+    numbers = [value for value in line if value == value]
+    is_nan = not numbers or (len(numbers) < len(line) and not ignores_nan)
+    return np.nan if is_nan else numbers[(len(numbers) - 1) // 2]
+
+
 def _along(name: str, ignores_nan: bool, doc: str) -> Callable[..., ValuesIndices]:
     @_chooses(
-        name, lambda x, axis: _middle(x, axis, ignores_nan), _line(lambda line: line[(len(line) - 1) // 2]), doc=doc,
+        name, lambda x, axis: _middle(x, axis, ignores_nan), _line(partial(_middle_of, ignores_nan)), doc=doc,
         node_name=f"{name.partition('_')[0].title()}Backward1",
     )  # fmt: skip
     def bind(input: Any, dim: int, keepdim: bool = False) -> Bound:
@@ -254,7 +266,7 @@ def _most_frequent(x: Any, axis: int) -> np.ndarray:
 @public(method=True)
 @_chooses(
     "mode", _most_frequent, _line(lambda line: max(line, key=lambda value: (line.count(value), -value))),
-    samples=(*_SAMPLES, Sample(((6,),), {"dim": 0}, (np.array([3.0, 1.0, 2.0, 3.0, 2.0, 0.0]),))), kinks=KINKS,
+    kinks=KINKS,
     common=VALUES,
 )  # fmt: skip
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Bound:

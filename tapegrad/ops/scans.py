@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-import tapegrad.kernels.scans  # the kernels' lines  # noqa: F401
+import tapegrad.kernels.scans  # noqa: F401  # it fills the table of lines
 from tapegrad.kernels.along import has_kernel, step_along
 from tapegrad.ops.along import SAMPLES, Dims, along, same_shape
 from tapegrad.ops.casts import cast
@@ -79,6 +79,8 @@ _recurrence = Op(
 def recurrence(factors: Any, terms: Any, dim: Dims) -> Tensor:
     """Return ``y[k] = factors[k] * y[k-1] + terms[k]`` along a dimension, given as a tuple of one."""
     operands = as_operand(factors, "recurrence", "factors", 1), as_operand(terms, "recurrence", "terms", 2)
+    if not all(own._layout.floating for own in operands):
+        raise TypeError(f"recurrence() takes floating dtypes, not {operands[0].dtype} and {operands[1].dtype}")
     return apply(_recurrence, Bound(operands, {"dim": dim}))
 
 
@@ -168,9 +170,9 @@ def _logcumsumexp_by_numpy(x: Any, dim: Dims) -> Any:
 
 
 def _logcumsumexp_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
-    if not dim or not x.shape[dim[0]]:
-        return ct
     finite = xp.where(out == -np.inf, 0.0, out)
+    if not dim or not x.shape[dim[0]]:
+        return ct * xp.conj(xp.exp(x - finite))
     factors = xp.exp(_later(out, dim[0], 0.0) - finite)  # not above 1
     return sums_of_later(ct, factors, dim) * xp.conj(xp.exp(x - finite))
 
