@@ -31,12 +31,15 @@ def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> np.ndarray
             f"{call}(): Expected a long tensor for index, but got {given.dtype}; convert it with .long()"
         )
     indices, size = np.array(given._data, np.int64, order="C"), x.numel()
-    bad = indices[(indices < -size) | (indices >= size)]
-    if bad.size:
+    if not indices.size:
+        return indices
+    if indices.min() < -size or indices.max() >= size:
+        bad = indices[(indices < -size) | (indices >= size)]
         raise IndexError(
             f"out of range: tried to access index {bad.flat[0]} on a tensor of {size} elements, in {call}()"
         )
-    return np.where(indices < 0, indices + size, indices) if indices.ndim else np.array(indices % max(size, 1))
+    indices += (indices < 0) * size
+    return indices
 
 
 def _take_of_numpy(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
@@ -50,7 +53,7 @@ def _take_of_numpy(a: Any, indices: Any, axis: int | None = None, out: Any = Non
     return x[(*[slice(None)] * place, chosen)]
 
 
-@public(method=True, functions=("take",), adapter=lambda name, function: _take_of_numpy)
+@public(method=True, functions=("take",), adapter=_take_of_numpy)
 @composite(
     (Sample(((2, 3),), {"index": _FLAT}), Sample(((4,),), {"index": np.array(1)})),
     lambda input, index: np.asarray(np.take(input, index)),

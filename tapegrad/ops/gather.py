@@ -49,6 +49,8 @@ def indices_of(call: str, index: Any, name: str = "index", position: int = 3) ->
 
 def out_of_bounds(indices: np.ndarray, length: int, what: str) -> str:
     """Return the words on the first index that is not from 0 to the length; empty if all are."""
+    if not indices.size or (indices.flags.c_contiguous and indices.view(np.uint64).max() < length):
+        return ""  # one comparison for both bounds: as unsigned numbers, negative ones are large
     bad = indices[(indices < 0) | (indices >= length)]
     return f"index {bad.flat[0]} is out of bounds for {what} with size {length}" if bad.size else ""
 
@@ -190,7 +192,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
     return take_along_dim(arr, indices, axis)
 
 
-@public(method=True, functions=("take_along_axis",), adapter=lambda name, function: _take_along_axis)
+@public(method=True, functions=("take_along_axis",), adapter=_take_along_axis)
 @composite(
     (
         Sample(((4, 3),), {"indices": np.array([[0, -1, 0]]), "dim": 0}),

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
-from tapegrad.ops.arithmetic import add, mul
+from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.gather import indices_of, out_of_bounds
@@ -43,10 +43,12 @@ def _bound(
     indices = np.array(given._data, order="C").reshape(-1)
     x = reshape(x, (1,)) if not x.ndim else x
     length = x.shape[place]
-    found = out_of_bounds(indices + (indices < 0) * (length * wraps), length, f"dimension {place}")
+    if wraps:
+        indices += (indices < 0) * length
+    found = out_of_bounds(indices, length, f"dimension {place}")
     if found:
         raise error(f"{call}(): {words or found} (index {indices.tolist()[:20]}, size {length})")
-    return x, place, indices + (indices < 0) * length if wraps else indices
+    return x, place, indices
 
 
 def _key(place: int) -> tuple[Any, ...]:
@@ -216,9 +218,10 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
     tensor([7., 0., 7.])
     """
     x, place, indices = _bound("index_fill", input, dim, index, IndexError, wraps=True)
+    mask = np.zeros(x.shape[place], np.bool_)
+    mask[indices] = True
     number = one_number("index_fill", x, value)
-    # Each place once, so that the gradient of the number counts it once.
-    return _as_given(index_replace(x, number, (np.unique(indices),), _key(place)), input)
+    return _as_given(where(mask.reshape(-1, *[1] * (x.ndim - place - 1)), number, x), input)
 
 
 def one_number(call: str, x: Tensor, value: Any, position: int = 4) -> Tensor:

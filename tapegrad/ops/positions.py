@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,11 @@ from tapegrad.ops.table.structural import one_dim, reduced_dims
 from tapegrad.tensor import Tensor, from_array
 
 
-def _argsort_of_numpy(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def call(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Tensor:
-        x = as_operand(a, "argsort", "a", 1)
-        return argsort(reshape(x, (-1,)) if axis is None else x, -1 if axis is None else axis)
-
-    return call
+def _argsort_of_numpy(
+    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Tensor:
+    x = as_operand(a, "argsort", "a", 1)
+    return argsort(reshape(x, (-1,)) if axis is None else x, -1 if axis is None else axis)
 
 
 @public(method=True, functions=("argsort",), adapter=_argsort_of_numpy)
@@ -87,8 +85,8 @@ def _is_right(call: str, right: bool, side: str | None) -> bool:
     return right or side == "right"
 
 
-def _searchsorted_of_numpy(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    return lambda a, v, side="left", sorter=None: searchsorted(a, v, side=side, sorter=sorter)
+def _searchsorted_of_numpy(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    return searchsorted(a, v, side=side, sorter=sorter)
 
 
 @public(functions=("searchsorted",), adapter=_searchsorted_of_numpy)
@@ -215,16 +213,13 @@ def count_nonzero(input: Any, dim: Any = None) -> Tensor:
 # Unique ------------------------------------------------------------------------------------------------------------
 
 
-def _unique_of_numpy(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(
-        ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-        axis: int | None = None, **rest: Any,
-    ) -> Any:  # fmt: skip
-        if return_index or rest:
-            raise TypeError("np.unique does not work on tensors with return_index=; see tapegrad.unique")
-        return unique(ar, True, return_inverse, return_counts, axis)
-
-    return call
+def _unique_of_numpy(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, **rest: Any,
+) -> Any:  # fmt: skip
+    if return_index or rest:
+        raise TypeError("np.unique does not work on tensors with return_index=; see tapegrad.unique")
+    return unique(ar, True, return_inverse, return_counts, axis)
 
 
 @public(method=True, functions=("unique",), adapter=_unique_of_numpy)

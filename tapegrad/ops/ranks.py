@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.kernels.extrema import extremum_step
 from tapegrad.ops.ordering import ValuesIndices, chosen_rule, chosen_step, stable_order
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand
@@ -15,6 +16,8 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range
 from tapegrad.ops.table.values import KINKS, different
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
 
 Positions = Callable[..., np.ndarray]
 VALUES: Final = docs.Common(
@@ -99,7 +102,7 @@ def part_of(order: np.ndarray, axis: int, first: int, last: int) -> np.ndarray:
 
 
 def _kth(x: Any, axis: int, k: int) -> np.ndarray:
-    return part_of(stable_order(x, axis), axis, k - 1, k)
+    return part_of(np.argpartition(x, k - 1, axis), axis, k - 1, k)
 
 
 @public(method=True)
@@ -117,7 +120,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Bound:
 
     Notes
     -----
-    Derivative: 1 at the index returned; among equal elements that is the `k`-th smallest in order.
+    Derivative: 1 at the index returned, which is that of any of equal elements.
 
     Examples
     --------
@@ -137,9 +140,9 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Bound:
 
 
 def _middle(x: Any, axis: int, ignores_nan: bool) -> np.ndarray:
+    if x.dtype.kind != "f" or not np.isnan(x).any():
+        return _kth(x, axis, (x.shape[axis] + 1) // 2)
     order = stable_order(x, axis)
-    if x.dtype.kind != "f":
-        return part_of(order, axis, (x.shape[axis] - 1) // 2, (x.shape[axis] - 1) // 2 + 1)
     counts = x.shape[axis] - np.isnan(x).sum(axis, keepdims=True)  # nan stand last
     middle = np.maximum(counts - 1, 0) // 2
     if not ignores_nan:
@@ -184,11 +187,17 @@ def _whole_rule(ct: Any, x: Any, out: Any) -> Any:
     return xp.where(chosen, ct / xp.sum(chosen), 0.0)
 
 
+def _whole_step(plan: Plan) -> Step | None:
+    """Return the step that shares the cotangent; its kernel lets nan have a part, which `nanmedian` does not."""
+    return None if plan.attrs["ignores_nan"] else extremum_step(plan, tuple(range(plan.layouts[0].ndim)))
+
+
 @operation(
     "median_of_all",
     forward=_whole_by_numpy,
     vjp=(_whole_rule,),
     family="ranks",
+    step=lambda plan, operand: _whole_step(plan),
     attrs=("ignores_nan",),
     oracle=lambda x, ignores_nan: np.sort(np.ravel(x))[(np.size(x) - 1) // 2],
     samples=(Sample(((),), {"ignores_nan": False}), Sample(((2, 3),), {"ignores_nan": True})),

@@ -105,17 +105,14 @@ def _cumprod_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
     return xp.conj(_later(out, dim[0], 1.0)) * sums_of_later(ct, x, dim) if dim and x.shape[dim[0]] else ct
 
 
-def _numpys(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def call(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None) -> Tensor:
-        if out is not None:
-            raise TypeError(f"np.{name} does not work on tensors with out=; leave it away")
-        x = as_operand(a, name, "input", 1)
-        return function(xp.reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)
-
-    return call
+def _cumprod_of_numpy(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None) -> Tensor:
+    if out is not None:
+        raise TypeError("np.cumprod does not work on tensors with out=; leave it away")
+    x = as_operand(a, "cumprod", "input", 1)
+    return cumprod(xp.reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)  # type: ignore[no-any-return]
 
 
-@public(method=True, inplace=True, functions=("cumprod",), adapter=_numpys)
+@public(method=True, inplace=True, functions=("cumprod",), adapter=_cumprod_of_numpy)
 @operation(
     "cumprod",
     forward=_cumprod_by_numpy,
