@@ -695,31 +695,6 @@ class TensorMethods:
     ) -> Any:
         """Elements, or slices along a dimension, that differ from the one before."""
 
-    def quantile(
-        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
-    ) -> Tensor:
-        """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
-
-    def nanquantile(
-        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
-    ) -> Tensor:
-        """Quantiles of the elements that are not nan; nan if all are."""
-
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
-        """Return ones with the given probabilities, zeros otherwise."""
-
-    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
-        """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
-
-    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
-        """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
-
-    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
-        """Median of the elements that are not nan; along a dimension, with its index."""
-
-    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
-        """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
-
     def floor(self) -> Tensor:
         """The largest integer that is not larger; integers stay as they are."""
 
@@ -755,6 +730,31 @@ class TensorMethods:
 
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def quantile(
+        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+    ) -> Tensor:
+        """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
+
+    def nanquantile(
+        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+    ) -> Tensor:
+        """Quantiles of the elements that are not nan; nan if all are."""
+
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+        """Return ones with the given probabilities, zeros otherwise."""
+
+    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+        """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
+
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
+
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """Median of the elements that are not nan; along a dimension, with its index."""
+
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+        """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
 
     def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `other`, times a factor."""

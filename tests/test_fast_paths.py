@@ -35,7 +35,6 @@ NO_KERNEL = {
 WITHOUT_KERNEL = {
     "amax": {5: (0,), 6: (0,)},  # dimensions that are not next to each other
     "amin": {5: (0,), 6: (0,)},
-    "cast": {1: (0,), 3: (0,), 5: (0,), 7: (0,)},  # from real numbers to complex ones
     "deviations": {4: (0,), 6: (0,)},  # not contiguous; dimensions apart
     "getitem": {9: (0,), 10: (0,)},  # by a truth value
     "index_gather": {5: (0,), 6: (0,)},  # arrays with a slice between them
@@ -50,7 +49,13 @@ WITHOUT_KERNEL = {
     "cumsum": {4: (0,)},
     "cumprod": {4: (0,)},
     "logcumsumexp": {4: (0,)},
-    **dict.fromkeys(("kthvalue", "median_along", "nanmedian_along", "mode", "topk", "cummax", "cummin"), {0: (0,)}),
+    "kthvalue": {0: (0,)},
+    "median_along": {0: (0,)},
+    "nanmedian_along": {0: (0,)},
+    "mode": {0: (0,)},
+    "topk": {0: (0,)},
+    "cummax": {0: (0,)},
+    "cummin": {0: (0,)},
     "median_of_all": {1: (0,)},  # nan may be left out
     "gather": {3: (0,)},  # no dimension
     "scatter_add": {2: (2,)},  # fewer indices than elements along another dimension

@@ -14,7 +14,7 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "gather", "take_along_dim", "aminmax", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "take", "put", "index_put", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "masked_fill", "masked_select", "masked_scatter", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "quantile", "nanquantile", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "cumprod", "logcumsumexp", "cummax", "cummin", "topk", "msort", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "gather", "take_along_dim", "aminmax", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "take", "put", "index_put", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "masked_fill", "masked_select", "masked_scatter", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "quantile", "nanquantile", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "cumprod", "logcumsumexp", "cummax", "cummin", "topk", "msort", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -578,6 +578,42 @@ def unique_consecutive(
 ) -> Any:
     """Elements, or slices along a dimension, that differ from the one before."""
 
+def floor(input: Any) -> Tensor:
+    """The largest integer that is not larger; integers stay as they are."""
+
+def ceil(input: Any) -> Tensor:
+    """The smallest integer that is not smaller; integers stay as they are."""
+
+def trunc(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def fix(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def frac(input: Any) -> Tensor:
+    """Fraction of a number, of its sign."""
+
+def round(input: Any, *, decimals: int | None = None) -> Tensor:
+    """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+def fmod(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `input`: that of C."""
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
 def quantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -667,42 +703,6 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
-
-def floor(input: Any) -> Tensor:
-    """The largest integer that is not larger; integers stay as they are."""
-
-def ceil(input: Any) -> Tensor:
-    """The smallest integer that is not smaller; integers stay as they are."""
-
-def trunc(input: Any) -> Tensor:
-    """The number without its fraction; integers stay as they are."""
-
-def fix(input: Any) -> Tensor:
-    """The number without its fraction; integers stay as they are."""
-
-def frac(input: Any) -> Tensor:
-    """Fraction of a number, of its sign."""
-
-def round(input: Any, *, decimals: int | None = None) -> Tensor:
-    """Round to the nearest integer, halves to the even one; integers stay as they are."""
-
-def remainder(input: Any, other: Any) -> Tensor:
-    """Remainder of a division, of the sign of `other`: Python's ``%``."""
-
-def fmod(input: Any, other: Any) -> Tensor:
-    """Remainder of a division, of the sign of `input`: that of C."""
-
-def floor_divide(input: Any, other: Any) -> Tensor:
-    """The largest integer that is not larger than the quotient: Python's ``//``."""
-
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Add `other`, times a factor."""

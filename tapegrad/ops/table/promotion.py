@@ -69,14 +69,18 @@ def no_bools(message: str, two: str = "") -> Callable[[tuple[Layout, ...]], None
     return check
 
 
-def only_floats(call: str) -> Callable[[tuple[Layout, ...]], None]:
-    """Return the check of an op that does not compute with integers or bools."""
+def only_floats(call: str, *names: str) -> Callable[[tuple[Layout, ...]], None]:
+    """Return the check of an op that does not compute with integers or bools; nor with numbers, if it has `names`."""
+    of_numbers = no_numbers(call, *names) if names else None
 
     def check(layouts: tuple[Layout, ...]) -> None:
+        if of_numbers is not None:
+            of_numbers(layouts)
         dtype = promote(layouts)
         if dtype.kind not in "fc":
             raise RuntimeError(f"{call} not implemented for dtype {dtype}; convert with .to(...) first")
 
+    check.refuses_numbers = bool(names)  # type: ignore[attr-defined]
     return check
 
 
@@ -124,7 +128,7 @@ def forward_for(
         common = promote([layouts[number] for number in chosen])
         if to_float and common.kind in "biu":
             common = default_dtype()
-        numbers = all(layout.weak for layout in layouts)  # without a tensor, whose dtype they would take
+        numbers = all(layouts[number].weak for number in chosen)  # without a tensor, whose dtype they would take
         # A number that a tensor's integers cannot hold wraps around, as it does in PyTorch; NumPy would raise.
         narrow = common.kind in "iu" and common.itemsize < 8
         cast = [
