@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +39,9 @@ def _places(shape: tuple[int, ...], indices: np.ndarray, dim: int) -> np.ndarray
     return places.reshape(-1)
 
 
-def _scatter_by_numpy(x: Any, indices: Any, source: Any, dim: int, way: str, includes: bool = True) -> np.ndarray:
+def _scatter_by_numpy(
+    x: Any, indices: Any, source: Any, dim: int, reduce: str, include_self: bool = True
+) -> np.ndarray:
     x, indices = np.asarray(x), np.asarray(indices)
     out = np.array(x, order="C")
     if not indices.size:
@@ -46,14 +49,14 @@ def _scatter_by_numpy(x: Any, indices: Any, source: Any, dim: int, way: str, inc
     check_range(indices, x.shape, dim)
     places, flat = _places(x.shape, indices, dim), out.reshape(-1)
     values = np.broadcast_to(np.asarray(source), indices.shape).reshape(-1)
-    if not includes:
-        first = FIRST[way]
+    if not include_self:
+        first = FIRST[reduce]
         limits = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
         flat[places] = first if limits is None or np.isfinite(first) else limits.min if first < 0 else limits.max
-    if way == "replace":
+    if reduce == "replace":
         flat[places] = values
     else:
-        _ACCUMULATED[way].at(flat, places, values.astype(x.dtype))
+        _ACCUMULATED[reduce].at(flat, places, values.astype(x.dtype))
     return out
 
 
@@ -77,9 +80,7 @@ def _bind_scatter(call: str) -> Callable[..., Bound]:
         else:
             _check_source(call, x, indices, source, place)
             source = narrowed(source, indices.shape)
-        attrs = {"dim": place}
-        if call == "scatter_reduce":
-            attrs |= dict(zip(("reduce", "include_self"), reduce, strict=True))
+        attrs = dict(zip(("dim", "reduce", "include_self"), (place, *reduce), strict=False))
         return Bound((x, indices, source), attrs)
 
     return bind
@@ -159,11 +160,8 @@ def _scattering(
 ) -> Op:
     """Return the op of a function that writes at indices."""
     op = Op(
-        name=name,
-        operands=("x", "indices", "source"),
-        forward=lambda x, indices, source, dim, reduce=way, include_self=True: _scatter_by_numpy(
-            x, indices, source, dim, reduce, include_self
-        ),
+        name=name, operands=("x", "indices", "source"),
+        forward=_scatter_by_numpy if attrs else partial(_scatter_by_numpy, reduce=way),
         prepare_forward=_prepare_scatter(way),
         vjp=vjp,
         family="indexing",
