@@ -826,26 +826,6 @@ class TensorMethods:
     ) -> Tensor:
         """Take the standard deviation of the elements: the square root of the variance."""
 
-    def var_mean(
-        self,
-        dim: Any = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return the variance and the mean of the elements; arguments are those of `var`."""
-
-    def std_mean(
-        self,
-        dim: Any = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return the standard deviation and the mean of the elements; arguments are those of `var`."""
-
     def nansum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Sum of the elements that are not nan."""
 

@@ -166,7 +166,7 @@ def std(
     return root(_variance("std", x, *moment_arguments("std", dim, unbiased, keepdim, correction)))
 
 
-@public(method=True)
+@public()
 @composite(
     _MOMENT_SAMPLES,
     lambda input, dim=None, correction=1, keepdim=False: (
@@ -190,7 +190,7 @@ def var_mean(
     return _variance("var_mean", x, dims, keeps, less), mean(x, dims, keeps)
 
 
-@public(method=True)
+@public()
 @composite(
     _MOMENT_SAMPLES,
     lambda input, dim=None, correction=1, keepdim=False: (
