@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.embedding import MinMax
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator
 from tapegrad.tensor import Tensor
@@ -554,6 +555,15 @@ class TensorMethods:
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Diagonal of each matrix that two dimensions form, as a view."""
 
+    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
+        """Elements that indices choose along a dimension; the result has the shape of the indices."""
+
+    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor:
+        """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
+
+    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> MinMax:
+        """Return the smallest and the largest elements: what `amin` and `amax` return."""
+
     def fmax(self, other: Any) -> Tensor:
         """The larger of the two; the other one where one is nan."""
 
@@ -600,6 +610,45 @@ class TensorMethods:
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
+    def take(self, index: Any) -> Tensor:
+        """Elements of the flat tensor at indices."""
+
+    def put(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+        """Copy with elements written at indices of the flat tensor."""
+
+    def index_put(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
+        """Copy with values written at indices: what ``x[indices] = values`` does to a copy."""
+
+    def scatter(
+        self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+    ) -> Tensor:
+        """Copy with elements of `src` written where indices say along a dimension."""
+
+    def scatter_add(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
+        """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place."""
+
+    def scatter_reduce(
+        self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
+    ) -> Tensor:
+        """Copy in which elements of `src` are combined with those where indices say along a dimension."""
+
+    def index_select(self, dim: builtins.int, index: Any) -> Tensor:
+        """Slices at indices along a dimension."""
+
+    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+        """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
+
+    def index_copy(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+        """Copy in which slices of `source` replace those at indices along a dimension."""
+
+    def index_fill(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+        """Copy in which a number replaces the slices at indices along a dimension."""
+
+    def index_reduce(
+        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
+    ) -> Tensor:
+        """Copy in which slices of `source` are combined with those at indices along a dimension."""
+
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -612,8 +661,39 @@ class TensorMethods:
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
-        """Return ones with the given probabilities, zeros otherwise."""
+    def masked_fill(self, mask: Any, value: Any) -> Tensor:
+        """Copy in which a number stands where a mask is true."""
+
+    def masked_select(self, mask: Any) -> Tensor:
+        """Vector of the elements where a mask is true."""
+
+    def masked_scatter(self, mask: Any, source: Any) -> Tensor:
+        """Copy in which elements of a tensor, in their order, stand where a mask is true."""
+
+    def argsort(
+        self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False
+    ) -> Tensor:
+        """Return the indices that sort the elements along a dimension; equal ones keep their order."""
+
+    def count_nonzero(self, dim: Any = None) -> Tensor:
+        """How many elements are not zero."""
+
+    def unique(
+        self,
+        sorted: builtins.bool = True,
+        return_inverse: builtins.bool = False,
+        return_counts: builtins.bool = False,
+        dim: builtins.int | None = None,
+    ) -> Any:
+        """Different elements, or slices along a dimension, in order."""
+
+    def unique_consecutive(
+        self,
+        return_inverse: builtins.bool = False,
+        return_counts: builtins.bool = False,
+        dim: builtins.int | None = None,
+    ) -> Any:
+        """Elements, or slices along a dimension, that differ from the one before."""
 
     def floor(self) -> Tensor:
         """The largest integer that is not larger; integers stay as they are."""
@@ -651,6 +731,31 @@ class TensorMethods:
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
+    def quantile(
+        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+    ) -> Tensor:
+        """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
+
+    def nanquantile(
+        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+    ) -> Tensor:
+        """Quantiles of the elements that are not nan; nan if all are."""
+
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+        """Return ones with the given probabilities, zeros otherwise."""
+
+    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+        """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
+
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
+
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """Median of the elements that are not nan; along a dimension, with its index."""
+
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+        """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
+
     def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `other`, times a factor."""
 
@@ -681,14 +786,51 @@ class TensorMethods:
     def rad2deg(self) -> Tensor:
         """Convert radians to degrees."""
 
+    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Cumulative products along a dimension: of each element and those before it."""
+
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
+
+    def cummax(self, dim: builtins.int) -> ValuesIndices:
+        """The largest elements so far along a dimension, and the indices of the last of each."""
+
+    def cummin(self, dim: builtins.int) -> ValuesIndices:
+        """The smallest elements so far along a dimension, and the indices of the last of each."""
+
+    def topk(
+        self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True
+    ) -> ValuesIndices:
+        """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
+
+    def msort(self) -> Tensor:
+        """Sort along the first dimension."""
+
     def var(
         self,
-        dim: builtins.int | tuple[builtins.int, ...] | None = None,
-        *,
-        correction: builtins.float = 1,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
         keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
     ) -> Tensor:
         """Variance of the elements."""
+
+    def std(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
+    ) -> Tensor:
+        """Take the standard deviation of the elements: the square root of the variance."""
+
+    def nansum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Sum of the elements that are not nan."""
+
+    def nanmean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Mean of the elements that are not nan; nan if all are."""
 
     def float(self) -> Tensor:
         """Return the tensor converted to float32; itself if it has that dtype."""
@@ -851,6 +993,45 @@ class TensorMethods:
     def clamp_max_(self, max: Any) -> Tensor:
         """Compute `clamp_max` in place; recorded where a gradient is wanted."""
 
+    def put_(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+        """Compute `put` in place; recorded where a gradient is wanted."""
+
+    def index_put_(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
+        """Compute `index_put` in place; recorded where a gradient is wanted."""
+
+    def scatter_(
+        self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+    ) -> Tensor:
+        """Compute `scatter` in place; recorded where a gradient is wanted."""
+
+    def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
+        """Compute `scatter_add` in place; recorded where a gradient is wanted."""
+
+    def scatter_reduce_(
+        self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
+    ) -> Tensor:
+        """Compute `scatter_reduce` in place; recorded where a gradient is wanted."""
+
+    def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+        """Compute `index_add` in place; recorded where a gradient is wanted."""
+
+    def index_copy_(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+        """Compute `index_copy` in place; recorded where a gradient is wanted."""
+
+    def index_fill_(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+        """Compute `index_fill` in place; recorded where a gradient is wanted."""
+
+    def index_reduce_(
+        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
+    ) -> Tensor:
+        """Compute `index_reduce` in place; recorded where a gradient is wanted."""
+
+    def masked_fill_(self, mask: Any, value: Any) -> Tensor:
+        """Compute `masked_fill` in place; recorded where a gradient is wanted."""
+
+    def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
+        """Compute `masked_scatter` in place; recorded where a gradient is wanted."""
+
     def floor_(self) -> Tensor:
         """Compute `floor` in place; recorded where a gradient is wanted."""
 
@@ -898,6 +1079,9 @@ class TensorMethods:
 
     def rad2deg_(self) -> Tensor:
         """Compute `rad2deg` in place; recorded where a gradient is wanted."""
+
+    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Compute `cumprod` in place; recorded where a gradient is wanted."""
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `add` in place, with `other` times `alpha`; recorded where a gradient is wanted."""

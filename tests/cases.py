@@ -39,7 +39,7 @@ def _strided_put(x: np.ndarray, value: Any, part: Any) -> np.ndarray:
 # Rows that would otherwise be compared with their own forward.
 ORACLES: dict[str, Callable[..., Any]] = {
     "index_scatter_add": _index_scatter_add,
-    "index_put": _set_at,
+    "index_replace": _set_at,
     "strided_put": _strided_put,
     "cast": lambda x, source, dtype: (x.real if dtype.kind == "f" else x).astype(dtype),
 }

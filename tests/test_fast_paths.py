@@ -27,7 +27,9 @@ from tests.cases import cases
 NO_KERNEL = {
     "inv",
     "nan_to_num",
+    "recurrence",
     "round",
+    "scatter_reduce",
 }
 # Samples of other ops for which a sweep calls rules, and of which operands.
 WITHOUT_KERNEL = {
@@ -45,6 +47,18 @@ WITHOUT_KERNEL = {
     "sort": {0: (0,)},
     "prod": {5: (0,), 6: (0,)},
     "cumsum": {4: (0,)},
+    "cumprod": {4: (0,)},
+    "logcumsumexp": {4: (0,)},
+    "kthvalue": {0: (0,)},
+    "median_along": {0: (0,)},
+    "nanmedian_along": {0: (0,)},
+    "mode": {0: (0,)},
+    "topk": {0: (0,)},
+    "cummax": {0: (0,)},
+    "cummin": {0: (0,)},
+    "median_of_all": {1: (0,)},  # nan may be left out
+    "gather": {3: (0,)},  # no dimension
+    "scatter_add": {2: (2,)},  # fewer indices than elements along another dimension
     "remainder": dict.fromkeys(range(7), (1,)),  # floor_divide and trunc_divide have no kernel
     "fmod": dict.fromkeys(range(7), (1,)),
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},

@@ -298,6 +298,26 @@ def _strided_sum(x: Any, part: Any, shape: tuple[int, ...]) -> Any:
     return zeros.index_add(0, places.reshape(-1), x.reshape(-1)).reshape(shape)
 
 
+def _like(indices: Any, source: Any) -> Any:
+    """Return as much of a source as there are indices: torch has no gradient of a longer one."""
+    return source[tuple(slice(length) for length in indices.shape)]
+
+
+def _scatter_reduce(x: Any, indices: Any, source: Any, dim: int, reduce: str, include_self: bool) -> Any:
+    if not include_self:  # torch lets elements that do not count have a share where they tie
+        x = x.scatter(dim, indices, 1e9)
+    return torch.scatter_reduce(x, dim, indices, _like(indices, source), reduce, include_self=include_self)
+
+
+def _logcumsumexp(x: Any, dim: int) -> Any:
+    """Return them one by one: of torch.logcumsumexp third derivatives are nan."""
+    return torch.stack([x.narrow(dim, 0, k + 1).logsumexp(dim) for k in range(x.shape[dim])], dim) if x.ndim else x
+
+
+def _first_of(name: str) -> Callable[..., Any]:
+    return lambda x, **attrs: getattr(torch, name)(x, **attrs)[0]
+
+
 # Torch's functions of another name, or with other arguments.
 AS_TORCH: dict[str, Callable[..., Any]] = {
     "cast": lambda x, source, dtype: FUNCTIONS["cast"](x, dtype),
@@ -314,11 +334,30 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
     "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),
     "eigh": _eigh,
+    "gather": lambda x, indices, dim: torch.gather(x, dim, indices),
+    "scatter": lambda x, indices, source, dim: torch.scatter(x, dim, indices, source),
+    "scatter_add": lambda x, indices, source, dim: torch.scatter_add(x, dim, indices, _like(indices, source)),
+    "scatter_reduce": _scatter_reduce,
+    "logcumsumexp": _logcumsumexp,
+    "median_along": lambda x, dim, keepdim=False: torch.median(x, dim, keepdim)[0],
+    "nanmedian_along": lambda x, dim, keepdim=False: torch.nanmedian(x, dim, keepdim)[0],
+    "median_of_all": lambda x, ignores_nan: torch.nanmedian(x) if ignores_nan else torch.median(x),
+    **{name: _first_of(name) for name in ("kthvalue", "mode", "topk", "cummax", "cummin")},
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
-NOT_ON_TORCH = ("im2col", "col2im", "conv2d_biased", "float_power")
+NOT_ON_TORCH = ("im2col", "col2im", "conv2d_biased", "float_power", "recurrence")
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
-OWN_AT_INFINITY = ("addcdiv", "deviations", "var", "prod", "sgn", "logsumexp")
+OWN_AT_INFINITY = (
+    "addcdiv",
+    "deviations",
+    "var",
+    "prod",
+    "sgn",
+    "logsumexp",
+    "logcumsumexp",
+    "cumprod",
+    "scatter_reduce",
+)
 
 
 def _theirs(one: Op | Composite, operands: list[Any], attrs: dict[str, Any]) -> Any:
@@ -357,13 +396,17 @@ def _with(operands: list[Any], wanted: tuple[int, ...], tensors: list[Any]) -> l
 
 def _on_torch(case: Case, operands: list[Any], wanted: tuple[int, ...], finite: bool) -> list[list[np.ndarray]]:
     rest = [torch.tensor(own.copy()) if isinstance(own, np.ndarray) else own for own in operands]
-    attrs = {key: torch.tensor(own) if key == "weight" else own for key, own in case.attrs().items()}
+    attrs = case.attrs()
+    for key, own in attrs.items():
+        if isinstance(own, np.ndarray) and (key == "weight" or isinstance(case.op, Composite)):
+            attrs[key] = torch.tensor(own)
     leaves = [rest[k].requires_grad_() for k in wanted]
     return _derivatives(torch, lambda tensors: _theirs(case.op, _with(rest, wanted, tensors), attrs), leaves, finite)
 
 
 @needs_torch
 @pytest.mark.filterwarnings("ignore:Using padding='same'")  # PyTorch's, of its own padding
+@pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize("one", [one for one in OTHERS if one.name not in NOT_ON_TORCH], ids=lambda one: one.name)
 def test_other_families(one: Op | Composite) -> None:
     """By all operands: finite ones are smooth functions of the leaves, so that third derivatives are not 0."""

@@ -189,7 +189,7 @@ LENGTHS = [2, 3, 4, 5, 6, 8, 9, 11, 30, 62, 64, 65, 128, 129, 200, 257, 1, 7, 21
         ("index_gather", lambda n: _new(n, 5)[np.arange(n), np.arange(n) % 5]),
         ("index_gather", lambda n: _new(n, 5)[:, np.array([2, 0])]),
         ("index_gather", lambda n: _new(n, 5)[1:, np.array([2, 0])]),
-        ("index_put", lambda n: _written(_new(n, 5) * 1, np.arange(n - 1), _new(n - 1, 1))),
+        ("index_replace", lambda n: _written(_new(n, 5) * 1, np.arange(n - 1), _new(n - 1, 1))),
         ("max_along", lambda n: _new(n, 3).max(0).values),
         ("sort", lambda n: tg.sort(_new(n, 3), 0).values),
     ],

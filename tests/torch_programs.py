@@ -57,11 +57,18 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
 
 # Where PyTorch has no derivative; it is 0 here.
 WITHOUT_DERIVATIVE = ("floor_divide", "heaviside")
+
+
+def _root(x: Any) -> Any:
+    return torch.where(x == 0, 0.0, torch.where(x == 0, 1.0, x).sqrt())
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "root": _root,
     "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "getitem": _taken,
     "index_gather": _taken,
-    "index_put": _set_at,
+    "index_replace": _set_at,
     "strided_part": lambda x, part: x.contiguous().as_strided(part.shape, part.strides, part.offset),
     "strided_put": lambda x, value, part: torch.as_strided_scatter(
         x.contiguous(), torch.as_tensor(value, dtype=x.dtype).expand(part.shape), part.shape, part.strides, part.offset

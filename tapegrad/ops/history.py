@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.broadcasting import expand
-from tapegrad.ops.index_put import attributes_of, index_put, index_put_op
+from tapegrad.ops.index_put import attributes_of, index_put_op, index_replace
 from tapegrad.ops.indexing import Key, _index, index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
@@ -154,7 +154,7 @@ def _put(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
     if data.dtype != base.dtype:  # the complex numbers with new real or imaginary parts
         numbers = index_gather(reshape(base, -1), (places,), (ARRAY,))
         value = _put(numbers, _same_half(numbers, data, base), value)
-    return reshape(index_put(reshape(base, -1), value, (places,), (ARRAY,)), base.shape)
+    return reshape(index_replace(reshape(base, -1), value, (places,), (ARRAY,)), base.shape)
 
 
 def _same_half(numbers: Tensor, data: np.ndarray, base: Tensor) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, left_out_step
 from tapegrad.kernels.structural import gather_step, part_left_out_step
-from tapegrad.ops.indexing import _COPIES, Key, _encode, _index, _index_error, index_gather
+from tapegrad.ops.indexing import _COPIES, Key, _encode, _index, _index_error
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.recording.plan import Plan
@@ -45,11 +45,11 @@ def attributes_of(key: Key, index_arrays: tuple[np.ndarray, ...]) -> dict[str, A
 
 
 index_put_op = Op(
-    name="index_put",
+    name="index_replace",
     operands=("x", "value"),
     forward=_forward,
     vjp=(
-        lambda ct, index_arrays, key: xp.index_put(ct, 0.0, index_arrays, key),
+        lambda ct, index_arrays, key: xp.index_replace(ct, 0.0, index_arrays, key),
         lambda ct, index_arrays, key: xp.index_gather(
             ct, index_arrays, key
         ),  # summed to the value's shape by who calls rules
@@ -71,14 +71,14 @@ index_put_op = Op(
 )
 
 
-def index_put(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
+def index_replace(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return a copy with the elements that a key and its arrays choose replaced by a value, which is broadcast."""
-    x, v = as_operand(input, "index_put", "input", 1), as_operand(value, "index_put", "value", 2)
+    x, v = as_operand(input, "index_replace", "input", 1), as_operand(value, "index_replace", "value", 2)
     result: Tensor = apply(index_put_op, Bound((x, v), attributes_of(key, index_arrays), index_arrays))
     return result
 
 
-xp.index_put = index_put
+xp.index_replace = index_replace
 
 
 def write_at(array: np.ndarray, index_arrays: tuple[np.ndarray, ...], key: Key, value: Any) -> None:
@@ -96,12 +96,18 @@ def encode(x: Tensor, key: Any) -> tuple[Key, tuple[np.ndarray, ...]]:
     return _encode(x, key if key.__class__ is tuple else (key,))
 
 
+def chosen_shape(shape: tuple[int, ...], index_arrays: tuple[np.ndarray, ...], key: Key) -> tuple[int, ...]:
+    """Return the shape of what a key and its arrays choose."""
+    chosen: np.ndarray = np.broadcast_to(np.False_, shape)[_index(key, index_arrays)]
+    return chosen.shape
+
+
 def index_error(error: Exception, x: Tensor, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Exception:
     """Return NumPy's error on writing at an index in PyTorch's words."""
     if isinstance(error, IndexError):
         return _index_error(error, x)
     shape = list(np.shape(value))
-    chosen = list(index_gather(x.detach(), index_arrays, key).shape)
+    chosen = list(chosen_shape(x.shape, index_arrays, key))
     if index_arrays:
         return RuntimeError(
             f"shape mismatch: value tensor of shape {shape} cannot be broadcast to indexing result of shape {chosen}"

@@ -99,7 +99,7 @@ publish(put_along, _put_along_op, put_along.__doc__ or "")
 # Chosen by order ---------------------------------------------------------------------------------------------------
 
 
-def _chosen_rule(ct: Any, indices: Any, x_shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
+def chosen_rule(ct: Any, indices: Any, x_shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
     """Return the cotangent of chosen elements, put back to their indices."""
     if not dim:
         return ct
@@ -107,7 +107,8 @@ def _chosen_rule(ct: Any, indices: Any, x_shape: tuple[int, ...], dim: tuple[int
     return put_along(xp.reshape(ct, kept), xp.reshape(indices, kept), dim[0], x_shape[dim[0]])
 
 
-def _chosen_step(plan: Plan, operand: int) -> Step | None:
+def chosen_step(plan: Plan, operand: int) -> Step | None:
+    """Return the step that adds the cotangent of chosen elements at their indices."""
     return step_by_indices(plan, plan.attrs["dim"][0], "indices", "scatter") if plan.attrs["dim"] else None
 
 
@@ -147,9 +148,9 @@ def _extremum(name: str, largest: bool) -> Callable[..., ValuesIndices]:
     @operation(
         name,
         forward=lambda x, dim, keepdim: (choose(x, axis=dim, keepdims=keepdim), position(x, axis=dim)),
-        vjp=(_chosen_rule,),
+        vjp=(chosen_rule,),
         family="along",
-        step=_chosen_step,
+        step=chosen_step,
         attrs=("dim", "keepdim"),
         prepare_forward=_extremum_forward(largest),
         results=("values", "indices"),
@@ -188,7 +189,7 @@ def _sort_forward(x: Any, dim: tuple[int, ...], descending: bool, stable: bool) 
     return sort(x)
 
 
-def _stable_order(x: np.ndarray, axis: int) -> np.ndarray:
+def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     """Return the indices that sort an array; elements that are equal keep their order."""
     if x.shape[axis] >= _LONG and x.dtype.kind == "f":
         # NumPy's unstable sort is more than twice as fast; afterwards the indices of equal elements are sorted.
@@ -228,7 +229,7 @@ def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> C
     reverse = (*[slice(None)] * axis, slice(None, None, -1))
 
     def sort(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        order = _stable_order(x[reverse] if descending else x, axis)
+        order = stable_order(x[reverse] if descending else x, axis)
         if descending:
             order = last - order[reverse]
         if not order.flags.c_contiguous:
@@ -236,7 +237,7 @@ def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> C
         return x[(*index[:axis], order, *index[axis + 1 :])], order
 
     def sort_line(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        order = _stable_order(x, 0)
+        order = stable_order(x, 0)
         return x[order], order
 
     return sort_line if len(shape) == 1 and not descending else sort
@@ -246,9 +247,9 @@ def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> C
 @operation(
     "sort",
     forward=_sort_forward,
-    vjp=(_chosen_rule,),
+    vjp=(chosen_rule,),
     family="along",
-    step=_chosen_step,
+    step=chosen_step,
     attrs=("dim", "descending", "stable"),
     prepare_forward=lambda layouts, attrs: _sorter(layouts[0].shape, attrs["dim"], attrs["descending"]),
     results=("values", "indices"),

@@ -17,6 +17,7 @@ from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.numpy_padding import pad_of_numpy
+from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
@@ -313,6 +314,7 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
         )
     },
     np.isclose: _by_values(np.isclose, wrap=True),
+    **STATISTICS,
 }  # fmt: skip
 
 

@@ -1,8 +1,9 @@
-"""The variance, and its op: the sum of squared deviations from the mean."""
+"""Variances and standard deviations, and their op: the sum of squared deviations from the mean."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tapegrad.ops.arithmetic import abs, div, mul, sub
 from tapegrad.ops.reductions import kept_shape, mean, sum
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, Sample, xp
 from tapegrad.ops.table.public import public
@@ -51,20 +53,77 @@ def deviations(input: Any, dim: Any = None, keepdim: bool = False) -> Bound:
     return Bound((x,), {"dim": reduced_dims("var", x._layout.ndim, dim), "keepdim": bool(keepdim)})
 
 
-@public(method=True, functions=("var",), adapter="moment", common=docs.MOMENT)
-@composite(
-    (Sample(((4,),)), Sample(((2, 3),), {"dim": 1, "keepdim": True}), Sample(((2, 3),), {"dim": 0, "correction": 0})),
-    lambda input, dim=None, correction=1, keepdim=False: np.var(input, axis=dim, ddof=correction, keepdims=keepdim),
+# Variance and standard deviation ------------------------------------------------------------------------------------
+
+
+def moment_arguments(call: str, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> tuple[Any, bool, float]:
+    """Return the dimensions, whether they are kept, and the correction, of PyTorch's old signatures and the new one.
+
+    In the old ones a bool, `unbiased`, stands in place of `dim` or behind it.
+    """
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{call}() takes unbiased or correction, not both; unbiased=True is correction=1")
+    if unbiased is not None:
+        return dim, keepdim, float(bool(unbiased))
+    return dim, keepdim, 1.0 if correction is None else correction
+
+
+def _variance(call: str, x: Tensor, dim: Any, keepdim: bool, correction: float) -> Tensor:
+    layout = x._layout
+    if layout.dtype.kind in "biu":
+        raise RuntimeError(
+            f"{call}(): std and var only support floating point and complex dtypes, not {layout.dtype}; convert it"
+        )
+    if layout.dtype.kind == "f":
+        total = deviations(x, dim, keepdim)
+    else:
+        size = abs(sub(x, mean(x, dim, True)))
+        total = sum(mul(size, size), dim, keepdim)
+    count = layout.size // (total._layout.size or 1)
+    return div(total, float(max(count - correction, 0)))
+
+
+root = unary(
+    "root", np.sqrt, lambda ct, out: xp.where(out == 0, 0.0, ct / (2.0 * out)),
+    doc="Square root whose slope at 0 is 0, as of a standard deviation or a norm.", domain=(0.1, 3.0),
+    special={0.0: 0.0}, oracle=np.sqrt, real_only=True, names=None,
+)  # fmt: skip
+
+_MOMENT_SAMPLES = (
+    Sample(((4,),)),
+    Sample(((2, 3),), {"dim": 1, "keepdim": True}),
+    Sample(((2, 3),), {"dim": 0, "correction": 0}),
 )
+
+
+def _oracle(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda input, dim=None, correction=1, keepdim=False: function(
+        input, axis=dim, ddof=correction, keepdims=keepdim
+    )
+
+
+def _first(function: Callable[..., Any], *operands: Any, **attrs: Any) -> Any:
+    """Return one vector of several results."""
+    out = function(*operands, **attrs)
+    return out[0] * out[1]
+
+
+@public(method=True, functions=("var",), adapter="moment", common=docs.MOMENT)
+@composite(_MOMENT_SAMPLES, _oracle(np.var))
 def var(
-    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
 ) -> Tensor:
     r"""Variance of the elements.
 
     Parameters
     ----------
+    unbiased : bool
+        PyTorch's older name of a `correction` of 1 or 0; it may also stand in place of `dim`.
     correction : number
-        The sum of squares is divided by the number of elements minus this; 1 gives the unbiased estimate, 0 the mean.
+        The sum of squares is divided by the number of elements minus this; 1, the default, gives the unbiased estimate,
+        0 the mean.
 
     Notes
     -----
@@ -76,16 +135,80 @@ def var(
     >>> tg.var(tg.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    x = as_operand(input, "var", "input", 1)
-    layout = x._layout
-    if layout.dtype.kind in "biu":
-        raise RuntimeError(
-            f"var(): std and var only support floating point and complex dtypes, not {layout.dtype}; convert it first"
-        )
-    if layout.dtype.kind == "f":
-        total = deviations(x, dim, keepdim)
-    else:
-        size = abs(sub(x, mean(x, dim, True)))
-        total = sum(mul(size, size), dim, keepdim)
-    count = layout.size // (total._layout.size or 1)
-    return div(total, float(max(count - correction, 0)))
+    return _variance(
+        "var", as_operand(input, "var", "input", 1), *moment_arguments("var", dim, unbiased, keepdim, correction)
+    )
+
+
+@public(method=True, functions=("std",), adapter="moment", common=docs.MOMENT)
+@composite(_MOMENT_SAMPLES, _oracle(np.std))
+def std(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> Tensor:
+    r"""Take the standard deviation of the elements: the square root of the variance.
+
+    Parameters
+    ----------
+    unbiased, correction
+        As of `var`.
+
+    Notes
+    -----
+    Derivative: :math:`(x - \bar x)/((n - c)\,\sigma)` for the correction :math:`c`; 0 where all elements are equal.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.std(tg.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    x = as_operand(input, "std", "input", 1)
+    return root(_variance("std", x, *moment_arguments("std", dim, unbiased, keepdim, correction)))
+
+
+@public()
+@composite(
+    _MOMENT_SAMPLES,
+    lambda input, dim=None, correction=1, keepdim=False: (
+        np.var(input, dim, ddof=correction, keepdims=keepdim) * np.mean(input, dim, keepdims=keepdim)
+    ),
+    call=_first,
+)
+def var_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean of the elements; arguments are those of `var`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.var_mean(tg.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    x = as_operand(input, "var_mean", "input", 1)
+    dims, keeps, less = moment_arguments("var_mean", dim, unbiased, keepdim, correction)
+    return _variance("var_mean", x, dims, keeps, less), mean(x, dims, keeps)
+
+
+@public()
+@composite(
+    _MOMENT_SAMPLES,
+    lambda input, dim=None, correction=1, keepdim=False: (
+        np.std(input, dim, ddof=correction, keepdims=keepdim) * np.mean(input, dim, keepdims=keepdim)
+    ),
+    call=_first,
+)
+def std_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean of the elements; arguments are those of `var`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.std_mean(tg.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    x = as_operand(input, "std_mean", "input", 1)
+    dims, keeps, less = moment_arguments("std_mean", dim, unbiased, keepdim, correction)
+    return root(_variance("std_mean", x, dims, keeps, less)), mean(x, dims, keeps)

@@ -17,6 +17,7 @@ from typing import Any
 import tapegrad as tg
 from tapegrad.ops.table.public import TOP, registry
 from tests.fuzz import shapes
+from tests.fuzz.chosen_calls import CHOSEN
 
 NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
 
@@ -619,6 +620,7 @@ Generator = Callable[[Draw, str], str | None]
 
 #: Each kind with the names that it serves.
 KINDS: dict[Generator, str] = {
+    **CHOSEN,
     unary: "abs absolute acos acosh asin asinh atan atanh conj cos cosh erf exp exp2 expm1 log log10 log1p log2 neg "
     "negative positive real reciprocal relu rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh imag logical_not "
     "deg2rad rad2deg round nan_to_num",

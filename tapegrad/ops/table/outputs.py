@@ -77,4 +77,5 @@ OUTPUTS = {
     "fmod": "tensor([0.5000, 0.0000])",
     "floor_divide": "tensor([0., 1.])",
     "trunc_divide": "tensor([0., 1.])",
+    "root": "tensor([0.7071, 1.4142])",
 }

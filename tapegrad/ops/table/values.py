@@ -68,6 +68,11 @@ KINKS: Final[tuple[Draw, ...]] = (
 )
 
 
+def different(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return numbers that all differ, up to 29 of them."""
+    return np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) * 11 % 29 - 9, dtype)
+
+
 def identity(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
     """Return identity matrices; ones, of vectors."""
     return np.ones(shape, dtype) if len(shape) < 2 else np.broadcast_to(np.eye(*shape[-2:], dtype=dtype), shape).copy()

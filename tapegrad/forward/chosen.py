@@ -1,0 +1,40 @@
+"""Forwards of gather and scatter: kernels where there are, else NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.chosen import chosen_address, chosen_geometry, has_kernel
+from tapegrad.tape.layout import Layout
+
+
+def gather(x: Layout, indices: Layout, dim: int, by_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the forward of gather; `by_numpy` where there is no kernel, and where an index is out of range."""
+    geometry = chosen_geometry(x, indices, dim)
+    if geometry is None or not has_kernel(x, indices) or _is_complex_number(x, indices):
+        return by_numpy
+    kernel = chosen_address("gather", x.dtype.name)
+    return computed(kernel, geometry, indices.shape, x.dtype, by_numpy, by_status=True)
+
+
+def _is_complex_number(x: Layout, result: Layout) -> bool:
+    """Whether a result is a scalar that `computed` has no words for."""
+    return x.dtype.kind == "c" and not result.shape
+
+
+def scatter(
+    layouts: tuple[Layout, ...], dim: int, way: str, includes: bool, by_numpy: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the forward of scatter and its kin; `by_numpy` as for `gather`."""
+    x, indices, source = layouts
+    geometry = chosen_geometry(x, indices, dim)
+    fits = source.shape == indices.shape or source.size == 1
+    if geometry is None or not has_kernel(*layouts) or not fits or _is_complex_number(x, x):
+        return by_numpy
+    if x.dtype.kind == "c" and way in ("amax", "amin"):
+        return by_numpy
+    geometry += [x.nbytes, int(source.shape == indices.shape), int(includes)]
+    kernel = chosen_address("scatter", x.dtype.name, way)
+    return computed(kernel, geometry, x.shape, x.dtype, by_numpy, by_status=True)

@@ -1,0 +1,233 @@
+"""Composites: elements of the flat tensor (take, put), and writing at indices as a function (index_put)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.kernels.indexed import ARRAY
+from tapegrad.ops.arithmetic import add
+from tapegrad.ops.broadcasting import expand
+from tapegrad.ops.index_put import chosen_shape, encode, index_error, index_replace
+from tapegrad.ops.indexing import index_gather, index_scatter_add
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.public import public
+from tapegrad.ops.table.structural import one_dim
+from tapegrad.tensor import Tensor
+
+_FLAT: Final = np.array([[0, 5], [-1, 2]])
+
+
+def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> np.ndarray:
+    """Return a copy of indices of the flat tensor, after a look at their range."""
+    given = as_operand(index, call, "index", position)
+    if given.dtype.kind not in "iu":
+        raise RuntimeError(
+            f"{call}(): Expected a long tensor for index, but got {given.dtype}; convert it with .long()"
+        )
+    indices, size = np.array(given._data, np.int64, order="C"), x.numel()
+    if not indices.size:
+        return indices
+    if indices.min() < -size or indices.max() >= size:
+        bad = indices[(indices < -size) | (indices >= size)]
+        raise IndexError(
+            f"out of range: tried to access index {bad.flat[0]} on a tensor of {size} elements, in {call}()"
+        )
+    indices += (indices < 0) * size
+    return indices
+
+
+def _take_of_numpy(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
+    if out is not None or mode != "raise":
+        raise TypeError("np.take does not work on tensors with out= or mode=; see tapegrad.take and index_select")
+    chosen = np.asarray(indices._data if isinstance(indices, Tensor) else indices)
+    x = as_operand(a, "take", "a", 1)
+    if axis is None:
+        return take(x, chosen)
+    place = one_dim("take", x.ndim, axis)
+    return x[(*[slice(None)] * place, chosen)]
+
+
+@public(method=True, functions=("take",), adapter=_take_of_numpy)
+@composite(
+    (Sample(((2, 3),), {"index": _FLAT}), Sample(((4,),), {"index": np.array(1)})),
+    lambda input, index: np.asarray(np.take(input, index)),
+)
+def take(input: Any, index: Any) -> Tensor:
+    """Elements of the flat tensor at indices.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    index : Tensor or array of int
+        Those below 0 count from the end.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the indices.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range.
+
+    Notes
+    -----
+    Derivative: 1 for each element as often as it is chosen.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.take(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([3, 0]))
+    tensor([4., 1.])
+    """
+    x = as_operand(input, "take", "input", 1)
+    indices = _flat_indices("take", x, index, 2)
+    return index_gather(x if x.ndim == 1 else reshape(x, (-1,)), (indices,), (ARRAY,))
+
+
+def _put(input: Any, source: Any, index: Any, accumulate: bool = False) -> Any:
+    out = np.array(input)
+    if accumulate:
+        np.add.at(out.reshape(-1), index.ravel() % out.size, source.ravel())
+    else:
+        out.reshape(-1)[index.ravel()] = source.ravel()
+    return out
+
+
+@public(method=True, inplace=True)
+@composite(
+    (Sample(((2, 3), (2, 2)), {"index": _FLAT, "accumulate": True}),
+     Sample(((2, 3), (2,)), {"index": np.array([4, -6])})),
+    _put,
+    call=lambda function, x, source, index, **more: function(x, index, source, **more),
+)  # fmt: skip
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor:
+    """Copy with elements written at indices of the flat tensor.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    index : Tensor or array of int
+        Those below 0 count from the end.
+    source : Tensor or array
+        As many elements as indices.
+    accumulate : bool
+        Add the elements; default replace what is there.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range, or there are more or fewer of them than elements.
+    RuntimeError
+        If the dtypes differ.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.put(tg.zeros(2, 2), tg.tensor([3, 0]), tg.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 1.]])
+    """
+    x, values = as_operand(input, "put", "input", 1), as_operand(source, "put", "source", 3)
+    indices = _flat_indices("put", x, index, 2).reshape(-1)
+    if values.dtype != x.dtype:
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{x.dtype} and source.dtype = {values.dtype}"
+        )
+    if values.numel() != indices.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{values.numel()}, index.numel() = {indices.size}"
+        )
+    flat, values = (own if own.ndim == 1 else reshape(own, (-1,)) for own in (x, values))
+    if accumulate:
+        result = add(flat, index_scatter_add(values, (indices,), (ARRAY,), flat.shape))
+    else:
+        result = index_replace(flat, values, (indices,), (ARRAY,))
+    return result if x.ndim == 1 else reshape(result, x.shape)
+
+
+def _written(input: Any, values: Any, first: Any, second: Any = None, accumulate: bool = False) -> Any:
+    out, indices = np.array(input), (first,) if second is None else (first, second)
+    if accumulate:
+        np.add.at(out, indices, values)
+    else:
+        out[indices] = values
+    return out
+
+
+@public(method=True, inplace=True)
+@composite(
+    (
+        Sample(((4, 3), (2, 3)), {"first": np.array([0, 2])}),
+        Sample(((4, 3), ()), {"first": np.array([0, 2, 0]), "accumulate": True}),
+        Sample(((4, 3), (2,)), {"first": np.array([0, 2]), "second": np.array([1, 1]), "accumulate": True}),
+    ),
+    _written,
+    call=lambda function, x, values, first, second=None, **more: function(
+        x, (first,) if second is None else (first, second), values, **more
+    ),
+)
+def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
+    """Copy with values written at indices: what ``x[indices] = values`` does to a copy.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    indices : tuple of Tensor or array, of int or bool; or None
+        One for each dimension; None takes it whole.
+    values : Tensor, array or number
+        Broadcast to what the indices choose.
+    accumulate : bool
+        Add the values, several of them to one place, too; default replace what is there.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range.
+    RuntimeError
+        If the values do not broadcast to what is chosen, or the dtypes differ.
+
+    Notes
+    -----
+    Derivative: 1, but 0 for elements that are replaced; for the values the sum over where they stand.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.index_put(tg.zeros(3), (tg.tensor([0, 0]),), tg.tensor([1.0, 2.0]), accumulate=True)
+    tensor([3., 0., 0.])
+    """
+    x, v = as_operand(input, "index_put", "input", 1), as_operand(values, "index_put", "values", 3)
+    if not v._layout.weak and v.dtype != x.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {x.dtype} for the destination and "
+            f"{v.dtype} for the source."
+        )
+    x._array()
+    items = tuple(slice(None) if item is None else item for item in indices)
+    key, index_arrays = encode(x, items)
+    try:
+        if not accumulate:
+            return index_replace(x, v, index_arrays, key)
+        chosen = chosen_shape(x.shape, index_arrays, key)
+        spread = v if v.shape == chosen else expand(v, chosen)
+        return add(x, index_scatter_add(spread, index_arrays, key, x.shape))
+    except (IndexError, ValueError, RuntimeError) as error:
+        raise index_error(error, x, v._data, index_arrays, key) from None

@@ -1,0 +1,168 @@
+"""NumPy's functions that choose, weigh and interpolate, which PyTorch has not or with other arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.dtypes import default_dtype
+from tapegrad.ops.arithmetic import add, div, mul, sub, where
+from tapegrad.ops.casts import cast
+from tapegrad.ops.extrema import amax, amin
+from tapegrad.ops.index_dim import index_select
+from tapegrad.ops.indexing import getitem
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.ordering import sort
+from tapegrad.ops.permutations import permute
+from tapegrad.ops.quantiles import nanquantile, quantile
+from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.structural import reduced_dims
+from tapegrad.ops.variance import root
+from tapegrad.ops.without_nan import nanmean
+from tapegrad.tensor import Tensor, from_array
+
+
+def _refuse(name: str, **options: Any) -> None:
+    given = [f"{key}=" for key, value in options.items() if value is not None and value is not np._NoValue]
+    if given:
+        raise TypeError(f"np.{name} does not work on tensors with {', '.join(given)}; leave it away")
+
+
+def _floating(name: str, a: Any) -> Tensor:
+    x = as_operand(a, name, "a", 1)
+    return x if x._layout.floating else cast(x, default_dtype())
+
+
+def _array(value: Any) -> np.ndarray:
+    return np.asarray(value._data if isinstance(value, Tensor) else value)
+
+
+def _quantiles(
+    name: str, function: Callable[..., Tensor], x: Tensor, q: Any, axis: Any, keepdims: bool, method: str
+) -> Tensor:
+    """Return quantiles over any dimensions, of quantiles in any shape."""
+    dims, at = reduced_dims(name, x.ndim, axis), q if isinstance(q, Tensor) else np.asarray(q, x.dtype)
+    rest = tuple(place for place in range(x.ndim) if place not in dims)
+    lines = reshape(permute(x, (*rest, *dims)), (*[x.shape[place] for place in rest], -1))
+    shape = tuple(at.shape)
+    found = function(lines, at if len(shape) == 1 else at.reshape((-1,)), -1, interpolation=method)
+    kept = [x.shape[place] if place in rest else 1 for place in range(x.ndim) if place in rest or keepdims]
+    return reshape(found, (*shape, *kept))
+
+
+def _quantile_of(name: str, function: Callable[..., Tensor], scale: float) -> Callable[..., Tensor]:
+    def call(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+        keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
+    ) -> Tensor:  # fmt: skip
+        _refuse(name, out=out, weights=weights, interpolation=interpolation)
+        x = _floating(name, a)
+        at = div(q, scale) if isinstance(q, Tensor) and scale != 1 else q if scale == 1 else np.asarray(q) / scale
+        return _quantiles(name, function, x, at, axis, keepdims is True, method)
+
+    return call
+
+
+def _median_of(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def call(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
+        _refuse(name, out=out)
+        return _quantiles(name, function, _floating(name, a), 0.5, axis, keepdims is True, "midpoint")
+
+    return call
+
+
+def _nanvar(name: str) -> Callable[..., Tensor]:
+    def call(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        **rest: Any,
+    ) -> Tensor:
+        _refuse(name, dtype=dtype, out=out, **rest)
+        x = _floating(name, a)
+        far = where(x != x, 0.0, sub(x, nanmean(x, axis, True)))
+        count = sum(cast(x == x, x.dtype), axis, keepdims is True)
+        found = div(sum(mul(far, far), axis, keepdims is True), sub(count, float(ddof)))
+        return root(found) if name == "nanstd" else found
+
+    return call
+
+
+def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    x, keeps = _floating("average", a), keepdims is True
+    if weights is None:
+        found = mean(x, axis, keeps)
+        return (found, from_array(np.full(found.shape, x.numel() / max(found.numel(), 1)))) if returned else found
+    w = as_operand(weights, "average", "weights", 3)
+    if w.shape != x.shape:
+        (place,) = reduced_dims("average", x.ndim, axis)
+        if w.ndim != 1 or axis is None or w.shape[0] != x.shape[place]:
+            raise ValueError(
+                f"Shape of weights must be consistent with shape of a: {list(w.shape)} and {list(x.shape)}"
+            )
+        w = reshape(w, (-1, *[1] * (x.ndim - place - 1)))
+    total = sum(add(mul(x, 0.0), w) if w.shape != x.shape else w, axis, keeps)
+    found = div(sum(mul(x, w), axis, keeps), total)
+    return (found, total) if returned else found
+
+
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
+    """Return piecewise linear interpolation, differentiable by the places, by the nodes and by the values."""
+    _refuse("interp", period=period)
+    at, nodes, values = _floating("interp", x), _floating("interp", xp), _floating("interp", fp)
+    if nodes.ndim != 1 or nodes.shape != values.shape or not nodes.numel():
+        raise ValueError(f"fp and xp are not of the same length: they have shapes {values.shape} and {nodes.shape}")
+    known, places = _array(nodes), _array(at)
+    below = np.clip(np.searchsorted(known, places, "right") - 1, 0, max(len(known) - 2, 0))
+    above = np.minimum(below + 1, len(known) - 1)
+    x0, x1, y0, y1 = (getitem(own, part) for own in (nodes, values) for part in (below, above))
+    width = where(x1 == x0, 1.0, sub(x1, x0))  # of a single node
+    found = add(y0, mul(sub(at, x0), div(sub(y1, y0), width)))
+    first, last = (getitem(values, 0) if left is None else left), (getitem(values, -1) if right is None else right)
+    found = where(places < known[0], first, found)
+    return where(places > known[-1], last, found)
+
+
+def _select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    found = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        found = where(_array(condition), choice, found)
+    return as_operand(found, "select", "default", 3)
+
+
+def _compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Tensor:
+    _refuse("compress", out=out)
+    chosen, x = np.flatnonzero(_array(condition)), as_operand(a, "compress", "a", 2)
+    return index_select(reshape(x, (-1,)) if axis is None else x, axis or 0, chosen)
+
+
+def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tensor:
+    _refuse("ptp", out=out)
+    return sub(amax(a, axis, keepdims is True), amin(a, axis, keepdims is True))
+
+
+def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Tensor:
+    x = as_operand(a, "sort", "a", 1)
+    values: Tensor = sort(reshape(x, (-1,)) if axis is None else x, -1 if axis is None else axis).values
+    return values
+
+
+#: Each of NumPy's functions with what it is here.
+FUNCTIONS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
+    np.median: _median_of("median", quantile), np.nanmedian: _median_of("nanmedian", nanquantile),
+    np.quantile: _quantile_of("quantile", quantile, 1), np.nanquantile: _quantile_of("nanquantile", nanquantile, 1),
+    np.percentile: _quantile_of("percentile", quantile, 100),
+    np.nanpercentile: _quantile_of("nanpercentile", nanquantile, 100),
+    np.nanvar: _nanvar("nanvar"), np.nanstd: _nanvar("nanstd"),
+    np.average: _average, np.interp: _interp, np.select: _select, np.compress: _compress, np.ptp: _ptp, np.sort: _sort,
+    np.extract: lambda condition, arr: _compress(_array(condition).ravel(), arr),
+    np.digitize: lambda x, bins, right=False: from_array(np.asarray(np.digitize(_array(x), _array(bins), right))),
+}  # fmt: skip

@@ -1,0 +1,99 @@
+"""NumPy's functions that choose, weigh and interpolate, on tensors: values as NumPy's, slopes by finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+RNG = np.random.default_rng(0)
+X, V = RNG.normal(size=(3, 5)), RNG.normal(size=7)
+HOLES = np.where(np.abs(X) < 0.3, np.nan, X)
+NODES, VALUES = np.array([-1.0, 0.0, 0.5, 2.0]), np.array([1.0, -1.0, 0.5, 3.0])
+
+CALLS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "median": (np.median, (V,)),
+    "median axis": (lambda x: np.median(x, axis=0, keepdims=True), (X,)),
+    "median axes": (lambda x: np.median(x, axis=(0, 1)), (X,)),
+    "nanmedian": (lambda x: np.nanmedian(x, axis=1), (HOLES,)),
+    "quantile": (lambda x: np.quantile(x, 0.3, axis=1), (X,)),
+    "quantile several": (lambda x: np.quantile(x, [[0.1, 0.5]], axis=0), (X,)),
+    "percentile": (lambda x: np.percentile(x, [10, 60]), (X,)),
+    "nanpercentile": (lambda x: np.nanpercentile(x, 40, axis=1), (HOLES,)),
+    "nanquantile": (lambda x: np.nanquantile(x, 0.4, axis=1, keepdims=True), (HOLES,)),
+    "std": (lambda x: np.std(x, axis=1), (X,)),
+    "std ddof": (lambda x: np.std(x, ddof=1), (X,)),
+    "nanstd": (lambda x: np.nanstd(x, axis=1), (HOLES,)),
+    "nanvar": (lambda x: np.nanvar(x, ddof=1), (HOLES,)),
+    "nansum": (lambda x: np.nansum(x, axis=0), (HOLES,)),
+    "nanmean": (lambda x: np.nanmean(x, axis=1, keepdims=True), (HOLES,)),
+    "average": (lambda x: np.average(x, axis=1), (X,)),
+    "average weights": (lambda x, w: np.average(x, weights=w), (X, np.abs(X))),
+    "average weights of an axis": (lambda x, w: np.average(x, axis=1, weights=w), (X, np.abs(X[0]))),
+    "interp": (np.interp, (np.array([-2.0, -0.7, 0.2, 0.6, 1.9, 5.0]), NODES, VALUES)),
+    "interp left": (lambda x, a, b: np.interp(x, a, b, left=0.0, right=9.0), (V[:3] * 3, NODES, VALUES)),
+    "select": (lambda x: np.select([X > 1, X > 0], [x * 2, x * x], 0.5), (X,)),
+    "compress": (lambda x: np.compress([True, False, True], x, axis=0), (X,)),
+    "extract": (lambda x: np.extract(X > 0, x), (X,)),
+    "ptp": (lambda x: np.ptp(x, axis=1), (X,)),
+    "sort": (lambda x: np.sort(x, axis=0), (X,)),
+    "sort all": (lambda x: np.sort(x, axis=None), (X,)),
+    "take": (lambda x: np.take(x, [0, -1], axis=1), (X,)),
+    "take flat": (lambda x: np.take(x, [[0, -1]]), (X,)),
+    "take_along_axis": (lambda x: np.take_along_axis(x, np.argsort(X, 1)[:, :2] - 5, 1), (X,)),
+    "cumprod": (lambda x: np.cumprod(x, axis=1), (X,)),
+    "cumprod all": (np.cumprod, (X,)),
+    "unique": (np.unique, (V,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values_and_slopes(name: str) -> None:
+    function, arrays = CALLS[name]
+    leaves = [tg.tensor(own, requires_grad=True) for own in arrays]
+    out, expected = function(*leaves), np.asarray(function(*arrays))
+    assert isinstance(out, tg.Tensor)
+    np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-12)
+    weights = np.linspace(1.0, 2.0, expected.size).reshape(expected.shape)
+    (out * weights).sum().backward()
+    for number, (leaf, own) in enumerate(zip(leaves, arrays, strict=True)):
+        step, slopes = 1e-6, np.zeros(own.size)
+        for k in range(own.size):
+            if np.isnan(own.flat[k]):
+                continue
+            ends = []
+            for sign in (1, -1):
+                moved = own.copy()
+                moved.flat[k] += sign * step
+                ends.append((function(*arrays[:number], moved, *arrays[number + 1 :]) * weights).sum())
+            slopes[k] = (ends[0] - ends[1]) / (2 * step)
+        assert leaf.grad is not None
+        np.testing.assert_allclose(leaf.grad.numpy().ravel(), slopes, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.argsort, lambda x: np.argsort(x, axis=None), lambda x: np.searchsorted(np.sort(V), x),
+        lambda x: np.digitize(x, np.sort(V)), np.count_nonzero, lambda x: np.unique(x, return_counts=True)[1],
+    ],
+)  # fmt: skip
+def test_positions(function: Callable[[Any], Any]) -> None:
+    np.testing.assert_array_equal(np.asarray(function(tg.tensor(X))), function(X))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: np.median(x, out=np.zeros(())), "np.median does not work on tensors with out="),
+        (lambda x: np.interp(x, NODES, VALUES, period=2.0), "np.interp does not work on tensors with period="),
+        (lambda x: np.take(x, [0], mode="clip"), "mode="),
+    ],
+)
+def test_what_is_refused(call: Callable[[Any], Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        call(tg.tensor(X))
