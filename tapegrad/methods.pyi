@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.determinants import LinalgSlogdet
+from tapegrad.ops.older import SVD
 from tapegrad.ops.ordering import ValuesIndices
+from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator
 from tapegrad.tensor import Tensor
 
@@ -251,14 +254,23 @@ class TensorMethods:
     def logical_not(self) -> Tensor:
         """Whether an element is zero."""
 
-    def to(self, dtype: Any) -> Tensor:
-        """Return the tensor converted to another dtype; itself if it has that dtype."""
+    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
 
-    def type_as(self, other: Tensor) -> Tensor:
-        """Return the tensor converted to the dtype of another."""
+    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Give the elements another shape without copying them."""
 
-    def conj(self) -> Tensor:
-        """Complex conjugate; of real numbers the tensor itself."""
+    def view_as(self, other: Tensor) -> Tensor:
+        """Give the elements the shape of another tensor without copying them; see `view`."""
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """Give the elements the shape of another tensor; see `reshape`."""
+
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+        """Join neighbouring dimensions into one."""
+
+    def ravel(self) -> Tensor:
+        """Join all dimensions into one; a view if that is possible."""
 
     def sum(
         self,
@@ -301,6 +313,99 @@ class TensorMethods:
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
         """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
+
+    def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+
+    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
+        """Repeat to a shape; see `expand`."""
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Repeat to the shape of another tensor; see `expand`."""
+
+    def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+
+    def squeeze(
+        self,
+        dim: builtins.int | Sequence[builtins.int] | None = None,
+        *,
+        axis: builtins.int | Sequence[builtins.int] | None = None,
+    ) -> Tensor:
+        """Drop dimensions of length 1, as a view."""
+
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """Insert a dimension of length 1, as a view."""
+
+    def clone(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
+
+    def contiguous(self) -> Tensor:
+        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+    def matmul(self, other: Any) -> Tensor:
+        """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
+    def mm(self, mat2: Any) -> Tensor:
+        """Product of two matrices; see `matmul`."""
+
+    def mv(self, vec: Any) -> Tensor:
+        """Product of a matrix and a vector; see `matmul`."""
+
+    def dot(self, tensor: Any) -> Tensor:
+        """Product of two vectors, without conjugation."""
+
+    def outer(self, vec2: Any) -> Tensor:
+        """Products of each element of one vector with each of another."""
+
+    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Put the dimensions into another order, as a view."""
+
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def t(self) -> Tensor:
+        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+    def movedim(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def moveaxis(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
+
+    def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Product of a matrix and a vector, times `alpha`, plus `beta` times a vector."""
+
+    def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
+
+    def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
+
+    def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
+
+    def to(self, dtype: Any) -> Tensor:
+        """Return the tensor converted to another dtype; itself if it has that dtype."""
+
+    def type_as(self, other: Tensor) -> Tensor:
+        """Return the tensor converted to the dtype of another."""
+
+    def conj(self) -> Tensor:
+        """Complex conjugate; of real numbers the tensor itself."""
 
     def sort(
         self,
@@ -347,24 +452,6 @@ class TensorMethods:
 
     def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
         """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
-
-    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
-
-    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Give the elements another shape without copying them."""
-
-    def view_as(self, other: Tensor) -> Tensor:
-        """Give the elements the shape of another tensor without copying them; see `view`."""
-
-    def reshape_as(self, other: Tensor) -> Tensor:
-        """Give the elements the shape of another tensor; see `reshape`."""
-
-    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Join neighbouring dimensions into one."""
-
-    def ravel(self) -> Tensor:
-        """Join all dimensions into one; a view if that is possible."""
 
     def exp(self) -> Tensor:
         """Exponential."""
@@ -459,74 +546,8 @@ class TensorMethods:
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-    def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
-
-    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
-        """Repeat to a shape; see `expand`."""
-
-    def expand_as(self, other: Tensor) -> Tensor:
-        """Repeat to the shape of another tensor; see `expand`."""
-
-    def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
-
-    def squeeze(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = None,
-        *,
-        axis: builtins.int | Sequence[builtins.int] | None = None,
-    ) -> Tensor:
-        """Drop dimensions of length 1, as a view."""
-
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """Insert a dimension of length 1, as a view."""
-
-    def clone(self) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`."""
-
-    def contiguous(self) -> Tensor:
-        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
-
-    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Put the dimensions into another order, as a view."""
-
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def t(self) -> Tensor:
-        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-    def movedim(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other positions, as a view; the others keep their order."""
-
-    def moveaxis(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other positions, as a view; the others keep their order."""
-
-    def matmul(self, other: Any) -> Tensor:
-        """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
-
-    def mm(self, mat2: Any) -> Tensor:
-        """Product of two matrices; see `matmul`."""
-
-    def mv(self, vec: Any) -> Tensor:
-        """Product of a matrix and a vector; see `matmul`."""
-
-    def dot(self, tensor: Any) -> Tensor:
-        """Product of two vectors, without conjugation."""
-
-    def outer(self, vec2: Any) -> Tensor:
-        """Products of each element of one vector with each of another."""
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
     def square(self) -> Tensor:
         """Elementwise square."""
@@ -536,6 +557,15 @@ class TensorMethods:
 
     def reciprocal(self) -> Tensor:
         """Elementwise reciprocal, :math:`1/x`."""
+
+    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+        """Diagonal of each matrix that two dimensions form, as a view."""
+
+    def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+        """Covariances of variables, each of which is a row of observations."""
+
+    def corrcoef(self) -> Tensor:
+        """Correlations of variables, each of which is a row of observations; see `cov`."""
 
     def prod(
         self,
@@ -551,8 +581,17 @@ class TensorMethods:
     def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative sums along a dimension: of each element and those before it."""
 
-    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """Diagonal of each matrix that two dimensions form, as a view."""
+    def det(self) -> Tensor:
+        """Return the determinants of square matrices."""
+
+    def slogdet(self) -> LinalgSlogdet:
+        """Signs of determinants, and logarithms of their absolute values."""
+
+    def logdet(self) -> Tensor:
+        """Logarithms of determinants; nan where these are negative numbers."""
+
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
     def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor as `empty` does, by default of this tensor's dtype."""
@@ -571,6 +610,9 @@ class TensorMethods:
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
+    def inverse(self) -> Tensor:
+        """Inverses of square matrices; see `tapegrad.linalg.inv`."""
+
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -582,6 +624,58 @@ class TensorMethods:
 
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
+
+    def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Tensor:
+        """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
+
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """Inverses of matrices with given Cholesky factors."""
+
+    def matrix_exp(self) -> Tensor:
+        """Exponentials of square matrices."""
+
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """Powers of square matrices, by products of squares."""
+
+    def dist(self, other: Any, p: builtins.float = 2) -> Tensor:
+        """Norm of the difference of two tensors."""
+
+    def qr(self, some: builtins.bool = True) -> QR:
+        """QR decomposition; see `tapegrad.linalg.qr`."""
+
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> SVD:
+        """Singular values and vectors; see `tapegrad.linalg.svd`."""
+
+    def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
+        """Solutions of linear systems with the factors by `tapegrad.linalg.lu_factor`; see `tapegrad.linalg.lu_solve`."""
+
+    def norm(
+        self,
+        p: builtins.float | str | None = "fro",
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        out: None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
+
+    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
+        """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+
+    def vdot(self, other: Any) -> Tensor:
+        """Product of two vectors, of which the first is conjugated."""
+
+    def inner(self, other: Any) -> Tensor:
+        """Products of each vector along the last dimension of one tensor with each of another."""
+
+    def kron(self, other: Any) -> Tensor:
+        """Kronecker product: in place of each element of one tensor, that element times another tensor."""
+
+    def trace(self) -> Tensor:
+        """Sum of the diagonal of a matrix."""
+
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
 
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
@@ -640,6 +734,21 @@ class TensorMethods:
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """Compute `clamp` in place; recorded where a gradient is wanted."""
 
+    def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addmm` in place; recorded where a gradient is wanted."""
+
+    def addmv_(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addmv` in place; recorded where a gradient is wanted."""
+
+    def addr_(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addr` in place; recorded where a gradient is wanted."""
+
+    def baddbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `baddbmm` in place; recorded where a gradient is wanted."""
+
+    def addbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addbmm` in place; recorded where a gradient is wanted."""
+
     def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
 
@@ -666,6 +775,9 @@ class TensorMethods:
 
     def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
+
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """Compute `renorm` in place; recorded where a gradient is wanted."""
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `add` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
@@ -702,14 +814,6 @@ class TensorMethods:
         """Make this result a leaf that no gradient is wanted for, in place."""
 
     @property
-    def real(self) -> Tensor:
-        """Real part; of real numbers the tensor itself."""
-
-    @property
-    def imag(self) -> Tensor:
-        """Imaginary part of complex numbers."""
-
-    @property
     def T(self) -> Tensor:
         """Dimensions in reverse order, as a view."""
 
@@ -724,3 +828,11 @@ class TensorMethods:
     @property
     def mH(self) -> Tensor:
         """Conjugates of matrices, transposed."""
+
+    @property
+    def real(self) -> Tensor:
+        """Real part; of real numbers the tensor itself."""
+
+    @property
+    def imag(self) -> Tensor:
+        """Imaginary part of complex numbers."""

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d"]  # fmt: skip
+__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "pdist"]  # fmt: skip
 
 def relu(input: Any) -> Tensor:
     """The larger of `input` and 0."""
@@ -58,3 +58,6 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of images with kernels, which networks call convolution."""
+
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """Distances between each two rows of a matrix."""
