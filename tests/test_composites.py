@@ -57,6 +57,10 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),
     "view": lambda x, size: x.view(size),
     "sum_to_size": lambda x, size: x.sum_to_size(size),
+    "lu_solve": lambda b, LU, pivots: torch.linalg.lu_solve(LU, pivots, b),
+    "vander": lambda x, N=None, increasing=False: torch.stack(
+        [x**k for k in (range(N or len(x)) if increasing else range((N or len(x)) - 1, -1, -1))], -1
+    ),
     # Distances whose second derivatives torch does not have.
     "cdist": lambda x, y, p=2.0: torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1),
     "pdist": lambda x, p=2.0: torch.stack(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.lapack import as_list, decomposition, not_matrices, routine, triangle
+from tapegrad.ops.lapack import as_list, decomposition, hermitian, not_matrices, routine, triangle
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
@@ -90,7 +90,7 @@ _SAMPLES = tuple(
     attrs=("upper",),
     kinks=(identity,),
     node_name="LinalgCholeskyExBackward0",
-    call=lambda x, **attrs: xp.cholesky((x + adjoint(x)) * 0.5, **attrs),
+    call=lambda x, **attrs: xp.cholesky(hermitian(x), **attrs),
     oracle=_oracle,
     samples=_SAMPLES,
     errors=(
@@ -159,7 +159,7 @@ def _checked_info(x: Any, upper: bool, check_errors: bool) -> Any:
     result_type=CholeskyEx,
     kinks=(identity,),
     node_name="LinalgCholeskyExBackward0",
-    call=lambda x, **attrs: xp.cholesky_ex((x + adjoint(x)) * 0.5, **attrs),
+    call=lambda x, **attrs: xp.cholesky_ex(hermitian(x), **attrs),
     oracle=_oracle,
     samples=_SAMPLES[1:4],
     errors=(

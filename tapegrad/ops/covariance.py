@@ -122,9 +122,10 @@ def _weights(x: Tensor, n: int, fweights: Any, aweights: Any) -> Tensor | None:
             )
         own = reshape(own, (n,))
         found = own if found is None else mul(found, own)
-    return (
-        None if found is None else found if found.dtype.kind == "f" else cast(found, np.zeros((), x.dtype).real.dtype)
-    )
+    if found is None:
+        return None
+    plain, given = np.zeros((), x.dtype).real.dtype, found.dtype
+    return cast(found, np.result_type(plain, given) if given.kind == "f" else plain)
 
 
 @public(method=True, functions=("corrcoef",), adapter=lambda x, y=None, rowvar=True, **_: _correlations(

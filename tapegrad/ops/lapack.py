@@ -12,6 +12,8 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.errors import LinAlgError
 from tapegrad.kernels.blas import BLAS_LETTERS
+from tapegrad.ops.matrices import square_matrices
+from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, xp
 from tapegrad.ops.table.public import LINALG, public
@@ -62,6 +64,12 @@ def matrices(call: str, name: str, value: Any, position: int) -> Tensor:
             f"{call}: Expected a floating point or complex tensor as input. Got dtype {x.dtype}; convert it first"
         )
     return x
+
+
+def hermitian(x: Any) -> Tensor:
+    """Return the Hermitian part of square matrices: samples of functions that read one triangle are called with it."""
+    x = square_matrices("linalg", "A", x, 1)
+    return (x + adjoint(x)) * 0.5  # type: ignore[no-any-return]
 
 
 def not_matrices(call: Callable[[Any], Any], name: str) -> tuple[ErrorSample, ErrorSample]:

@@ -36,7 +36,7 @@ def _forward(x: Any, ord: float, dim: Dims, keepdim: bool) -> Any:
             return out
         # Powers that are not finite, or not normal numbers: those of elements relative to the largest are.
         top = np.max(sizes, axis=dim, keepdims=True)
-        top[(top == 0) | ~np.isfinite(top)] = 1
+        top = np.where((top == 0) | ~np.isfinite(top), 1, top).astype(sizes.dtype)
         total = np.sum((sizes / top) ** ord, **over)
         return total ** sizes.dtype.type(1 / ord) * top.reshape(np.shape(total))
 
@@ -175,7 +175,7 @@ def vector_norm(
     if vectors.dtype.kind not in "fc":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{vectors.dtype}; convert it first"
+            f"dtype {vectors.dtype}; convert it first"
         )
     if dtype is not None:
         vectors = cast(vectors, dtype)
