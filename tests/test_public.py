@@ -177,8 +177,9 @@ def _defaults_of_torch(name: str) -> dict[str, set[object]]:
 
 def test_defaults_are_those_of_torch() -> None:
     compared = 0
-    for name, function in {**functions("tapegrad"), **methods(), **functions("tapegrad.linalg")}.items():
-        theirs = _defaults_of_torch(name) or _defaults_of_torch(f"linalg_{name}")
+    linear = [(f"linalg_{name}", function) for name, function in functions("tapegrad.linalg").items()]
+    for name, function in [*functions("tapegrad").items(), *methods().items(), *linear]:
+        theirs = _defaults_of_torch(name) or _defaults_of_torch(name.removeprefix("linalg_"))
         for own in inspect.signature(function).parameters.values():
             if isinstance(own.default, (bool, int, float, str)) and own.name in theirs:
                 compared += 1

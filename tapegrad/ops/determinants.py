@@ -56,7 +56,7 @@ def _cofactors_forward(x: Any) -> Any:
     condition = np.max(abs(x).sum(-1) * abs(inverse).sum(-1).max(-1, initial=0)[..., None], initial=0)
     if not condition**4 * np.finfo(x.dtype).eps < 1 and np.isfinite(x).all():  # a quarter of all digits would be lost
         return _by_svd(x)
-    return (np.linalg.det(x)[..., None, None] * inverse).conj().swapaxes(-1, -2)
+    return np.ascontiguousarray((np.linalg.det(x)[..., None, None] * inverse).conj().swapaxes(-1, -2))
 
 
 def _cofactors_rule(ct: Any, x: Any, out: Any) -> Any:

@@ -48,10 +48,11 @@ def _rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> tuple[Any]:
     return (xp.solve(conjugates, xp.matmul(slopes, conjugates)),)
 
 
-def _phase_free(values: Any, vectors: Any) -> tuple[Any, Any]:
+def _phase_free(values: Any, vectors: Any) -> tuple[Any, ...]:
     """Return what does not depend on the order of eigenvalues, and on phases of vectors."""
     turned = xp.matmul(adjoint(vectors), vectors)
-    return xp.sum(values * values * values, -1), xp.sum(xp.real(turned * xp.conj(turned)), (-2, -1))
+    cubes = xp.sum(values * values * values, -1)
+    return xp.real(cubes), xp.imag(cubes), xp.sum(xp.real(turned * xp.conj(turned)), (-2, -1))
 
 
 def _oracle(x: Any) -> Any:
@@ -62,7 +63,7 @@ def _oracle(x: Any) -> Any:
     for own in x.reshape(int(np.prod(x.shape[:-2])), *x.shape[-2:]):
         vectors = scipy.linalg.eig(own.astype(complex))[1]
         lengths.append((abs(vectors.conj().T @ vectors) ** 2).sum())
-    return np.concatenate([np.ravel(cubes), lengths]).astype(np.result_type(x.dtype, np.complex64))
+    return np.concatenate([np.ravel(cubes.real), np.ravel(cubes.imag), lengths]).astype(x.real.dtype)
 
 
 @decomposition(
