@@ -17,31 +17,13 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "matmul", "mm", "bmm", "mv", "dot", "outer", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "cholesky", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "diagonal", "cov", "corrcoef", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "det", "slogdet", "logdet", "cdist", "pdist", "renorm", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "matrix_exp", "matrix_power", "dist", "qr", "svd", "lu_solve", "norm", "cross", "vander", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "var"]  # fmt: skip
-
-def add(input: Any, other: Any) -> Tensor:
-    """Add."""
-
-def sub(input: Any, other: Any) -> Tensor:
-    """Subtract `other` from `input`."""
-
-def subtract(input: Any, other: Any) -> Tensor:
-    """Subtract `other` from `input`."""
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "cholesky", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "diagonal", "cov", "corrcoef", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "det", "slogdet", "logdet", "cdist", "pdist", "renorm", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "matrix_exp", "matrix_power", "dist", "qr", "svd", "lu_solve", "norm", "cross", "vander", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
 
 def multiply(input: Any, other: Any) -> Tensor:
     """Multiply."""
-
-def div(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
-
-def divide(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
-
-def true_divide(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
 
 def pow(input: Any, other: Any) -> Tensor:
     """Raise `input` to the power `other`."""
@@ -211,24 +193,6 @@ def contiguous(input: Any) -> Tensor:
 def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Reverse the order of the elements along dimensions, in a copy."""
 
-def matmul(input: Any, other: Any) -> Tensor:
-    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
-
-def mm(input: Any, mat2: Any) -> Tensor:
-    """Product of two matrices; see `matmul`."""
-
-def bmm(input: Any, mat2: Any) -> Tensor:
-    """Products of two batches of matrices, which do not broadcast; see `matmul`."""
-
-def mv(input: Any, vec: Any) -> Tensor:
-    """Product of a matrix and a vector; see `matmul`."""
-
-def dot(input: Any, tensor: Any) -> Tensor:
-    """Product of two vectors, without conjugation."""
-
-def outer(input: Any, vec2: Any) -> Tensor:
-    """Products of each element of one vector with each of another."""
-
 def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Put the dimensions into another order, as a view."""
 
@@ -249,6 +213,24 @@ def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence
 
 def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move dimensions to other positions, as a view; the others keep their order."""
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """Product of two matrices; see `matmul`."""
+
+def bmm(input: Any, mat2: Any) -> Tensor:
+    """Products of two batches of matrices, which do not broadcast; see `matmul`."""
+
+def mv(input: Any, vec: Any) -> Tensor:
+    """Product of a matrix and a vector; see `matmul`."""
+
+def dot(input: Any, tensor: Any) -> Tensor:
+    """Product of two vectors, without conjugation."""
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """Products of each element of one vector with each of another."""
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
@@ -484,6 +466,32 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
+def fmax(input: Any, other: Any) -> Tensor:
+    """The larger of the two; the other one where one is nan."""
+
+def fmin(input: Any, other: Any) -> Tensor:
+    """The smaller of the two; the other one where one is nan."""
+
+def copysign(input: Any, other: Any) -> Tensor:
+    """The size of `input` with the sign of `other`."""
+
+def nextafter(input: Any, other: Any) -> Tensor:
+    """The floating-point number next to `input` in the direction of `other`."""
+
+def heaviside(input: Any, other: Any) -> Tensor:
+    """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
+
+def nan_to_num(
+    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """Replace nan and infinities by numbers."""
+
+def clamp_min(input: Any, min: Any) -> Tensor:
+    """Raise elements to at least `min`; see `clamp`."""
+
+def clamp_max(input: Any, max: Any) -> Tensor:
+    """Lower elements to at most `max`; see `clamp`."""
+
 def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
 
@@ -660,6 +668,75 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
+
+def floor(input: Any) -> Tensor:
+    """The largest integer that is not larger; integers stay as they are."""
+
+def ceil(input: Any) -> Tensor:
+    """The smallest integer that is not smaller; integers stay as they are."""
+
+def trunc(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def fix(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def frac(input: Any) -> Tensor:
+    """Fraction of a number, of its sign."""
+
+def round(input: Any, *, decimals: int | None = None) -> Tensor:
+    """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+def fmod(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `input`: that of C."""
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Add `other`, times a factor."""
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor."""
+
+def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor."""
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `input`, times a factor, from `other`."""
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
+
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """Linear interpolation, ``input + weight * (end - input)``."""
+
+def ldexp(input: Any, other: Any) -> Tensor:
+    """Multiply `input` by 2 to the power `other`."""
+
+def float_power(input: Any, other: Any) -> Tensor:
+    """Raise `input` to the power `other` in double precision."""
+
+def deg2rad(input: Any) -> Tensor:
+    """Convert degrees to radians."""
+
+def rad2deg(input: Any) -> Tensor:
+    """Convert radians to degrees."""
 
 def var(
     input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
