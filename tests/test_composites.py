@@ -57,6 +57,9 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),
     "view": lambda x, size: x.view(size),
     "sum_to_size": lambda x, size: x.sum_to_size(size),
+    "linalg.vander": lambda x, N=None: torch.stack([x**k for k in range(x.shape[-1] if N is None else N)], -1),
+    "top.qr": lambda x, some=True: torch.linalg.qr(x, "reduced" if some else "complete"),
+    "top.cross": lambda x, y: torch.cross(x, y, dim=list(x.shape).index(3)),
     "lu_solve": lambda b, LU, pivots: torch.linalg.lu_solve(LU, pivots, b),
     "vander": lambda x, N=None, increasing=False: torch.stack(
         [x**k for k in (range(N or len(x)) if increasing else range((N or len(x)) - 1, -1, -1))], -1

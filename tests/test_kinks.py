@@ -268,6 +268,25 @@ def _eigh(x: Any, UPLO: str = "L") -> Any:  # PyTorch's name
     return torch.cat([values.reshape(-1), both.reshape(-1)])
 
 
+def _phase_free_qr(x: Any, mode: str = "reduced") -> Any:
+    q, r = torch.linalg.qr(x, mode)
+    n = min(r.shape[-2:])
+    diagonal = r[..., :n, :n] * torch.eye(n, dtype=r.dtype)
+    return torch.cat([(q[..., :n] @ diagonal).reshape(-1), (diagonal.mH @ r).reshape(-1)])
+
+
+def _phase_free_svd(x: Any, full_matrices: bool = True) -> Any:
+    u, s, vh = torch.linalg.svd(x, full_matrices=False)
+    return torch.cat([s.reshape(-1), ((u * torch.arange(1.0, s.shape[-1] + 1, dtype=s.dtype)) @ vh).reshape(-1)])
+
+
+def _phase_free_eig(x: Any) -> Any:
+    values, vectors = torch.linalg.eig(x)
+    cubes, turned = (values**3).sum(-1), vectors.mH @ vectors
+    lengths = (turned * turned.conj()).real.sum((-2, -1))
+    return torch.cat([cubes.real.reshape(-1), cubes.imag.reshape(-1), lengths.reshape(-1)])
+
+
 def _put_along(x: Any, indices: np.ndarray, dim: int, length: int) -> Any:
     shape = list(x.shape)
     shape[dim] = length
@@ -303,9 +322,19 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
     "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),
     "eigh": _eigh,
+    "cholesky": lambda x, **attrs: torch.linalg.cholesky((x + x.mH) / 2, **attrs),
+    "cholesky_ex": lambda x, **attrs: torch.linalg.cholesky((x + x.mH) / 2, **attrs),
+    "qr": _phase_free_qr,
+    "svd": _phase_free_svd,
+    "eig": _phase_free_eig,
+    "cross": lambda x, y, dim=-1: torch.linalg.cross(x, y, dim=dim),
+    "slogdet": lambda x: torch.cat([own.reshape(-1) for own in torch.linalg.slogdet(x)]),
+    "lu_factor_ex": lambda x: torch.linalg.lu_factor(x)[0],
+    "least_squares": lambda a, b: torch.linalg.lstsq(a, b).solution,
+    "euclidean_distances": lambda x, y: torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), dim=-1),
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
-NOT_ON_TORCH = ("im2col", "col2im", "conv2d_biased", "float_power")
+NOT_ON_TORCH = ("im2col", "col2im", "conv2d_biased", "solve_sylvester", "sqrtm", "float_power")
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
 OWN_AT_INFINITY = ("addcdiv", "deviations", "var", "prod", "sgn", "logsumexp")
 
@@ -346,7 +375,10 @@ def _with(operands: list[Any], wanted: tuple[int, ...], tensors: list[Any]) -> l
 
 def _on_torch(case: Case, operands: list[Any], wanted: tuple[int, ...], finite: bool) -> list[list[np.ndarray]]:
     rest = [torch.tensor(own.copy()) if isinstance(own, np.ndarray) else own for own in operands]
-    attrs = {key: torch.tensor(own) if key == "weight" else own for key, own in case.attrs().items()}
+    attrs = {
+        key: torch.tensor(own) if key in ("weight", "fweights", "aweights") else own
+        for key, own in case.attrs().items()
+    }
     leaves = [rest[k].requires_grad_() for k in wanted]
     return _derivatives(torch, lambda tensors: _theirs(case.op, _with(rest, wanted, tensors), attrs), leaves, finite)
 

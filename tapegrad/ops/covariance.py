@@ -42,7 +42,7 @@ def _as_numpy(
 @composite(
     (
         Sample(((2, 4),)), Sample(((4,),), {"correction": 0}),
-        Sample(((3, 4),), {"fweights": np.array([1, 2, 1, 3]), "aweights": np.array([0.5, 1, 2, 1], np.float32)}),
+        Sample(((3, 4),), {"fweights": np.array([1, 2, 1, 3]), "aweights": np.array([1, 1, 2, 1], np.float32)}),
     ),
     lambda input, correction=1, fweights=None, aweights=None: np.cov(
         input, ddof=correction, fweights=fweights, aweights=aweights

@@ -15,6 +15,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import one_dim, operation
+from tapegrad.ops.table.values import KINKS
 from tapegrad.tensor import Tensor
 
 
@@ -129,6 +130,7 @@ def powers_of(x: Tensor, N: int | None, call: str) -> Tensor:  # PyTorch's name
     (Sample(((3,),)), Sample(((2, 3),), {"N": 2})),
     lambda x, N=None: np.stack([x**k for k in range(x.shape[-1] if N is None else N)], -1),
     name="linalg.vander",
+    kinks=KINKS[2:4],
 )
 def vander(x: Any, N: int | None = None) -> Tensor:  # PyTorch's name
     """Vandermonde's matrices: the powers 0 to N - 1 of each element, in a row.

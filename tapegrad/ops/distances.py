@@ -51,7 +51,7 @@ def _euclidean_rule(ct: Any, x: Any, y: Any, out: Any, wanted: tuple[bool, bool]
     forward=_euclidean,
     vjp=_euclidean_rule,
     real_only=True,
-    kinks=KINKS[1:4],
+    kinks=(),
     node_name="CdistBackward0",
     oracle=lambda x, y: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], axis=-1),
     samples=tuple(Sample(tuple(shapes)) for shapes in (((3, 2), (4, 2)), ((2, 3, 2), (1, 2)), ((0, 2), (3, 2)))),
@@ -87,7 +87,7 @@ def _points(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     (Sample(((3, 2), (4, 2))), Sample(((2, 3, 2), (4, 2)), {"p": 1.0}), Sample(((3, 2), (2, 2)), {"p": np.inf})),
     lambda x1, x2, p=2.0: np.linalg.norm(x1[..., :, None, :] - x2[..., None, :, :], ord=p, axis=-1),
     real_only=True,
-    kinks=KINKS[1:4],
+    kinks=(),
 )
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Distances between each row of a matrix and each of another.
@@ -132,7 +132,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     (Sample(((4, 2),)), Sample(((3, 2),), {"p": 1.0})),
     lambda input, p=2.0: np.linalg.norm(input[:, None] - input, ord=p, axis=-1)[np.triu_indices(len(input), 1)],
     real_only=True,
-    kinks=KINKS[1:4],
+    kinks=(),
 )
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """Distances between each two rows of a matrix.

@@ -219,7 +219,7 @@ def _condition(A: Any, p: Any = None) -> Any:
             ((3, 3), {}), ((2, 3), {}), ((2, 3, 3), {"p": 1}), ((3, 3), {"p": "fro"}), ((2, 2), {"p": -2}),
         )
     ),
-    _condition, kinks=(full_rank,),
+    _condition, kinks=(),
 )  # fmt: skip
 def cond(A: Any, p: float | str | None = None) -> Tensor:
     """Condition numbers of matrices: the norm, times that of the inverse.

@@ -107,7 +107,7 @@ def _as_numpy(x: Any, *, axis: Any = None, keepdims: bool = False, ord: float = 
     attrs=("ord", "dim", "keepdim"),
     node_name="LinalgVectorNormBackward0",
     oracle=norm_by_numpy,
-    kinks=KINKS[1:4],
+    kinks=KINKS[3:4],
     samples=_SAMPLES,
     errors=(
         ErrorSample(

@@ -18,7 +18,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
-from tapegrad.ops.table.values import full_rank
+from tapegrad.ops.table.values import MATRIX_KINKS, full_rank
 from tapegrad.ops.triangular import solve_triangular
 from tapegrad.tensor import Tensor
 
@@ -171,7 +171,9 @@ def _reflected(vectors: Any, tau: Any) -> Any:
 
 @public(namespaces=(LINALG,))
 @composite(
-    (Sample(((3, 3), (3,))), Sample(((4, 3), (2,))), Sample(((2, 3, 2), (2, 2))), Sample(((3, 2), (0,)))), _reflected
+    (Sample(((3, 3), (3,))), Sample(((4, 3), (2,))), Sample(((2, 3, 2), (2, 2))), Sample(((3, 2), (0,)))),
+    _reflected,
+    kinks=MATRIX_KINKS[:1],
 )
 def householder_product(A: Any, tau: Any) -> Tensor:
     r"""First columns of a product of Householder reflections :math:`I - \tau_k v_k v_k^H`.

@@ -24,7 +24,7 @@ from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
-from tapegrad.ops.table.values import MATRIX_KINKS, triangular
+from tapegrad.ops.table.values import triangular
 from tapegrad.tensor import Tensor
 
 
@@ -172,7 +172,7 @@ def _product_of(factor: Any, is_upper: bool) -> Any:
         for shapes, attrs in ((((3, 2), (3, 3)), {}), (((3, 2), (2, 3, 3)), {"upper": True}))
     ),
     lambda input, L, upper=False: np.linalg.solve(_product_of(L, upper), input),
-    kinks=MATRIX_KINKS,
+    kinks=(),  # of the triangle that is not read, PyTorch has a gradient
 )
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Tensor:
     r"""Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`.
@@ -210,7 +210,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Tensor:
         for shapes, attrs in ((((3, 3),), {}), (((2, 3, 3),), {"upper": True}))
     ),
     lambda input, upper=False: np.linalg.inv(_product_of(input, upper)),
-    kinks=MATRIX_KINKS,
+    kinks=(),  # of the triangle that is not read, PyTorch has a gradient
 )
 def cholesky_inverse(input: Any, upper: bool = False) -> Tensor:
     r"""Inverses of matrices with given Cholesky factors.
