@@ -213,7 +213,7 @@ def _vecdot_as_numpy(x1: Any, x2: Any, axis: int = -1) -> Any:
     return vecdot(x1, x2, dim=axis)
 
 
-@public(namespaces=(LINALG,), ufuncs=("vecdot",), functions=("linalg.vecdot",),
+@public(namespaces=(LINALG,), functions=("linalg.vecdot",),
         adapter=_vecdot_as_numpy)  # fmt: skip
 @composite(
     (Sample(((2, 3), (2, 3))), Sample(((3, 2), (3, 1)), {"dim": 0})),
