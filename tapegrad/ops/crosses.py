@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along
+from tapegrad.kernels.cross import CROSS
 from tapegrad.ops.arithmetic import pow
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.diagonals import diagonal as _diagonal
@@ -16,6 +20,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.ops.table.values import KINKS
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 
@@ -31,6 +36,16 @@ def _as_numpy(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     return cross(a, b, dim=axisa if axis is None else axis)
 
 
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    """Return the kernel for operands of one contiguous layout, or NumPy's way."""
+    x, y = layouts
+    by_numpy = functools.partial(_forward, **attrs)
+    geometry = geometry_along(x.shape, (attrs["dim"],))
+    if x.shape != y.shape or x.dtype != y.dtype or not (has_kernel(x) and has_kernel(y)) or not x.size or not geometry:
+        return by_numpy
+    return computed(kernel_along(CROSS, x.dtype.name), geometry, x.shape, x.dtype, by_numpy, by_status=True)
+
+
 @public(namespaces=(LINALG,), functions=("cross", "linalg.cross"),
         adapter=_as_numpy)  # fmt: skip
 @operation(
@@ -38,6 +53,7 @@ def _as_numpy(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     operands=("x", "y"),
     family="linalg",
     forward=_forward,
+    prepare_forward=_prepare,
     vjp=(
         lambda ct, y, dim: xp.cross(xp.conj(y), ct, dim=dim),
         lambda ct, x, dim: xp.cross(ct, xp.conj(x), dim=dim),

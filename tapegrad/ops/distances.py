@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,13 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     return vector_norm(sub(unsqueeze(x, -2), unsqueeze(y, -3)), p, -1)  # type: ignore[no-any-return]
 
 
+@functools.lru_cache(maxsize=64)
+def _pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of each two of n rows."""
+    first, second = np.nonzero(triangle(n, n, True, 1))
+    return first, second
+
+
 @public(namespaces=(FUNCTIONAL, TOP))
 @composite(
     (Sample(((4, 2),)), Sample(((3, 2),), {"p": 1.0})),
@@ -163,7 +171,9 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     x = as_operand(input, "pdist", "input", 1)
     if x.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {x.ndim}D")
-    first, second = np.nonzero(triangle(x.shape[0], x.shape[0], True, 1))
+    first, second = _pairs(x.shape[0])
+    if p == 2 and x.dtype.kind == "f":
+        return euclidean_distances(x, x)[first, second]  # type: ignore[no-any-return]
     return vector_norm(sub(x[first], x[second]), p, -1)  # type: ignore[no-any-return]
 
 

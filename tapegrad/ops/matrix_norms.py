@@ -179,7 +179,7 @@ def norm(
 
 @public(method=True)
 @composite(
-    (Sample(((2, 3), (3,))), Sample(((3,), (3,)), {"p": 1})),
+    (Sample(((2, 3), (3,))), Sample(((3,), (3,)), {"p": 3})),
     lambda input, other, p=2: np.linalg.vector_norm(input - other, ord=p),
     kinks=KINKS[2:4],
 )

@@ -19,6 +19,12 @@ Dims = tuple[int, ...]
 
 
 def _forward(x: Any, ord: float, dim: Dims, keepdim: bool) -> Any:
+    if ord == 2 and x.dtype.kind == "f" and len(dim) == x.ndim and x.flags.c_contiguous and not keepdim:
+        flat = x.reshape(-1)
+        with np.errstate(over="ignore"):
+            total = np.dot(flat, flat)
+        if _TINY < total < _HUGE:
+            return np.sqrt(total)
     sizes: Any = np.abs(x)
     over: dict[str, Any] = {"axis": dim, "keepdims": keepdim}
     if ord == np.inf:
@@ -50,7 +56,8 @@ def _without_elements(sizes: Any, dim: Dims) -> dict[str, Any]:
 
 def _rule(ct: Any, x: Any, out: Any, ord: float, dim: Dims) -> Any:
     kept = kept_shape(x.shape, dim)
-    ct, out = xp.reshape(ct, kept), xp.reshape(out, kept)
+    if out.shape and out.shape != kept:
+        ct, out = xp.reshape(ct, kept), xp.reshape(out, kept)
     if ord == 0:
         return ct * 0.0 * xp.sgn(x)
     if ord == 1:
@@ -60,7 +67,7 @@ def _rule(ct: Any, x: Any, out: Any, ord: float, dim: Dims) -> Any:
         count = np.maximum(np.count_nonzero(chosen.detach(), axis=dim, keepdims=True), 1).astype(out.dtype)
         return xp.where(chosen, ct / count, 0.0) * xp.sgn(x)
     is_zero = out == 0
-    scale = xp.where(is_zero, 0.0, ct) / xp.where(is_zero, 1.0, out)
+    scale = ct / xp.where(is_zero, np.inf, out)  # 0 where the norm is, as is what is computed of it
     if ord == 2:
         return x * scale
     if ord > 2:
