@@ -53,8 +53,12 @@ INVARIANT: Final[dict[str, Callable[..., Any]]] = {
     "linalg.eigh": lambda m, out: [out[0], abs(out[1])],
     "linalg.eig": lambda m, out: [m.real(out[0]).sum(), abs(out[1]).sum()],
     "linalg.eigvals": lambda m, out: [m.real(out).sum(), m.imag(out * out).sum()],
-    "linalg.svd": lambda m, out: [abs(out[0]), out[1], abs(out[2])],
-    "svd": lambda m, out: [abs(out[0]), out[1], abs(out[2])],
+    "linalg.svd": lambda m, out: [
+        abs(out[0][..., : out[1].shape[-1]]),
+        out[1],
+        abs(out[2][..., : out[1].shape[-1], :]),
+    ],
+    "svd": lambda m, out: [abs(out[i][..., : out[1].shape[-1]]) if i != 1 else out[1] for i in range(3)],
 }
 
 

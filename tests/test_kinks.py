@@ -268,6 +268,25 @@ def _eigh(x: Any, UPLO: str = "L") -> Any:  # PyTorch's name
     return torch.cat([values.reshape(-1), both.reshape(-1)])
 
 
+def _phase_free_qr(x: Any, mode: str = "reduced") -> Any:
+    q, r = torch.linalg.qr(x, mode)
+    n = min(r.shape[-2:])
+    diagonal = r[..., :n, :n] * torch.eye(n, dtype=r.dtype)
+    return torch.cat([(q[..., :n] @ diagonal).reshape(-1), (diagonal.mH @ r).reshape(-1)])
+
+
+def _phase_free_svd(x: Any, full_matrices: bool = True) -> Any:
+    u, s, vh = torch.linalg.svd(x, full_matrices=False)
+    return torch.cat([s.reshape(-1), ((u * torch.arange(1.0, s.shape[-1] + 1, dtype=s.dtype)) @ vh).reshape(-1)])
+
+
+def _phase_free_eig(x: Any) -> Any:
+    values, vectors = torch.linalg.eig(x)
+    cubes, turned = (values**3).sum(-1), vectors.mH @ vectors
+    lengths = (turned * turned.conj()).real.sum((-2, -1))
+    return torch.cat([cubes.real.reshape(-1), cubes.imag.reshape(-1), lengths.reshape(-1)])
+
+
 def _put_along(x: Any, indices: np.ndarray, dim: int, length: int) -> Any:
     shape = list(x.shape)
     shape[dim] = length
@@ -343,9 +362,19 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "nanmedian_along": lambda x, dim, keepdim=False: torch.nanmedian(x, dim, keepdim)[0],
     "median_of_all": lambda x, ignores_nan: torch.nanmedian(x) if ignores_nan else torch.median(x),
     **{name: _first_of(name) for name in ("kthvalue", "mode", "topk", "cummax", "cummin")},
+    "cholesky": lambda x, **attrs: torch.linalg.cholesky((x + x.mH) / 2, **attrs),
+    "cholesky_ex": lambda x, **attrs: torch.linalg.cholesky((x + x.mH) / 2, **attrs),
+    "qr": _phase_free_qr,
+    "svd": _phase_free_svd,
+    "eig": _phase_free_eig,
+    "cross": lambda x, y, dim=-1: torch.linalg.cross(x, y, dim=dim),
+    "slogdet": lambda x: torch.cat([own.reshape(-1) for own in torch.linalg.slogdet(x)]),
+    "lu_factor_ex": lambda x: torch.linalg.lu_factor(x)[0],
+    "least_squares": lambda a, b: torch.linalg.lstsq(a, b).solution,
+    "euclidean_distances": lambda x, y: torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), dim=-1),
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
-NOT_ON_TORCH = ("im2col", "col2im", "conv2d_biased", "float_power", "recurrence")
+NOT_ON_TORCH = ("im2col", "col2im", "conv2d_biased", "float_power", "recurrence", "solve_sylvester", "sqrtm")
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
 OWN_AT_INFINITY = (
     "addcdiv",
