@@ -257,8 +257,23 @@ class TensorMethods:
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor converted to the dtype of another."""
 
-    def conj(self) -> Tensor:
-        """Complex conjugate; of real numbers the tensor itself."""
+    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
+
+    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Give the elements another shape without copying them."""
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """Give the elements the shape of another tensor without copying them; see `view`."""
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """Give the elements the shape of another tensor; see `reshape`."""
+
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+        """Join neighbouring dimensions into one."""
+
+    def ravel(self) -> Tensor:
+        """Join all dimensions into one; a view if that is possible."""
 
     def sum(
         self,
@@ -301,6 +316,41 @@ class TensorMethods:
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
         """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
+
+    def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+
+    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
+        """Repeat to a shape; see `expand`."""
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Repeat to the shape of another tensor; see `expand`."""
+
+    def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+
+    def squeeze(
+        self,
+        dim: builtins.int | Sequence[builtins.int] | None = None,
+        *,
+        axis: builtins.int | Sequence[builtins.int] | None = None,
+    ) -> Tensor:
+        """Drop dimensions of length 1, as a view."""
+
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """Insert a dimension of length 1, as a view."""
+
+    def clone(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
+
+    def contiguous(self) -> Tensor:
+        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+        """Return ones with the given probabilities, zeros otherwise."""
+
+    def conj(self) -> Tensor:
+        """Complex conjugate; of real numbers the tensor itself."""
 
     def sort(
         self,
@@ -347,24 +397,6 @@ class TensorMethods:
 
     def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
         """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
-
-    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
-
-    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Give the elements another shape without copying them."""
-
-    def view_as(self, other: Tensor) -> Tensor:
-        """Give the elements the shape of another tensor without copying them; see `view`."""
-
-    def reshape_as(self, other: Tensor) -> Tensor:
-        """Give the elements the shape of another tensor; see `reshape`."""
-
-    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Join neighbouring dimensions into one."""
-
-    def ravel(self) -> Tensor:
-        """Join all dimensions into one; a view if that is possible."""
 
     def exp(self) -> Tensor:
         """Exponential."""
@@ -458,35 +490,6 @@ class TensorMethods:
 
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
-
-    def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
-
-    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
-        """Repeat to a shape; see `expand`."""
-
-    def expand_as(self, other: Tensor) -> Tensor:
-        """Repeat to the shape of another tensor; see `expand`."""
-
-    def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
-
-    def squeeze(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = None,
-        *,
-        axis: builtins.int | Sequence[builtins.int] | None = None,
-    ) -> Tensor:
-        """Drop dimensions of length 1, as a view."""
-
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """Insert a dimension of length 1, as a view."""
-
-    def clone(self) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`."""
-
-    def contiguous(self) -> Tensor:
-        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
     def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Put the dimensions into another order, as a view."""
@@ -583,8 +586,11 @@ class TensorMethods:
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
-        """Return ones with the given probabilities, zeros otherwise."""
+    def prelu(self, weight: Any) -> Tensor:
+        """Return `input` where it is positive, and `weight` times `input` elsewhere."""
+
+    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+        """Replace elements from ``-lambd`` to `lambd` by 0."""
 
     def var(
         self,

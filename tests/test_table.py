@@ -302,11 +302,15 @@ BETTER: dict[str, Callable[..., Any]] = {
     "acosh": lambda x: x <= -1,  # PyTorch: a number, though the function is nan
     "logit": lambda x: (x == 0) & np.signbit(x),  # PyTorch: -inf in double precision, inf in single
     "pow": lambda x, y: (x == 0) & np.isnan(y),  # PyTorch: nan, though 0 for all other exponents
+    "selu": np.isnan,  # PyTorch: nan in vectors, a slope in their remainders
 }
+TAKES_NUMBERS = ("hardshrink", "threshold")  # PyTorch's function: no tensors
 
 
 @pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
-@each_row([op for op in ELEMENTWISE if op.name != "imag" and (torch is None or hasattr(torch, op.name))])
+@each_row(
+    [op for op in ELEMENTWISE if op.name not in ("imag", *TAKES_NUMBERS) and (torch is None or hasattr(torch, op.name))]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_extremes_on_torch(op: Op, dtype: str) -> None:
     """Gradients at kinks and edges are PyTorch's."""

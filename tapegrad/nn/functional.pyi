@@ -9,10 +9,43 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d"]  # fmt: skip
+__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "glu", "softmin", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_"]  # fmt: skip
 
-def relu(input: Any) -> Tensor:
-    """The larger of `input` and 0."""
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return `input` where it is positive, and :math:`\\alpha (e^x - 1)` elsewhere."""
+
+def elu_(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Compute `elu` in place; recorded where a gradient is wanted."""
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return `input` where it is positive, and :math:`\\alpha (e^{x/\\alpha} - 1)` elsewhere."""
+
+def celu_(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Compute `celu` in place; recorded where a gradient is wanted."""
+
+def selu(input: Any, inplace: bool = False) -> Tensor:
+    """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
+
+def selu_(input: Any, inplace: bool = False) -> Tensor:
+    """Compute `selu` in place; recorded where a gradient is wanted."""
+
+def silu(input: Any, inplace: bool = False) -> Tensor:
+    """Return `input` times its `sigmoid`, which is also called swish."""
+
+def mish(input: Any, inplace: bool = False) -> Tensor:
+    """Return `input` times the hyperbolic tangent of its `softplus`."""
+
+def gelu(input: Any, approximate: str = "none") -> Tensor:
+    """Return `input` times the probability :math:`\\Phi(x)` that a normally distributed number is less."""
+
+def softsign(input: Any) -> Tensor:
+    """Return :math:`x/(1 + |x|)`."""
+
+def logsigmoid(input: Any) -> Tensor:
+    """Logarithm of the `sigmoid`, computed so that nothing overflows."""
+
+def tanhshrink(input: Any) -> Tensor:
+    """Return `input` less its hyperbolic tangent."""
 
 def tanh(input: Any) -> Tensor:
     """Hyperbolic tangent."""
@@ -58,3 +91,61 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of images with kernels, which networks call convolution."""
+
+def glu(input: Any, dim: int = -1) -> Tensor:
+    """First half of a tensor, times the `sigmoid` of the second half."""
+
+def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
+    """`softmax` of the negative elements: the least has the largest share."""
+
+def relu(input: Any, inplace: bool = False) -> Tensor:
+    """Return the larger of `input` and 0."""
+
+def relu_(input: Any, inplace: bool = False) -> Tensor:
+    """Compute `relu` in place; recorded where a gradient is wanted."""
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Return `input` where it is positive, and `negative_slope` times `input` elsewhere."""
+
+def leaky_relu_(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Compute `leaky_relu` in place; recorded where a gradient is wanted."""
+
+def prelu(input: Any, weight: Any) -> Tensor:
+    """Return `input` where it is positive, and `weight` times `input` elsewhere."""
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Limit elements to the range from `min_val` to `max_val`."""
+
+def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Compute `hardtanh` in place; recorded where a gradient is wanted."""
+
+def relu6(input: Any, inplace: bool = False) -> Tensor:
+    """Limit elements to the range from 0 to 6."""
+
+def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
+    """Return :math:`x/6 + 1/2`, limited to the range from 0 to 1: a `sigmoid` of straight lines."""
+
+def hardswish(input: Any, inplace: bool = False) -> Tensor:
+    """Return `input` times its `hardsigmoid`."""
+
+def rrelu(
+    input: Any, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element."""
+
+def rrelu_(
+    input: Any, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Compute `rrelu` in place; recorded where a gradient is wanted."""
+
+def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """Move elements towards 0 by `lambd`, and those nearer than that to 0."""
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """Replace elements from ``-lambd`` to `lambd` by 0."""
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Replace elements that are not above `threshold` by `value`."""
+
+def threshold_(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Compute `threshold` in place; recorded where a gradient is wanted."""

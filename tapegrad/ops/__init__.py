@@ -5,6 +5,7 @@ functions are imported here.
 """
 
 from tapegrad.ops import (
+    activations,
     along,
     arithmetic,
     broadcasting,
@@ -21,6 +22,7 @@ from tapegrad.ops import (
     einsum,
     extrema,
     fill,
+    gates,
     linalg,
     logic,
     losses,
@@ -28,9 +30,11 @@ from tapegrad.ops import (
     movement,
     ordering,
     permutations,
+    piecewise,
     random,
     ranges,
     reductions,
+    shrink,
     transcendental,
     variance,
 )

@@ -13,7 +13,7 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "var"]  # fmt: skip
+__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "prod", "cumsum", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "prelu", "rrelu", "arange", "linspace", "logspace", "hardshrink", "threshold", "var"]  # fmt: skip
 
 def add(input: Any, other: Any) -> Tensor:
     """Add."""
@@ -120,14 +120,23 @@ def logical_or(input: Any, other: Any) -> Tensor:
 def logical_not(input: Any) -> Tensor:
     """Whether an element is zero."""
 
-def conj(input: Any) -> Tensor:
-    """Complex conjugate; of real numbers the tensor itself."""
+def reshape(input: Any, shape: int | Sequence[int], *rest: int) -> Tensor:
+    """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
 
-def real(input: Any) -> Tensor:
-    """Real part; of real numbers the tensor itself."""
+def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Give the elements another shape without copying them."""
 
-def imag(input: Any) -> Tensor:
-    """Imaginary part of complex numbers."""
+def view_as(input: Any, other: Tensor) -> Tensor:
+    """Give the elements the shape of another tensor without copying them; see `view`."""
+
+def reshape_as(input: Any, other: Tensor) -> Tensor:
+    """Give the elements the shape of another tensor; see `reshape`."""
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Join neighbouring dimensions into one."""
+
+def ravel(input: Any) -> Tensor:
+    """Join all dimensions into one; a view if that is possible."""
 
 def sum(
     input: Any,
@@ -171,6 +180,116 @@ def all(
 ) -> Tensor:
     """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
+def expand(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+
+def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
+    """Repeat to a shape; see `expand`."""
+
+def expand_as(input: Any, other: Tensor) -> Tensor:
+    """Repeat to the shape of another tensor; see `expand`."""
+
+def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+
+def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Drop dimensions of length 1, as a view."""
+
+def unsqueeze(input: Any, dim: int) -> Tensor:
+    """Insert a dimension of length 1, as a view."""
+
+def clone(input: Any) -> Tensor:
+    """Copy, recorded: gradients flow back to `input`."""
+
+def contiguous(input: Any) -> Tensor:
+    """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Reverse the order of the elements along dimensions, in a copy."""
+
+def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a new leaf tensor with a copy of the data."""
+
+def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """Return data as a tensor, sharing memory where that is possible."""
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """Return a tensor that shares the memory of an array."""
+
+def FloatTensor(data: Any) -> Tensor:
+    """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def DoubleTensor(data: Any) -> Tensor:
+    """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def manual_seed(seed: int) -> Generator:
+    """Set the seed of the generator that is used where none is given, and return that generator."""
+
+def rand(
+    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, uniform on [0, 1), of a shape."""
+
+def rand_like(
+    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
+
+def randn(
+    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
+
+def randn_like(
+    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike = ...,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return integers drawn uniformly from `low` up to and without `high`."""
+
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: DTypeLike = ..., requires_grad: bool = False
+) -> Tensor:
+    """Return the integers from 0 to ``n - 1`` in random order."""
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return normally distributed numbers."""
+
+def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+    """Return ones with the given probabilities, zeros otherwise."""
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return `input` where it is positive, and :math:`\\alpha (e^{x/\\alpha} - 1)` elsewhere."""
+
+def selu(input: Any, inplace: bool = False) -> Tensor:
+    """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
+
+def conj(input: Any) -> Tensor:
+    """Complex conjugate; of real numbers the tensor itself."""
+
+def real(input: Any) -> Tensor:
+    """Real part; of real numbers the tensor itself."""
+
+def imag(input: Any) -> Tensor:
+    """Imaginary part of complex numbers."""
+
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
 ) -> ValuesIndices:
@@ -207,24 +326,6 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
-
-def reshape(input: Any, shape: int | Sequence[int], *rest: int) -> Tensor:
-    """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
-
-def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
-    """Give the elements another shape without copying them."""
-
-def view_as(input: Any, other: Tensor) -> Tensor:
-    """Give the elements the shape of another tensor without copying them; see `view`."""
-
-def reshape_as(input: Any, other: Tensor) -> Tensor:
-    """Give the elements the shape of another tensor; see `reshape`."""
-
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Join neighbouring dimensions into one."""
-
-def ravel(input: Any) -> Tensor:
-    """Join all dimensions into one; a view if that is possible."""
 
 def exp(input: Any) -> Tensor:
     """Exponential."""
@@ -316,33 +417,6 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-def expand(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
-    """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
-
-def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
-    """Repeat to a shape; see `expand`."""
-
-def expand_as(input: Any, other: Tensor) -> Tensor:
-    """Repeat to the shape of another tensor; see `expand`."""
-
-def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
-    """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
-
-def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Drop dimensions of length 1, as a view."""
-
-def unsqueeze(input: Any, dim: int) -> Tensor:
-    """Insert a dimension of length 1, as a view."""
-
-def clone(input: Any) -> Tensor:
-    """Copy, recorded: gradients flow back to `input`."""
-
-def contiguous(input: Any) -> Tensor:
-    """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
-
-def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
-    """Reverse the order of the elements along dimensions, in a copy."""
-
 def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Put the dimensions into another order, as a view."""
 
@@ -405,21 +479,6 @@ def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None
 
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension."""
-
-def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf tensor with a copy of the data."""
-
-def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """Return data as a tensor, sharing memory where that is possible."""
-
-def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """Return a tensor that shares the memory of an array."""
-
-def FloatTensor(data: Any) -> Tensor:
-    """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
-
-def DoubleTensor(data: Any) -> Tensor:
-    """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
 def prod(
     input: Any,
@@ -486,58 +545,13 @@ def equal(input: Any, other: Any) -> bool:
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``."""
 
-def manual_seed(seed: int) -> Generator:
-    """Set the seed of the generator that is used where none is given, and return that generator."""
+def prelu(input: Any, weight: Any) -> Tensor:
+    """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
-def rand(
-    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+def rrelu(
+    input: Any, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Return independent random numbers, uniform on [0, 1), of a shape."""
-
-def rand_like(
-    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
-
-def randn(
-    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
-
-def randn_like(
-    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
-
-def randint(
-    low: int,
-    high: Any = None,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike = ...,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return integers drawn uniformly from `low` up to and without `high`."""
-
-def randperm(
-    n: int, *, generator: Generator | None = None, dtype: DTypeLike = ..., requires_grad: bool = False
-) -> Tensor:
-    """Return the integers from 0 to ``n - 1`` in random order."""
-
-def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return normally distributed numbers."""
-
-def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
-    """Return ones with the given probabilities, zeros otherwise."""
+    """Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element."""
 
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, requires_grad: bool = False
@@ -553,6 +567,12 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """Replace elements from ``-lambd`` to `lambd` by 0."""
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Replace elements that are not above `threshold` by `value`."""
 
 def var(
     input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False

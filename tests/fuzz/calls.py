@@ -589,7 +589,35 @@ def linear(draw: Draw, name: str) -> str | None:
 
 def functional(draw: Draw, name: str) -> str | None:
     x = draw.one(real)
-    return None if x is None else f"F.{name}({x.name}{', -1' if 'softmax' in name else ''})"
+    return None if x is None else f"F.{name}({x.name}{', -1' if 'softm' in name else ''})"
+
+
+def shaped(draw: Draw, name: str) -> str | None:
+    x, number = draw.one(real), draw.rng.choice([0.1, 0.5, 2.0])
+    if x is None:
+        return None
+    if name.endswith("_"):
+        return f"F.{name}({x.name} * 1.0, {'-0.5, ' if name in BOUNDS else ''}{number})"
+    return f"F.{name}({x.name}, {'-0.5, ' if name in BOUNDS else ''}{number})"
+
+
+BOUNDS = ("hardtanh", "hardtanh_", "threshold", "threshold_")  # functions of two numbers
+
+
+def activation(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    return None if x is None else f"F.{name}({x.name}{' * 1.0' if name.endswith('_') else ''})"
+
+
+def prelu(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    weight = None if x is None else draw.one(lambda value: value.shape == x.shape[1:2] and value.dtype == x.dtype)
+    return None if weight is None or x is None else f"m.{name}({x.name}, {weight.name})"
+
+
+def glu(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and len(value.shape) > 0 and value.shape[-1] % 2 == 0)
+    return None if x is None else f"F.{name}({x.name})"
 
 
 Generator = Callable[[Draw, str], str | None]
@@ -645,7 +673,11 @@ KINDS: dict[Generator, str] = {
     loss: "mse_loss nll_loss cross_entropy",
     softplus: "softplus",
     linear: "linear",
-    functional: "relu sigmoid tanh softmax log_softmax",
+    functional: "relu sigmoid tanh softmax log_softmax softmin",
+    shaped: "leaky_relu leaky_relu_ elu elu_ celu celu_ hardtanh hardtanh_ threshold threshold_ softshrink hardshrink",
+    activation: "relu_ relu6 selu selu_ silu mish gelu hardsigmoid hardswish softsign logsigmoid tanhshrink",
+    prelu: "prelu",
+    glu: "glu",
 }
 
 #: Public names that PyTorch has too and that no program calls, with the reason.
@@ -664,6 +696,8 @@ NOT_CALLED: dict[str, str] = {
             "manual_seed",
             "uniform_",
             "normal_",
+            "rrelu",
+            "rrelu_",
         ],
         "other numbers for the same seed",
     ),
