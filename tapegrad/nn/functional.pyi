@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "glu", "softmin", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_"]  # fmt: skip
+__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "glu", "softmin", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_"]  # fmt: skip
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `input` where it is positive, and :math:`\\alpha (e^x - 1)` elsewhere."""
@@ -59,8 +59,17 @@ def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """Squares of the differences."""
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """Absolute values of the differences."""
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
+    """Half the squares of small differences :math:`d`, and :math:`\\delta (|d| - \\delta/2)` of large ones."""
+
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """Absolute values of the differences, less :math:`\\beta/2`; parabolas :math:`d^2/(2 \\beta)` where they are small."""
 
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """Negative log-likelihood of classes."""
@@ -97,6 +106,30 @@ def glu(input: Any, dim: int = -1) -> Tensor:
 
 def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
     """`softmax` of the negative elements: the least has the largest share."""
+
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """Cross entropy of probabilities :math:`p` with truth values :math:`y`: :math:`-y \\log p - (1 - y) \\log(1 - p)`."""
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Tensor:
+    """Cross entropy of the `sigmoid` of scores with truth values, computed so that nothing overflows."""
+
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """Mean over the classes of `binary_cross_entropy_with_logits`: of items of which each may be of several classes."""
+
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """Kullback-Leibler divergence of a distribution from a target: :math:`y (\\log y - x)` for logarithms :math:`x`."""
+
+def poisson_nll_loss(
+    input: Any, target: Any, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = "mean"
+) -> Tensor:
+    """Negative log-likelihood of counts with a Poisson distribution: :math:`e^x - y x` for logarithms of rates."""
+
+def gaussian_nll_loss(
+    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
+) -> Tensor:
+    """Negative log-likelihood of measurements with a normal distribution: :math:`(\\log v + (x - y)^2/v)/2`."""
 
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """Return the larger of `input` and 0."""

@@ -23,6 +23,7 @@ from tapegrad.ops import (
     extrema,
     fill,
     gates,
+    likelihoods,
     linalg,
     logic,
     losses,

@@ -154,13 +154,20 @@ def silu(input: Any, inplace: bool = False) -> Tensor:
     return applied(inplace, _silu, input)
 
 
+# The hyperbolic tangent of log(1 + e) is n/(n + 2) for n = e(e + 2), which is 1 from e**20 on.
+def _mish_of(x: Any) -> Any:
+    power = xp.exp(xp.where(x > 20, 20.0, x))
+    return x * (power * (power + 2) / (power * (power + 2) + 2))
+
+
 def _mish_rule(ct: Any, x: Any) -> Any:
-    part = xp.tanh(xp.softplus(x))
-    return ct * (part + x * xp.sigmoid(x) * (1 - part * part))
+    power = xp.exp(xp.where(x > 20, 20.0, x))
+    n = power * (power + 2)
+    return ct * (n / (n + 2) + x * xp.where(x > 20, 0.0, 4 * power * (power + 1) / ((n + 2) * (n + 2))))
 
 
 _mish = unary(
-    "mish", None, _mish_rule, doc="", fx=lambda x: x * xp.tanh(xp.softplus(x)), real_only=True,
+    "mish", None, _mish_rule, doc="", fx=_mish_of, real_only=True,
     oracle=lambda x: x * np.tanh(np.logaddexp(x, np.zeros_like(x))), check_dtypes=only_floats("mish"),
     special={0.0: 0.6}, names=None,
 )  # fmt: skip

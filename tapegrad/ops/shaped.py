@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.inplace import in_place
@@ -14,6 +16,9 @@ from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
+# The shapes of samples: of one operand, and of several.
+_SHAPES: Final = (((),), ((3,),), ((2, 3),), ((0, 3),))
+_BROADCAST: Final = (((3,), (3,), (3,)), ((2, 3), (3,), (2, 1)), ((), (), ()))
 
 
 def only_floats(call: str) -> Callable[[tuple[Layout, ...]], None]:
@@ -32,14 +37,15 @@ def shaped(
     name: str,
     numbers: Mapping[str, float],
     fx: Callable[..., Any],
-    rule: Callable[..., Any],
+    rules: Callable[..., Any] | tuple[Callable[..., Any], ...],
     oracle: Callable[..., Any],
     *,
-    special: Mapping[float, float],
+    special: Mapping[Any, Any],
+    values: tuple[Any, ...] = (),
     takes_integers: bool = False,
-    node_name: str = "",
+    **fields: Any,
 ) -> Callable[..., Tensor]:
-    """Make the op of an elementwise function of a real operand ``x`` and of numbers, and return the function.
+    """Make the op of an elementwise function of real operands ``x``, ``y`` and ``z``, and of numbers.
 
     Parameters
     ----------
@@ -47,29 +53,39 @@ def shaped(
     numbers : mapping
         Their names, and the values that they are tested with.
     fx : callable
-        The formula, of ``x`` and the numbers.
-    rule : callable
-        For ``x``; the numbers have no gradient.
-    oracle, node_name
+        The formula, of the operands and the numbers.
+    rules : callable or tuple of callable
+        For each operand; the numbers have no gradient.
+    oracle
         As in `Op`.
     special : mapping
         Derivatives at kinks and edges, with the numbers of the tests.
+    values : tuple, optional
+        Of the operands of a sample; default any numbers.
     takes_integers : bool
+    **fields
+        Of `elementwise`.
     """
-    values = tuple(numbers.values())
-    shapes, nothing = ((), (3,), (2, 3), (0, 3)), ((),) * len(values)
+    rules = rules if isinstance(rules, tuple) else (rules,)
+    given, constants = tuple(numbers.values()), ((),) * len(numbers)
+    shapes = _SHAPES if len(rules) == 1 else _BROADCAST
+    samples = [Sample((*own[: len(rules)], *constants), values=(*(None,) * len(rules), *given)) for own in shapes]
+    if values:
+        samples.append(Sample((*(np.shape(own) for own in values), *constants), values=(*values, *given)))
     return elementwise(
         name,
-        ("x", *numbers),
+        (*"xyz"[: len(rules)], *numbers),
         None,
-        (rule, *(NOT_DIFFERENTIABLE,) * len(values)),
+        (*rules, *(NOT_DIFFERENTIABLE,) * len(given)),
         fx=fx,
-        real_only=True,
         oracle=oracle,
-        node_name=node_name,
+        samples=samples,
         check_dtypes=None if takes_integers else only_floats(name),
-        samples=[Sample((shape, *nothing), values=(None, *values)) for shape in shapes],
-        special={(x, *values): (slope,) for x, slope in special.items()},
+        special={
+            (*(at if isinstance(at, tuple) else (at,)), *given): slope if isinstance(slope, tuple) else (slope,)
+            for at, slope in special.items()
+        },
+        **{"real_only": True, **fields},
     )
 
 

@@ -566,6 +566,22 @@ def loss(draw: Draw, name: str) -> str | None:
     return f"F.{name}({x.name}, m.tensor({target}, dtype=m.int64), reduction='{how}'{more})"
 
 
+def loss_of_numbers(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and math.prod(value.shape) > 0)
+    how = draw.rng.choice(["mean", "sum", "none"])
+    return None if x is None else f"F.{name}(m.sigmoid({x.name}), ({x.name} * 2 > 1) * 1.0, reduction='{how}')"
+
+
+def loss_of_rows(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and len(value.shape) == 2 and math.prod(value.shape) > 0)
+    return None if x is None else f"F.{name}({x.name}, ({x.name} > 0) * 1.0)"
+
+
+def loss_of_variances(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and math.prod(value.shape) > 0)
+    return None if x is None else f"F.{name}({x.name}, {x.name} * 0.5, m.exp({x.name}))"
+
+
 def softplus(draw: Draw, name: str) -> str | None:
     x = draw.one(real)
     if x is None:
@@ -671,6 +687,10 @@ KINDS: dict[Generator, str] = {
     "sigmoid_ copy_ fill_ zero_ setitem",
     augmented: "add sub mul truediv pow",
     loss: "mse_loss nll_loss cross_entropy",
+    loss_of_numbers: "l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div "
+    "poisson_nll_loss",
+    loss_of_rows: "multilabel_soft_margin_loss",
+    loss_of_variances: "gaussian_nll_loss",
     softplus: "softplus",
     linear: "linear",
     functional: "relu sigmoid tanh softmax log_softmax softmin",
