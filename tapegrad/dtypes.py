@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike as DTypeLike
+else:
+    DTypeLike = Any  # the module documents its types at import, for as long as four of our files take
 
 float32 = float = np.dtype(np.float32)
 float64 = double = np.dtype(np.float64)

@@ -53,6 +53,24 @@ class TensorMethods:
     def __itruediv__(self, other: Any) -> Any:
         """Compute ``/=`` in place; recorded where a gradient is wanted."""
 
+    def __mod__(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+    def __rmod__(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+    def __imod__(self, other: Any) -> Any:
+        """Compute ``%=`` in place; recorded where a gradient is wanted."""
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        """Compute ``//=`` in place; recorded where a gradient is wanted."""
+
     def __pow__(self, other: Any) -> Tensor:
         """Raise `input` to the power `other`."""
 
@@ -146,29 +164,11 @@ class TensorMethods:
     def _renew(self) -> None:
         """Give a stale view a new history: it is a part of its base."""
 
-    def add(self, other: Any) -> Tensor:
-        """Add."""
-
-    def sub(self, other: Any) -> Tensor:
-        """Subtract `other` from `input`."""
-
-    def subtract(self, other: Any) -> Tensor:
-        """Subtract `other` from `input`."""
-
     def mul(self, other: Any) -> Tensor:
         """Multiply."""
 
     def multiply(self, other: Any) -> Tensor:
         """Multiply."""
-
-    def div(self, other: Any) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype."""
-
-    def divide(self, other: Any) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype."""
-
-    def true_divide(self, other: Any) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype."""
 
     def pow(self, other: Any) -> Tensor:
         """Raise `input` to the power `other`."""
@@ -250,6 +250,42 @@ class TensorMethods:
 
     def logical_not(self) -> Tensor:
         """Whether an element is zero."""
+
+    def floor(self) -> Tensor:
+        """The largest integer that is not larger; integers stay as they are."""
+
+    def ceil(self) -> Tensor:
+        """The smallest integer that is not smaller; integers stay as they are."""
+
+    def trunc(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def fix(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def frac(self) -> Tensor:
+        """Fraction of a number, of its sign."""
+
+    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
+        """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+    def remainder(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+    def fmod(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `input`: that of C."""
+
+    def floor_divide(self, other: Any) -> Tensor:
+        """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
     def to(self, dtype: Any) -> Tensor:
         """Return the tensor converted to another dtype; itself if it has that dtype."""
@@ -557,6 +593,35 @@ class TensorMethods:
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Diagonal of each matrix that two dimensions form, as a view."""
 
+    def fmax(self, other: Any) -> Tensor:
+        """The larger of the two; the other one where one is nan."""
+
+    def fmin(self, other: Any) -> Tensor:
+        """The smaller of the two; the other one where one is nan."""
+
+    def copysign(self, other: Any) -> Tensor:
+        """The size of `input` with the sign of `other`."""
+
+    def nextafter(self, other: Any) -> Tensor:
+        """The floating-point number next to `input` in the direction of `other`."""
+
+    def heaviside(self, other: Any) -> Tensor:
+        """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
+
+    def nan_to_num(
+        self,
+        nan: builtins.float | None = None,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """Replace nan and infinities by numbers."""
+
+    def clamp_min(self, min: Any) -> Tensor:
+        """Raise elements to at least `min`; see `clamp`."""
+
+    def clamp_max(self, max: Any) -> Tensor:
+        """Lower elements to at most `max`; see `clamp`."""
+
     def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor as `empty` does, by default of this tensor's dtype."""
 
@@ -588,6 +653,36 @@ class TensorMethods:
 
     def prelu(self, weight: Any) -> Tensor:
         """Return `input` where it is positive, and `weight` times `input` elsewhere."""
+
+    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Add `other`, times a factor."""
+
+    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract `other`, times a factor."""
+
+    def subtract(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract `other`, times a factor."""
+
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
+
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
+
+    def lerp(self, end: Any, weight: Any) -> Tensor:
+        """Linear interpolation, ``input + weight * (end - input)``."""
+
+    def ldexp(self, other: Any) -> Tensor:
+        """Multiply `input` by 2 to the power `other`."""
+
+    def float_power(self, other: Any) -> Tensor:
+        """Raise `input` to the power `other` in double precision."""
+
+    def deg2rad(self) -> Tensor:
+        """Convert degrees to radians."""
+
+    def rad2deg(self) -> Tensor:
+        """Convert radians to degrees."""
 
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """Replace elements from ``-lambd`` to `lambd` by 0."""
@@ -646,6 +741,30 @@ class TensorMethods:
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """Compute `clamp` in place; recorded where a gradient is wanted."""
 
+    def floor_(self) -> Tensor:
+        """Compute `floor` in place; recorded where a gradient is wanted."""
+
+    def ceil_(self) -> Tensor:
+        """Compute `ceil` in place; recorded where a gradient is wanted."""
+
+    def trunc_(self) -> Tensor:
+        """Compute `trunc` in place; recorded where a gradient is wanted."""
+
+    def frac_(self) -> Tensor:
+        """Compute `frac` in place; recorded where a gradient is wanted."""
+
+    def round_(self, *, decimals: builtins.int | None = None) -> Tensor:
+        """Compute `round` in place; recorded where a gradient is wanted."""
+
+    def remainder_(self, other: Any) -> Tensor:
+        """Compute `remainder` in place; recorded where a gradient is wanted."""
+
+    def fmod_(self, other: Any) -> Tensor:
+        """Compute `fmod` in place; recorded where a gradient is wanted."""
+
+    def floor_divide_(self, other: Any) -> Tensor:
+        """Compute `floor_divide` in place; recorded where a gradient is wanted."""
+
     def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
 
@@ -673,6 +792,50 @@ class TensorMethods:
     def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
 
+    def copysign_(self, other: Any) -> Tensor:
+        """Compute `copysign` in place; recorded where a gradient is wanted."""
+
+    def nextafter_(self, other: Any) -> Tensor:
+        """Compute `nextafter` in place; recorded where a gradient is wanted."""
+
+    def heaviside_(self, other: Any) -> Tensor:
+        """Compute `heaviside` in place; recorded where a gradient is wanted."""
+
+    def nan_to_num_(
+        self,
+        nan: builtins.float | None = None,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """Compute `nan_to_num` in place; recorded where a gradient is wanted."""
+
+    def clamp_min_(self, min: Any) -> Tensor:
+        """Compute `clamp_min` in place; recorded where a gradient is wanted."""
+
+    def clamp_max_(self, max: Any) -> Tensor:
+        """Compute `clamp_max` in place; recorded where a gradient is wanted."""
+
+    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Compute `addcmul` in place; recorded where a gradient is wanted."""
+
+    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Compute `addcdiv` in place; recorded where a gradient is wanted."""
+
+    def lerp_(self, end: Any, weight: Any) -> Tensor:
+        """Compute `lerp` in place; recorded where a gradient is wanted."""
+
+    def ldexp_(self, other: Any) -> Tensor:
+        """Compute `ldexp` in place; recorded where a gradient is wanted."""
+
+    def float_power_(self, other: Any) -> Tensor:
+        """Compute `float_power` in place; recorded where a gradient is wanted."""
+
+    def deg2rad_(self) -> Tensor:
+        """Compute `deg2rad` in place; recorded where a gradient is wanted."""
+
+    def rad2deg_(self) -> Tensor:
+        """Compute `rad2deg` in place; recorded where a gradient is wanted."""
+
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `add` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
 
@@ -682,8 +845,8 @@ class TensorMethods:
     def mul_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `mul` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
 
-    def div_(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Compute `div` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Compute `div` in place; recorded where a gradient is wanted."""
 
     def copy_(self, source: Any) -> Tensor:
         """Copy the elements of a tensor or array, broadcast to this one's shape; recorded where a gradient is wanted."""

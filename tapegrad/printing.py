@@ -10,9 +10,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
+
+from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = ["format_tensor", "set_printoptions"]
 

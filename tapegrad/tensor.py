@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad import errors
-from tapegrad.dtypes import default_dtype
+from tapegrad.dtypes import DTypeLike, default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
 from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 import tapegrad as tg
 from tapegrad.forward import templates
 from tapegrad.forward.prepared import prepared
+from tapegrad.kernels import indexed
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.recording import plan
 from tapegrad.recording.steps import kernel_calls
 from tapegrad.runtime import state
+from tapegrad.tape.conditions import Conditions, text
 from tapegrad.tape.entries import PLAN_OBJECT
 from tapegrad.tape.kinds import Kind, Templates
 from tapegrad.tape.layout import layout_of
@@ -264,7 +267,32 @@ def described(forward: Any) -> Any:
 def test_lengths_are_shown_as_polynomials() -> None:
     trace = Trace()
     n, m = trace.length(2), trace.length(3)
-    assert repr(2 * n * m - m + 5) == "2*n0*n1+-1*n1+5"
+    assert repr(2 * n * m - m + 5) == "n0*n1*2 + 5 - n1"
+    assert repr(-n) == "-n0"
+
+
+def test_conditions_that_follow_from_others_are_left_out() -> None:
+    """Each condition is checked for each new length."""
+
+    def left(*met: tuple[str, dict[tuple[str, ...], int]], **least: int) -> list[str]:
+        conditions = Conditions()
+        for relation, terms in met:
+            conditions.add(terms, relation)
+        values = conditions.equations(["n", "m", "k"])
+        equations = [f"{name} == {text(value)}" for name, value in values.items()]
+        return equations + [condition for _, condition in conditions.texts(values, least)]
+
+    n, m, k, nm = {("n",): 8}, {("m",): 1}, {("k",): 1}, {("m", "n"): 1}
+    assert left((">", {**n, (): -8}), ("!=", n), (">=", n), ("!=", {**n, (): -16})) == ["3 <= n"]
+    assert left(("!=", n), n=0) == ["1 <= n"]
+    assert left(("!=", n), (">=", n), n=1) == []
+    assert left(("!=", n), ("!=", {**n, (): -40})) == ["n != 0", "n != 5"]
+    assert left(("!=", nm), (">", m), (">", n)) == ["1 <= m", "1 <= n"]
+    assert left(("<=", {**nm, (): -30}), ("<", {**n, (): -255}), n=1, m=1) == ["m*n <= 30"]
+    assert left(("<=", {**nm, (): -30}), ("<", {**n, (): -255}), n=1) == ["m*n <= 30", "n <= 31"]
+    assert left(("==", {("m",): -1, ("n",): 1}), ("!=", n), ("!=", m)) == ["m == n", "n != 0"]
+    assert left(("==", {**k, ("m", "n"): -1}), (">", k), n=1, m=1) == ["k == m*n"]
+    assert left(("==", {**k, (): -3}), (">", k), ("<", {**k, **n, (): -19})) == ["k == 3", "n <= 1"]
 
 
 def test_convolutions_in_blocks() -> None:
@@ -283,3 +311,17 @@ def test_plans_whose_words_have_no_lengths() -> None:
         x = tg.from_numpy(np.broadcast_to(np.array(1.0), (n,))).requires_grad_()
         node: Any = xp.deviations(x)._node
         assert not isinstance(node[PLAN_OBJECT]._words, list)
+
+
+def test_keys_that_kernels_always_serve() -> None:
+    """What is answered for a key alone must be right for arrays of every shape."""
+    items = ("array", (None, None, None), (1, None, None), (None, None, -1), (0, 4, 2), Ellipsis, None, "true")
+    keys = [key for count in (1, 2, 3) for key in itertools.product(items, repeat=count) if key.count(Ellipsis) < 2]
+    served = 0
+    for key, ndim in itertools.product(keys, (1, 2, 3)):
+        if indexed._always_by_kernel(key, ndim):
+            shapes = itertools.product((0, 1, 2, 5), repeat=ndim)
+            assert all(indexed._geometry(layout_of(np.zeros(shape)), key, 1) is not None for shape in shapes)
+            served += 1
+    assert served > 50
+    assert indexed._always_by_kernel(((1, None, None), "array"), 2)

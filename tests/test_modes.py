@@ -225,3 +225,46 @@ def test_a_child_counts_the_modes_of_its_one_thread(own):
     finally:
         leave.set()
         thread.join()
+
+
+def _dead_branch(x: tg.Tensor) -> tg.Tensor:
+    with np.errstate(all="ignore"):
+        return tg.where(x > 0, tg.sqrt(x) * tg.log(x), 0.0).sum()
+
+
+def test_strong_zeros_stay_zero() -> None:
+    """In a pass, in one to inputs, in a recorded one, with hooks; in this thread, and only there."""
+    x = tg.tensor([0.0, 4.0, -1.0], requires_grad=True)
+    plain = tg.autograd.grad(_dead_branch(x), x)[0].tolist()
+    assert np.isnan(plain[0])
+    with tg.autograd.strong_zero():
+        _dead_branch(x).backward()
+        (gradient,) = tg.autograd.grad(_dead_branch(x), x, create_graph=True)
+        (second,) = tg.autograd.grad(gradient.sum(), x)
+        y = x * 2
+        y.register_hook(lambda ct: ct * 10)
+        assert tg.autograd.grad((y * y).sum(), x)[0].tolist() == [0.0, 320.0, -80.0]
+        others: list[float] = []
+        thread = threading.Thread(target=lambda: others.extend(tg.autograd.grad(_dead_branch(x), x)[0].tolist()))
+        thread.start()
+        thread.join()
+    assert x.grad is not None
+    assert x.grad.tolist() == gradient.tolist() == [0.0, plain[1], 0.0]
+    assert second.tolist()[::2] == [0.0, 0.0]
+    assert np.isnan(others[0])
+    assert np.isnan(tg.autograd.grad(_dead_branch(x), x)[0].tolist()[0])
+
+
+def test_strong_zeros_by_a_setter_and_of_several_results() -> None:
+    x = tg.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+
+    def total() -> tg.Tensor:
+        values, vectors = tg.linalg.eigh(x)
+        return values.sum() + (vectors * vectors * values).sum()
+
+    expected = tg.autograd.grad(total(), x)[0]
+    tg.autograd.set_strong_zero(True)
+    try:
+        np.testing.assert_allclose(tg.autograd.grad(total(), x)[0].numpy(), expected.numpy(), rtol=1e-12)
+    finally:
+        tg.autograd.set_strong_zero(False)

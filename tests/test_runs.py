@@ -76,7 +76,18 @@ CASES = {
     "views on the way": (lambda x: ((x * x).reshape(100, 300) * 2.0)[1:].sin().sum(), (300, 100)),
     "long": (lambda x: _many(x).sum(), (N,)),
     "add": (lambda x, y, s: (x + y + s - y).mean(), (N,), (N,), ()),
+    # The cotangent of a sum's operand has the same elements in each block, until something is added.
+    "after a sum": (lambda x: x.sin().sin().sin().sin().sum(), (N,)),
+    "sum first": (lambda x: (lambda y: _sum((y * y).sum(), y.sum()))(x.exp()), (N,)),
+    "sum last": (lambda x: (lambda y: _sum(y.sum(), (y * y).sum()))(x.exp()), (N,)),
+    "sums of one": (lambda x: (lambda y: _sum((y * y).sum(), (y + 1.0).sum(), y.mean()))(x.exp()), (N,)),
+    "sum of two": (lambda x, y: (x.exp() + y.exp() + x.exp()).sum(), (N,), (N,)),
 }
+
+
+def _sum(*values):
+    """Add up values that were computed before: the sweep meets the last of them first."""
+    return values[0] + _sum(*values[1:]) if len(values) > 1 else values[0]
 
 
 def _many(x):
@@ -141,6 +152,16 @@ def test_captured_results_are_no_memory_for_blocks():
     middle = x * 2.0
     (found,) = autograd.grad((middle.sin() * 3.0).sum(), middle)
     np.testing.assert_allclose(found.numpy(), 3 * np.cos(2 * x.detach().numpy()), rtol=1e-12)
+
+
+def test_nothing_but_the_cotangent_of_a_dead_leaf():
+    """The one instruction of this group writes to memory for a block, which is smaller than the array."""
+    blocking.set_block_size(4096)
+    leaf = tg.tensor(np.ones(workspace.THREAD_BYTES // 8 + 1), requires_grad=True)
+    total = leaf.sin().sum()
+    del leaf
+    total.backward()
+    assert gradients(lambda x: (x * 2.0).sum(), (N,))[0].sum() == 2 * N
 
 
 def test_hooks_and_results_as_inputs():

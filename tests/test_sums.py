@@ -58,6 +58,19 @@ def test_broadcasting_is_undone(shapes: tuple[tuple[int, ...], tuple[int, ...]],
     checks.check_rule(Problem(tg.add, (x, y), (0, 1)), ct)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(40_000,), (16_384,), (3, 16_400)], ids=str)
+def test_long_rows(shape: tuple[int, ...], dtype: str) -> None:
+    """Of long rows, terms far from each other are added up at the same time."""
+    terms = terms_of(shape, dtype)
+    check_sum(tg.sum(tg.tensor(terms), -1, keepdim=True).numpy(), terms)
+    for place in (0, 8192, shape[-1] - 1):
+        for value in (np.nan, np.inf, -np.inf):
+            special = terms.copy()
+            special[..., place] = value
+            np.testing.assert_equal(tg.sum(tg.tensor(special), -1).numpy(), special.sum(-1))
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_infinite_terms(value: float) -> None:
     ct = terms_of((300, 40), "float64")
@@ -83,3 +96,12 @@ def test_sums_over_the_first_of_two_dimensions_are_made_block_by_block() -> None
     assert sums.blockwise([0, 1, 300, 100], kind) is not None
     assert sums.blockwise([0, 2, 300, 100], kind) is None  # of three dimensions
     assert sums.blockwise([1, 1, 300, 100, 7, 0, 0], kind) is None
+
+
+@pytest.mark.parametrize("function", ["sum", "mean", "prod"])
+@pytest.mark.parametrize("to", ["float32", "float64", "complex64"])
+def test_the_dtype_that_is_computed_in(function: str, to: str) -> None:
+    for dtype in ("float32", "float64"):
+        x = tg.ones(2, 3, dtype=dtype, requires_grad=True)
+        for y in (getattr(x, function)(dtype=to), getattr(x, function)(-1, dtype=to)):
+            assert y.dtype == np.dtype(to)

@@ -103,6 +103,23 @@ def base_with_gaps(T, y, w):
     return [buffer * buffer, part]
 
 
+def parts_of_transposed_complex_numbers(T, y, w):
+    z = (y * (1 + 2j)).T * (2 - 1j)
+    imaginary, row = z.imag, z[0].real
+    imaginary.mul_(w.T)
+    row.add_(w[:, 1])
+    z[1, 1] *= 3j
+    return [z.real * z.imag, imaginary * imaginary, row * 1]
+
+
+def part_of_one_number_with_gaps(T, y, w):
+    numbers = T.zeros(4, 6, dtype=T.complex128)[::2, ::2].detach()
+    one = numbers[1, 2].imag
+    one.add_(y[0, 0])
+    one.mul_(w[0, 1])
+    return [numbers.imag * 2, one * one]
+
+
 def copies_are_no_views(T, y, w):
     a, b = y[[0, 1]], y.clone()
     y.mul_(w)

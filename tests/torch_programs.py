@@ -55,7 +55,10 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
     return torch.where((x >= low) & (x <= high), x, outside)
 
 
+# Where PyTorch has no derivative; it is 0 here.
+WITHOUT_DERIVATIVE = ("floor_divide", "heaviside")
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "getitem": _taken,
     "index_gather": _taken,
     "index_put": _set_at,

@@ -21,6 +21,8 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     """Run a pass from one result to all leaves; return False, without a pass, for any other root or gradient."""
     if modes.mode.value:
         views.renewed(root)
+        if modes.is_strong_zero():
+            return False
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
     if node.__class__ is not list or seed is None:
@@ -38,6 +40,8 @@ def run_to_inputs(
     """
     if modes.mode.value:
         views.renewed(root)
+        if modes.is_strong_zero():
+            return None
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
     if node.__class__ is not list or seed is None:

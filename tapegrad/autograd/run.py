@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad import errors
 from tapegrad.autograd.roots import seed_arrays
-from tapegrad.modes import set_grad_enabled
+from tapegrad.modes import is_strong_zero, set_grad_enabled
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import pool
@@ -129,8 +129,10 @@ class Destination:
         return tensor if tensor is not None and tensor._node is leaf and self._wants(tensor) else None
 
     def sweep_recorded(self, sweep: Sweep, seeds: list[Tensor]) -> None:
-        """Sweep over the entries that were found, and record the computation."""
-        finished = finish(sweep, run_recorded(sweep, seeds))
+        """Sweep over the entries that were found by calling their rules; record the computation for `create_graph`."""
+        with set_grad_enabled(self.create_graph):
+            cts = run_recorded(sweep, seeds)
+        finished = finish(sweep, cts, self.create_graph)
         for slot in sweep.leaf_slots():
             ct = finished.pop(slot, None)
             tensor = self._wanted(leaf_at(slot))
@@ -181,6 +183,7 @@ def run(
         If the graph was freed, a residual was changed, or an input was not used though `allow_unused` is False.
     """
     create_graph, inputs = destination.create_graph, destination.inputs
+    calls_rules = create_graph or is_strong_zero()
     seeds: list[Tensor] = []
     nodes: list[TapeNode] = []
     indices: dict[int, int] = {}
@@ -202,7 +205,7 @@ def run(
     wanted = None if inputs is None else [tensor._node for tensor in inputs if tensor._node is not None]
 
     def work(sweep: Sweep) -> None:
-        if create_graph or not allow_unused:
+        if calls_rules or not allow_unused:
             try:
                 if nodes:
                     destination.check(sweep)
@@ -211,7 +214,7 @@ def run(
             except BaseException:
                 sweep.undo()
                 raise
-        if nodes and create_graph:
+        if nodes and calls_rules:
             destination.sweep_recorded(sweep, seeds)
         elif nodes:
             destination.sweep(sweep)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tapegrad.compiler.intrinsics import get
 from tapegrad.forward.results import Draft, Words
 from tapegrad.forward.ufuncs import Function
 from tapegrad.recording.native import DATA, load, vectorcall
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_layout
 from tapegrad.vmath.powers import power
 

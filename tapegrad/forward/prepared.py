@@ -22,9 +22,9 @@ _UNIT: Final = 64  # elements, so that no two threads write to one line of the c
 
 def first_result(forward: Callable[..., Any], layouts: Sequence[Layout], values: Sequence[Any]) -> Any:
     """Call a forward that has no plan yet; a large result of a ufunc is put into memory of the pool here, too."""
-    if max([layout.nbytes for layout in layouts], default=0) < pool.THRESHOLD:
-        return forward(*values)
     if not isinstance(forward, np.ufunc) or forward.signature or forward.nout != 1:
+        return forward(*values)
+    if max([layout.nbytes for layout in layouts], default=0) < pool.THRESHOLD:
         return forward(*values)
     if not all(layout.contiguous for layout in layouts):
         return forward(*values)  # NumPy chooses the order of the result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tapegrad.kernels.blas import blas_address
 from tapegrad.kernels.elementwise import product_of_two
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.recording.steps import ARRAY, CT, Source, Step
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.geometry import rows_at
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tapegrad.recording.native import Lazy, definition, incref, integer, load, n
 from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime import pool
 from tapegrad.runtime.memory import INTERPRETS
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.objects import NDArray, Object, new_array_function
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded
 from tapegrad.tape.lengths import Length

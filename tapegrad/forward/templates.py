@@ -7,6 +7,7 @@ step. What its forward is told of lengths is worked out for all of them (`tapegr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -22,13 +23,14 @@ from tapegrad.tape.lengths import Trace
 
 _templates = Templates("forward.templates: forwards of all lengths", words_of)
 _MOST_OPERANDS: Final = 8
+_kind_of: Final = attrgetter("kind")
 
 
 def kind_of(op: Any, layouts: tuple[Layout, ...]) -> Kind | None:
     """Return the kind of operands that differ from these in lengths only; None for many operands."""
     if len(layouts) > _MOST_OPERANDS:
         return None
-    return _templates.kind((op.plans, op.vjp, *[layout.kind for layout in layouts]))
+    return _templates.kind((op.plans, op.vjp, *map(_kind_of, layouts)))
 
 
 def find(kind: Kind, layouts: tuple[Layout, ...], attrs: Mapping[str, Any]) -> Callable[..., Any] | None:

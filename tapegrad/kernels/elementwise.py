@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from tapegrad import vmath
 from tapegrad.compiler import cache
 from tapegrad.kernels.loops import STREAMABLE, STREAMS, STRIDED, fused_loop, loop
 from tapegrad.kernels.rows import fused_row_loop, row_sum_loop
-from tapegrad.kernels.rules import identity, is_identity, rule_parameters
+from tapegrad.kernels.rules import called_functions, identity, is_identity, rule_parameters
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import blockwise, sum_step, wide_dtype
 from tapegrad.recording.steps import CT, NOTHING, Step
@@ -123,10 +123,15 @@ def _loop_address(
     return cache.address_of(f"{name}-{'-'.join(types)}", function, bind=BIND)
 
 
+def _is_compilable(rule: Any) -> TypeGuard[Callable[..., Any]]:
+    """Whether there is a rule, and `vmath` has the functions that it calls; else the sweep calls it."""
+    return callable(rule) and all(hasattr(vmath, name) for name in called_functions(rule))
+
+
 def elementwise_step(plan: Plan, operand: int) -> Step | None:
     """Return the step of an elementwise op: its rule as a loop, then a sum over what was broadcast."""
     rule = plan.op.rule(operand)
-    if not callable(rule):
+    if not _is_compilable(rule):
         return None
     result, own = plan.result, plan.layouts[operand]
     shape, dtype = result.shape, own.dtype
@@ -210,7 +215,7 @@ def fused_step(plan: Plan) -> Step | None:
     """Return the step of a binary elementwise op for both operands at once; None if no such loop serves them."""
     result = plan.result
     rules = plan.op.rule(0), plan.op.rule(1)
-    if not callable(rules[0]) or not callable(rules[1]):
+    if not _is_compilable(rules[0]) or not _is_compilable(rules[1]):
         return None
     if is_identity(rules[0]) or is_identity(rules[1]):
         return None  # the other step costs nothing where it takes the cotangent's memory over

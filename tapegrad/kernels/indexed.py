@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from tapegrad.kernels.strides import coalesce
 from tapegrad.kernels.structural import summed_to, zeroed_step
 from tapegrad.recording import steps
 from tapegrad.recording.steps import CT, Source, Step
+from tapegrad.runtime import state
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name
 from tapegrad.tape.lengths import applied
 
@@ -169,7 +171,24 @@ def _geometry(whole: Layout, key: tuple[Any, ...], chosen: tuple[int, ...] | int
 
 def is_indexed_by_kernel(whole: Layout, key: tuple[Any, ...]) -> bool:
     """Whether there are kernels for a key of index arrays."""
-    return _geometry(whole, key, 1) is not None
+    return _always_by_kernel(key, whole.ndim) or _geometry(whole, key, 1) is not None
+
+
+@lru_cache(maxsize=1024)
+def _always_by_kernel(key: tuple[Any, ...], ndim: int) -> bool:
+    """Whether there are kernels for a key, whatever the lengths: of one slice at most before, or behind, the arrays."""
+    at = key.index(Ellipsis) if Ellipsis in key else len(key)
+    items = [*key[:at], *[_WHOLE] * (ndim - len(key) + (at < len(key))), *key[at + 1 :]]
+    if len(items) != ndim or ARRAY not in items or any(item != ARRAY and item.__class__ is not tuple for item in items):
+        return False
+    first, arrays = items.index(ARRAY), items.count(ARRAY)
+    after = items[first + arrays :]
+    if first > 1 or items[first : first + arrays] != [ARRAY] * arrays:
+        return False
+    return set(after) <= {_WHOLE} or (len(after) == 1 and after[0][2] in (None, 1))
+
+
+state.register("kernels.indexed: keys", lambda: _always_by_kernel.cache_info().currsize, _always_by_kernel.cache_clear)
 
 
 def _sources(plan: Plan, geometry: Sequence[int]) -> list[Source]:

@@ -14,8 +14,8 @@ import numpy as np
 from tapegrad.compiler.elements import LINE, as_pointer, load_at, store, store_at, stream_at
 from tapegrad.compiler.intrinsics import get, intrinsic, stack
 from tapegrad.kernels.loops import STRIDED, elements, moved, readers, words
+from tapegrad.kernels.neighbours import sum_of_neighbours, sums_of_two, with_part
 from tapegrad.kernels.rules import identity
-from tapegrad.kernels.sums import sum_of_neighbours
 from tapegrad.recording.steps import TERMS
 from tapegrad.tape.geometry import rows_at
 
@@ -34,7 +34,8 @@ def row_sum_loop(
     """
     count, target, terms = len(casts), types[-1], TERMS
     room, zero = TERMS * np.dtype(target).itemsize, np.dtype(wide).type(0)
-    neighbours = sum_of_neighbours(target, wide)
+    room_for_two = 2 * room
+    two = sums_of_two(target, wide)
     addresses, strides, row_strides, beginnings = _row_readers(steps)
     single = tuple(place for place in range(count) if steps[place] == 0)
     size = np.dtype(target).itemsize
@@ -51,30 +52,35 @@ def row_sum_loop(
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         first, step, n = addresses(args), strides(geometry), get(geometry, 1)
         at = rows_at(geometry, count + 1)
-        row_step = row_strides(at)
-        memory = stack(room)
+        row_step, rows = row_strides(at), get(at, 0)
+        memory = stack(room_for_two)
         part = as_pointer(memory, target)
-        for row in range(get(at, 0)):
+        half = (rows + 1) >> 1
+        for row in range(half):
+            # Two rows at a time, half of all rows apart: see `sums_of_two`. Of an odd number the last is its own pair.
             places = beginnings(first, row_step, row)
-            fixed = singles(places)
-            total, error = zero, zero
+            others = beginnings(first, row_step, min(row + half, rows - 1))
+            fixed, other_fixed = singles(places), singles(others)
+            total, error, other_total, other_error = zero, zero, zero, zero
             for top in range(0, n, terms):
                 many = min(terms, n - top)
-                terms_at = memory
+                terms_at, other_at = memory, memory + room
                 if in_place:
-                    terms_at = places[0] + top * size
+                    terms_at, other_at = places[0] + top * size, others[0] + top * size
                 else:
                     for k in range(many):
                         store(part, k, rule(*values(places, step, fixed, top + k)))
-                new = neighbours(terms_at, many)
-                both = total + new
-                back = both - total
-                error += (total - (both - back)) + (new - back)
-                total = both
+                        store(part, terms + k, rule(*values(others, step, other_fixed, top + k)))
+                new, other_new = two(terms_at, other_at, many)
+                total, error = with_part(total, error, new)
+                other_total, other_error = with_part(other_total, other_error, other_new)
             result = total + error if error == error else total
+            other = other_total + other_error if other_error == other_error else other_total
             if accumulate:
                 result += load_at(places[count], 0, target)
+                other += load_at(others[count], 0, target)
             store_at(places[count], 0, result, target)
+            store_at(others[count], 0, other, target)
         return 0
 
     return kernel
@@ -154,11 +160,7 @@ def fused_row_loop(
                         a = whole_rule(*of_whole(places, step, fixed, k))
                         store(part, k - top, sum_rule(*of_sum(places, step, fixed, k)))
                         store_at(out, k * skip, a, whole_type)
-                new = neighbours(memory, many)
-                both = total + new
-                back = both - total
-                error += (total - (both - back)) + (new - back)
-                total = both
+                total, error = with_part(total, error, neighbours(memory, many))
             result = total + error if error == error else total
             if accumulate & sum_bit:
                 result += load_at(result_at, 0, sum_type)

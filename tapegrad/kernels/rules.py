@@ -1,7 +1,8 @@
-"""The parameters of a rule, whose names say which residuals it takes."""
+"""What a rule says by its code: its parameters, whose names are those of residuals, and the functions that it calls."""
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import types
@@ -25,6 +26,26 @@ def rule_parameters(rule: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(rule).parameters) if callable(rule) else ()
 
 
+@functools.lru_cache(maxsize=4096)
+def called_functions(rule: Any) -> frozenset[str]:
+    """Return the names of the functions of ``xp`` that a rule calls, itself or in a function of its file.
+
+    >>> sorted(called_functions(lambda ct, x: ct * xp.conj(xp.cos(x))))
+    ['conj', 'cos']
+    """
+    code: Any = getattr(rule, "__code__", None)
+    if code is None:
+        return frozenset()
+    names, owner = set(), None
+    for instruction in dis.get_instructions(code):
+        if owner == "xp":
+            names.add(instruction.argval)
+        owner = instruction.argval if instruction.opname == "LOAD_GLOBAL" else None
+    helpers = [rule.__globals__.get(name) for name in code.co_names]
+    own = [one for one in helpers if isinstance(one, types.FunctionType) and one.__module__ == rule.__module__]
+    return frozenset(names).union(*(called_functions(one) for one in own if one is not rule))
+
+
 def identity(ct: Any) -> Any:
     """Return the cotangent. All ops whose rule is ``lambda ct: ct`` share this rule, and so its kernel."""
     return ct
@@ -38,3 +59,4 @@ def is_identity(rule: Callable[..., Any]) -> bool:
 
 
 state.register("kernels.rules: parameters", lambda: rule_parameters.cache_info().currsize, rule_parameters.cache_clear)
+state.register("kernels.rules: functions", lambda: called_functions.cache_info().currsize, called_functions.cache_clear)

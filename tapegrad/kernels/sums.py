@@ -14,80 +14,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.cache import address_of
-from tapegrad.compiler.elements import as_pointer, load, numba_dtype, store
-from tapegrad.compiler.intrinsics import intrinsic, stack
+from tapegrad.compiler.elements import as_pointer, load, store
+from tapegrad.compiler.intrinsics import stack
+from tapegrad.kernels.neighbours import MANY_PARTS, sum_of_neighbours, sum_of_row
 from tapegrad.recording.steps import TERMS
 from tapegrad.tape.layout import dtype_name, itemsize
 
 _COLUMNS = 32  # columns that are added up at a time if the terms of a column are no neighbours in memory
-
-
-def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
-    """Return a function that adds up neighbours, at most the terms of one partial sum."""
-    zero = np.dtype(wide).type(0)
-    if wide == "float64":
-
-        @intrinsic
-        def real_neighbours(typingctx: Any, first: Any, count: Any) -> Any:
-            return _real_sum(dtype)
-
-        return real_neighbours
-
-    def neighbours(first: int, count: int) -> Any:
-        source = as_pointer(first, dtype)
-        s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero
-        for k in range(0, count - 7, 8):
-            s0 += load(source, k)
-            s1 += load(source, k + 1)
-            s2 += load(source, k + 2)
-            s3 += load(source, k + 3)
-            s4 += load(source, k + 4)
-            s5 += load(source, k + 5)
-            s6 += load(source, k + 6)
-            s7 += load(source, k + 7)
-        for k in range(count & ~7, count):
-            s0 += load(source, k)
-        return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-
-    return neighbours
-
-
-def _real_sum(dtype: str) -> Any:
-    """Define an intrinsic that adds up real neighbours. It has the 8 sums in a vector; LLVM itself would not."""
-    from llvmlite import ir
-    from numba.core import cgutils
-    from numba.core import types as nb
-
-    size = np.dtype(dtype).itemsize
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, count = args
-        one, word, byte = ir.DoubleType(), count.type, ir.IntType(8)
-        eight, kind = ir.VectorType(one, 8), context.get_value_type(numba_dtype(dtype))
-        start = builder.inttoptr(first, byte.as_pointer())
-
-        def term(index: Any, many: int) -> Any:
-            narrow, to = (kind, one) if many == 1 else (ir.VectorType(kind, many), eight)
-            at = builder.gep(start, [builder.mul(index, word(size))], inbounds=True, source_etype=byte)
-            value = builder.load(builder.bitcast(at, narrow.as_pointer()), align=1, typ=narrow)
-            return value if narrow == to else builder.fpext(value, to)
-
-        sums = cgutils.alloca_once_value(builder, ir.Constant(eight, [0.0] * 8))
-        with cgutils.for_range(builder, builder.ashr(count, word(3))) as loop:
-            total = builder.load(sums, typ=eight)
-            builder.store(builder.fadd(total, term(builder.mul(loop.index, word(8)), 8)), sums)
-        total = builder.load(sums, typ=eight)
-        parts = [builder.extract_element(total, ir.IntType(32)(lane)) for lane in range(8)]
-        rest = cgutils.alloca_once_value(builder, parts[0])
-        with cgutils.for_range(builder, builder.and_(count, word(7))) as loop:
-            index = builder.add(builder.and_(count, word(-8)), loop.index)
-            builder.store(builder.fadd(builder.load(rest, typ=one), term(index, 1)), rest)
-        parts[0] = builder.load(rest, typ=one)
-        while len(parts) > 1:
-            parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
-
-    return nb.float64(nb.int64, nb.int64), codegen
 
 
 def _rows(dtype: str, wide: str) -> Callable[..., None]:
@@ -129,20 +62,20 @@ def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
     size, width = np.dtype(dtype).itemsize, np.dtype(wide).itemsize
     zero = np.dtype(wide).type(0)
     columns, terms = _COLUMNS, TERMS
-    room = 3 * columns * width
-    neighbours, add_rows = sum_of_neighbours(dtype, wide), _rows(dtype, wide)
+    room = max(3 * columns, MANY_PARTS) * width
+    add_up, add_rows = sum_of_row(dtype, wide), _rows(dtype, wide)
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         table, block = as_pointer(args, "int64"), as_pointer(geometry, "int64")
         source, target = load(table, 0), load(table, 1)
         outer, n, inner = load(block, 1), load(block, 2), load(block, 3)
-        if inner == 1 and n <= terms:  # one partial sum is the sum
+        memory = stack(room)
+        if inner == 1:
             out = as_pointer(target, dtype)
             for i in range(outer):
-                both = neighbours(source + i * n * size, n)
+                both = add_up(source + i * n * size, n, memory)
                 store(out, i, load(out, i) + both if accumulate else both)
             return 0
-        memory = stack(room)
         total, error = as_pointer(memory, wide), as_pointer(memory + columns * width, wide)
         part = as_pointer(memory + 2 * columns * width, wide)
         for i in range(outer):
@@ -154,12 +87,9 @@ def sum_kernel(dtype: str, wide: str) -> Callable[..., int]:
                 for top in range(0, n, terms):
                     count = min(terms, n - top)
                     first = source + ((i * n + top) * inner + left) * size
-                    if inner == 1:
-                        store(part, 0, neighbours(first, count))
-                    else:
-                        for c in range(many):
-                            store(part, c, zero)
-                        add_rows(memory + 2 * columns * width, first, count, inner * size, many)
+                    for c in range(many):
+                        store(part, c, zero)
+                    add_rows(memory + 2 * columns * width, first, count, inner * size, many)
                     for c in range(many):
                         _add_part(total, error, c, load(part, c))
                 out = as_pointer(target + (i * inner + left) * size, dtype)

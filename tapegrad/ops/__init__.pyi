@@ -13,31 +13,13 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "prod", "cumsum", "diagonal", "einsum", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "prelu", "rrelu", "arange", "linspace", "logspace", "hardshrink", "threshold", "var"]  # fmt: skip
-
-def add(input: Any, other: Any) -> Tensor:
-    """Add."""
-
-def sub(input: Any, other: Any) -> Tensor:
-    """Subtract `other` from `input`."""
-
-def subtract(input: Any, other: Any) -> Tensor:
-    """Subtract `other` from `input`."""
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "prod", "cumsum", "diagonal", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "prelu", "rrelu", "arange", "linspace", "logspace", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "hardshrink", "threshold", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
 
 def multiply(input: Any, other: Any) -> Tensor:
     """Multiply."""
-
-def div(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
-
-def divide(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
-
-def true_divide(input: Any, other: Any) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype."""
 
 def pow(input: Any, other: Any) -> Tensor:
     """Raise `input` to the power `other`."""
@@ -119,6 +101,42 @@ def logical_or(input: Any, other: Any) -> Tensor:
 
 def logical_not(input: Any) -> Tensor:
     """Whether an element is zero."""
+
+def floor(input: Any) -> Tensor:
+    """The largest integer that is not larger; integers stay as they are."""
+
+def ceil(input: Any) -> Tensor:
+    """The smallest integer that is not smaller; integers stay as they are."""
+
+def trunc(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def fix(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def frac(input: Any) -> Tensor:
+    """Fraction of a number, of its sign."""
+
+def round(input: Any, *, decimals: int | None = None) -> Tensor:
+    """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+def fmod(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `input`: that of C."""
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
 def reshape(input: Any, shape: int | Sequence[int], *rest: int) -> Tensor:
     """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
@@ -500,6 +518,32 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
+def fmax(input: Any, other: Any) -> Tensor:
+    """The larger of the two; the other one where one is nan."""
+
+def fmin(input: Any, other: Any) -> Tensor:
+    """The smaller of the two; the other one where one is nan."""
+
+def copysign(input: Any, other: Any) -> Tensor:
+    """The size of `input` with the sign of `other`."""
+
+def nextafter(input: Any, other: Any) -> Tensor:
+    """The floating-point number next to `input` in the direction of `other`."""
+
+def heaviside(input: Any, other: Any) -> Tensor:
+    """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
+
+def nan_to_num(
+    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """Replace nan and infinities by numbers."""
+
+def clamp_min(input: Any, min: Any) -> Tensor:
+    """Raise elements to at least `min`; see `clamp`."""
+
+def clamp_max(input: Any, max: Any) -> Tensor:
+    """Lower elements to at most `max`; see `clamp`."""
+
 def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
 
@@ -567,6 +611,39 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Add `other`, times a factor."""
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor."""
+
+def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor."""
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `input`, times a factor, from `other`."""
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
+
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """Linear interpolation, ``input + weight * (end - input)``."""
+
+def ldexp(input: Any, other: Any) -> Tensor:
+    """Multiply `input` by 2 to the power `other`."""
+
+def float_power(input: Any, other: Any) -> Tensor:
+    """Raise `input` to the power `other` in double precision."""
+
+def deg2rad(input: Any) -> Tensor:
+    """Convert degrees to radians."""
+
+def rad2deg(input: Any) -> Tensor:
+    """Convert radians to degrees."""
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """Replace elements from ``-lambd`` to `lambd` by 0."""

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from tapegrad.dtypes import TORCH_NAMES, default_dtype
+from tapegrad.dtypes import TORCH_NAMES, DTypeLike, default_dtype
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along, step_along
 from tapegrad.ops.arithmetic import sub

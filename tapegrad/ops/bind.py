@@ -12,6 +12,7 @@ from tapegrad.autograd.methods import backward
 from tapegrad.ops import casts, creation, history, inplace, logic, protocol, setitem
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.indexing import getitem
+from tapegrad.ops.rounding import floor_divide, remainder
 from tapegrad.ops.table import public
 from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
@@ -43,6 +44,8 @@ OPERATORS: dict[str, Any] = {
     "__sub__": sub, "__rsub__": _reflected(sub), "__isub__": inplace.isub,
     "__mul__": mul, "__rmul__": mul, "__imul__": inplace.imul,
     "__truediv__": div, "__rtruediv__": _reflected(div), "__itruediv__": inplace.idiv,
+    "__mod__": remainder, "__rmod__": _reflected(remainder), "__imod__": inplace.imod,
+    "__floordiv__": floor_divide, "__rfloordiv__": _reflected(floor_divide), "__ifloordiv__": inplace.ifloordiv,
     "__pow__": pow, "__rpow__": _reflected(pow), "__ipow__": inplace.ipow,
     "__neg__": neg, "__pos__": ops.positive, "__abs__": ops.abs,
     "__matmul__": ops.matmul, "__rmatmul__": _reflected(ops.matmul),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.strides import broadcast_strides
 from tapegrad.kernels.structural import copy_step, view_step
 from tapegrad.kernels.sums import sum_step
 from tapegrad.ops.movement import STRIDED, reshape, reshaping
@@ -20,6 +22,7 @@ from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 
@@ -38,10 +41,25 @@ def _expanded(x: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     return view
 
 
+def _expanded_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the forward for a plan: strides that are known make a view in a third of the time of `np.broadcast_to`."""
+    (layout,), size = layouts, attrs["size"]
+    if not layout.contiguous or math.prod(size) in (layout.size, 0):
+        return functools.partial(_expanded, size=size)
+    dtype, strides = layout.dtype, broadcast_strides(layout.shape, layout.strides, size)
+
+    def view(x: np.ndarray) -> np.ndarray:
+        out = np.ndarray(size, dtype, x, 0, strides)
+        out.flags.writeable = False  # several elements share memory
+        return out
+
+    return view
+
+
 @public(method=True)
 @movement(
     "expand", lambda x, size: _expanded(x, size), lambda ct, x_shape: xp.sum_to_size(ct, x_shape), _expand_step,
-    attrs=("size",),
+    attrs=("size",), prepare_forward=_expanded_for,
     oracle=lambda x, size: np.ones([1 if length == -1 else length for length in size], dtype=np.int8) * x,
     samples=(
         Sample(((),), {"size": (2, 3)}),

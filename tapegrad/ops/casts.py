@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from tapegrad.dtypes import check_dtype
+from tapegrad.dtypes import DTypeLike, check_dtype
 from tapegrad.kernels.elementwise import loop_step
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand
@@ -30,10 +29,12 @@ def _identity(ct: Any) -> Any:
 
 def _step(plan: Plan, operand: int) -> Step | None:
     own, result = plan.layouts[operand].dtype, plan.result.dtype
-    if own.kind != result.kind:
-        return None  # between real and complex: the rule, in Python
+    if own.kind == "c" and result.kind != "c":
+        return None  # the rule, in Python
     shape = plan.result.shape
-    operands = [((CT, 0), result.name, contiguous_strides(shape, result.itemsize))]
+    # Of a complex cotangent, a real operand gets the real parts, which stand first in each element.
+    read = result if own.kind == "c" or result.kind != "c" else np.dtype(f"f{result.itemsize // 2}")
+    operands = [((CT, 0), read.name, contiguous_strides(shape, result.itemsize))]
     target = (own.name, contiguous_strides(shape, own.itemsize))
     return loop_step("cast", _identity, shape, operands, target, casts=(own.name,))
 

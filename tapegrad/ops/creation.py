@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from tapegrad.dtypes import check_dtype, default_dtype
+from tapegrad.dtypes import DTypeLike, check_dtype, default_dtype
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public

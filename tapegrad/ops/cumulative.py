@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.kernels.along import step_along
 from tapegrad.kernels.lines import LONGEST_PRODUCT
 from tapegrad.ops.along import SAMPLES, along, same_shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.runtime import state
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 Move = Callable[[Tensor], Tensor]

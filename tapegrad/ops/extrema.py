@@ -34,7 +34,7 @@ def _ties_shared(ct: Any, x: Any, out: Any, dim: tuple[int, ...]) -> Any:
     If one is nan, so is the result, and the nans share.
     """
     kept = kept_shape(x.shape, dim)
-    chosen = (x == xp.reshape(out, kept)) | (x != x)
+    chosen = xp.logical_or(x == xp.reshape(out, kept), x != x)  # | would be called in Python
     return xp.where(chosen, xp.reshape(ct, kept) / xp.sum(chosen, dim, True), 0.0)
 
 

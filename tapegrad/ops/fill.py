@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from tapegrad.dtypes import check_range
+from tapegrad.dtypes import DTypeLike, check_range
 from tapegrad.ops.creation import array_of, dtype_or_default, made, shape_of, tensor
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public

@@ -142,8 +142,8 @@ def _take(base: Tensor, data: np.ndarray) -> Tensor:
     part = part_of(base._array(), data)
     if part is not None:
         return record_written(strided_part_op, (base,), {"part": part}, data)
-    places = _places_in(base._array(), data)
-    return index_gather(reshape(base, -1), (places,), (ARRAY,))
+    numbers = index_gather(reshape(base, -1), (_places_in(base._array(), data),), (ARRAY,))
+    return numbers if data.dtype == base.dtype else _take(numbers, _same_half(numbers, data, base))
 
 
 def _put(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
@@ -151,7 +151,16 @@ def _put(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
     if part is not None:
         return record_written(strided_put_op, (base, value), {"part": part}, base._array())
     places = _places_in(base._array(), data)
+    if data.dtype != base.dtype:  # the complex numbers with new real or imaginary parts
+        numbers = index_gather(reshape(base, -1), (places,), (ARRAY,))
+        value = _put(numbers, _same_half(numbers, data, base), value)
     return reshape(index_put(reshape(base, -1), value, (places,), (ARRAY,)), base.shape)
+
+
+def _same_half(numbers: Tensor, data: np.ndarray, base: Tensor) -> np.ndarray:
+    """Return the real or the imaginary part of complex numbers, as `data` is of the base."""
+    array, offset = numbers._array(), data.ctypes.data - base._array().ctypes.data
+    return array.imag if offset % array.itemsize else array.real
 
 
 def part_of(base: np.ndarray, data: np.ndarray) -> Part | None:
@@ -165,18 +174,7 @@ def part_of(base: np.ndarray, data: np.ndarray) -> Part | None:
 
 
 def _places_in(base: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """Return the place of each element of a view in a base whose elements are in no order in memory.
-
-    Raises
-    ------
-    RuntimeError
-        If it is the real or imaginary part of the base.
-    """
-    if data.dtype != base.dtype:
-        raise RuntimeError(
-            "the real or imaginary part of a tensor that is not contiguous would be written to in place, which is not "
-            "recorded. Call contiguous() on the complex tensor first."
-        )
+    """Return the place of each element of a view, or of its complex number, in a base that is not contiguous."""
     first, last = np.lib.array_utils.byte_bounds(base)
     places = np.full((last - first) // base.itemsize, -1)
 

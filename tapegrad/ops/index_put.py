@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, left_out_step
 from tapegrad.kernels.structural import gather_step, part_left_out_step
-from tapegrad.ops.indexing import _COPIES, Key, _basic_index, _encode, _index, _index_error, index_gather
+from tapegrad.ops.indexing import _COPIES, Key, _encode, _index, _index_error, index_gather
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.recording.plan import Plan
@@ -18,7 +18,7 @@ from tapegrad.tensor import Tensor
 
 def _forward(x: Any, value: Any, *index_arrays: np.ndarray, key: Key, indices: tuple[int, ...] = ()) -> np.ndarray:
     out = np.array(x, order="C")
-    out[_index(key, index_arrays) if index_arrays else _basic_index(key)] = value
+    out[_index(key, index_arrays)] = value
     return out
 
 
@@ -31,7 +31,7 @@ def _step(plan: Plan, operand: int) -> Step | None:
         return None
 
     def view(x: np.ndarray) -> np.ndarray:
-        part: np.ndarray = x[_basic_index(key)]
+        part: np.ndarray = x[_index(key)]
         return part
 
     if operand == 0:
@@ -83,12 +83,12 @@ xp.index_put = index_put
 
 def write_at(array: np.ndarray, index_arrays: tuple[np.ndarray, ...], key: Key, value: Any) -> None:
     """Write to an array what a key and its arrays choose."""
-    array[_index(key, index_arrays) if index_arrays else _basic_index(key)] = value
+    array[_index(key, index_arrays)] = value
 
 
 def basic_part(array: np.ndarray, key: Key) -> np.ndarray | None:
     """Return what a key without arrays chooses, as a view; None if that is a copy."""
-    return None if any(item in _COPIES for item in key) else array[_basic_index(key)]
+    return None if any(item in _COPIES for item in key) else array[_index(key)]
 
 
 def encode(x: Tensor, key: Any) -> tuple[Key, tuple[np.ndarray, ...]]:

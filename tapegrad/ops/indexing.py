@@ -10,6 +10,7 @@ import functools
 import operator
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +24,6 @@ from tapegrad.recording.keys import MAKES_VIEWS, TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
 from tapegrad.runtime import state
-from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 WHOLE: Final = (None, None, None)
@@ -34,25 +34,29 @@ Key = tuple[Any, ...]
 
 
 @functools.lru_cache(maxsize=1024)
-def _basic_index(key: Key) -> tuple[Any, ...]:
-    """Return NumPy's index of a key without arrays; with an Ellipsis, so that the result is never a scalar."""
+def _items(key: Key) -> tuple[tuple[Any, ...], list[int]]:
+    """Return NumPy's index of a key without its arrays, and where they stand in it."""
     index = tuple(slice(*item) if item.__class__ is tuple else _FLAGS.get(item, item) for item in key)
-    return index if Ellipsis in key else (*index, Ellipsis)
+    places = [place for place, item in enumerate(key) if item == ARRAY]
+    return index if places or Ellipsis in key else (*index, Ellipsis), places
 
 
-state.register("ops.indexing: keys", lambda: _basic_index.cache_info().currsize, _basic_index.cache_clear)
+state.register("ops.indexing: keys", lambda: _items.cache_info().currsize, _items.cache_clear)
 
 
-def _index(key: Key, index_arrays: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
-    arrays = iter(index_arrays)
-    return tuple(
-        next(arrays) if item is ARRAY or item == ARRAY else slice(*item) if item.__class__ is tuple else item
-        for item in key
-    )
+def _index(key: Key, index_arrays: tuple[np.ndarray, ...] = ()) -> tuple[Any, ...]:
+    """Return NumPy's index of a key; with an Ellipsis if it has no arrays, so that the result is never a scalar."""
+    items, places = _items(key)
+    if not places:
+        return items
+    index = list(items)
+    for place, array in zip(places, index_arrays, strict=True):
+        index[place] = array
+    return tuple(index)
 
 
 def _view(x: np.ndarray, key: Key) -> Any:
-    return x[_basic_index(key)]
+    return x[_index(key)]
 
 
 def _view_step(plan: Plan, operand: int) -> Step | None:
@@ -69,7 +73,7 @@ _getitem = Op(
     linear=True,
     step=_view_step,
     attrs=("key",),
-    prepare_forward=lambda layouts, attrs: operator.itemgetter(_basic_index(attrs["key"])),
+    prepare_forward=lambda layouts, attrs: operator.itemgetter(_index(attrs["key"])),
     oracle=lambda x, key: x[key],
     samples=(
         Sample(((3,),), {"key": 1}),
@@ -92,18 +96,16 @@ _getitem = Op(
 )
 
 
-def _gather_forward(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
-    key = attrs["key"]
-    if key == (ARRAY,):
-        return operator.getitem  # NumPy's quickest way; an array of indices never gives a scalar
-    return lambda x, *index_arrays: x[_index(key, index_arrays)]
+def _choice(key: Key) -> Callable[..., Any]:
+    # NumPy's quickest way for one array, which never gives a scalar.
+    return operator.getitem if key == (ARRAY,) else lambda x, *index_arrays: x[_index(key, index_arrays)]
 
 
 _index_gather = Op(
     name="index_gather",
     operands=("x",),
     forward=lambda x, *index_arrays, key: np.asarray(x[_index(key, index_arrays)]),
-    prepare_forward=_gather_forward,
+    prepare_forward=lambda layouts, attrs: _choice(attrs["key"]),
     vjp=(lambda ct, index_arrays, key, x_shape: index_scatter_add(ct, index_arrays, key, x_shape),),
     family="indexing",
     linear=True,
@@ -142,7 +144,7 @@ def _put_forward(x: Any, *index_arrays: np.ndarray, key: Key, shape: tuple[int, 
     if index_arrays:
         np.add.at(out, _index(key, index_arrays), x)
     else:
-        out[_basic_index(key)] = x
+        out[_index(key)] = x
     return out
 
 
@@ -280,22 +282,20 @@ def _encode(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, .
                     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
                     f"(got {type(item).__name__}); arrays must be of integers or bool, this is of dtype {array.dtype}"
                 )
-    if len(key) == len(arrays) == 1:
-        arrays = [np.ascontiguousarray(arrays[0])]
-    elif arrays:  # beside arrays, an int is an array without dimensions
-        places = iter(arrays)
-        arrays = [
-            next(places) if item is ARRAY else np.array(item) for item in key if item is ARRAY or item.__class__ is int
-        ]
+    if arrays and int in map(type, key):  # beside arrays, an int is an array without dimensions
+        rest = iter(arrays)
+        both = [item for item in key if item is ARRAY or item.__class__ is int]
+        arrays = [next(rest) if item is ARRAY else np.array(item) for item in both]
         key = [ARRAY if item.__class__ is int else item for item in key]
+    if len(arrays) > 1:
         try:
-            arrays = [np.ascontiguousarray(array) for array in np.broadcast_arrays(*arrays)]
+            arrays = list(np.broadcast_arrays(*arrays))
         except ValueError:
             raise IndexError(
                 "shape mismatch: indexing tensors could not be broadcast together with shapes "
                 + ", ".join(str(list(array.shape)) for array in arrays)
             ) from None
-    return tuple(key), tuple(arrays)
+    return tuple(key), tuple(map(np.ascontiguousarray, arrays))
 
 
 def _mask_of_bytes(array: np.ndarray) -> np.ndarray:

@@ -7,13 +7,13 @@ the tensor the new entry's node.  What the entry saved are copies, so that ``y *
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.forward.powers import check_exponent
-from tapegrad.ops import arithmetic
+from tapegrad.ops import arithmetic, rounding
 from tapegrad.ops.casts import cast
 from tapegrad.ops.history import before_write, rewrite
 from tapegrad.ops.inplace_checks import (
@@ -129,6 +129,8 @@ isub = _operator("-=", arithmetic.sub, np.subtract)
 imul = _operator("*=", arithmetic.mul, np.multiply)
 idiv = _operator("/=", arithmetic.div, np.true_divide)
 ipow = _operator("**=", arithmetic.pow, np.power)
+imod = _operator("%=", rounding.remainder, np.remainder)
+ifloordiv = _operator("//=", rounding.floor_divide, np.floor_divide)
 
 
 # Methods -----------------------------------------------------------------------------------------------------------
@@ -161,6 +163,9 @@ def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., T
     return call
 
 
+_rounded_quotient: Final = in_place(rounding.div, "div")
+
+
 def _scaled(operator: Callable[[Tensor, Any], Tensor], name: str) -> Callable[..., Tensor]:
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         other = as_operand(other, f"{name}_", "other", 1)
@@ -169,6 +174,14 @@ def _scaled(operator: Callable[[Tensor, Any], Tensor], name: str) -> Callable[..
     call.__name__ = call.__qualname__ = f"{name}_"
     call.__doc__ = f"Compute `{name}` in place, with `other` times `alpha`; recorded where a gradient is wanted."
     return call
+
+
+def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Compute `div` in place; recorded where a gradient is wanted."""
+    if rounding_mode is None:
+        result: Tensor = idiv(self, other)
+        return result
+    return _rounded_quotient(self, other, rounding_mode=rounding_mode)
 
 
 def copy_(self: Tensor, source: Any) -> Tensor:
@@ -235,6 +248,6 @@ def methods() -> dict[str, Callable[..., Any]]:
     return {
         **{f"{name}_": in_place(function, name) for name, function in public.inplace_functions().items()},
         "add_": _scaled(iadd, "add"), "sub_": _scaled(isub, "sub"),
-        "mul_": _scaled(imul, "mul"), "div_": _scaled(idiv, "div"),
+        "mul_": _scaled(imul, "mul"), "div_": div_,
         "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
     }  # fmt: skip

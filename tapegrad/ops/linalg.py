@@ -10,6 +10,7 @@ from tapegrad import errors
 from tapegrad.forward.products import product_forward, product_step
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
@@ -36,15 +37,19 @@ def _as_matrices(x: Shape, y: Shape) -> tuple[Shape, Shape, Shape]:
 
 
 def _left(ct: Any, y: Any, x_shape: Shape) -> Any:
+    if len(x_shape) > 1 and y.ndim > 1:
+        return xp.matmul(ct, adjoint(y))  # whoever calls rules sums over batches that were broadcast
     left, right, result = _as_matrices(x_shape, y.shape)
-    y_adjoint = xp.transpose(xp.reshape(xp.conj(y), right), -1, -2)
-    return xp.reshape(xp.sum_to_size(xp.matmul(xp.reshape(ct, result), y_adjoint), left), x_shape)
+    of_left = xp.matmul(xp.reshape(ct, result), adjoint(xp.reshape(y, right)))
+    return xp.reshape(xp.sum_to_size(of_left, left), x_shape)
 
 
 def _right(ct: Any, x: Any, y_shape: Shape) -> Any:
+    if x.ndim > 1 and len(y_shape) > 1:
+        return xp.matmul(adjoint(x), ct)
     left, right, result = _as_matrices(x.shape, y_shape)
-    x_adjoint = xp.transpose(xp.reshape(xp.conj(x), left), -1, -2)
-    return xp.reshape(xp.sum_to_size(xp.matmul(x_adjoint, xp.reshape(ct, result)), right), y_shape)
+    of_right = xp.matmul(adjoint(xp.reshape(x, left)), xp.reshape(ct, result))
+    return xp.reshape(xp.sum_to_size(of_right, right), y_shape)
 
 
 _matmul = Op(

@@ -123,11 +123,10 @@ def inv(A: Any) -> Bound:  # PyTorch's name
 
 
 def _solve_forward(a: Any, b: Any, vector: bool) -> Any:
-    columns = b[..., None] if vector else b
-    columns = columns[(None,) * (a.ndim - columns.ndim)]  # older NumPy takes fewer dimensions for vectors
     try:
-        out = np.linalg.solve(a, columns)
-        return out[..., 0] if vector else out
+        if vector and b.ndim > 1:
+            return np.linalg.solve(a, b[..., None])[..., 0]
+        return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
         raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.") from None
 
@@ -137,8 +136,9 @@ def _solve_rule(ct: Any, a: Any, out: Any, vector: bool, wanted: tuple[bool, boo
     of_b = solve_op(adjoint(a), ct, vector)
     if not wanted[0]:
         return None, of_b
-    columns, out = (xp.unsqueeze(of_b, -1), xp.unsqueeze(out, -1)) if vector else (of_b, out)
-    return -xp.matmul(columns, adjoint(out)), of_b if wanted[1] else None
+    if vector:
+        return -(xp.unsqueeze(of_b, -1) * xp.unsqueeze(xp.conj(out), -2)), of_b  # (..., n, 1) * (..., 1, n)
+    return -xp.matmul(of_b, adjoint(out)), of_b
 
 
 def _bind_solve(a: Any, b: Any, vector: bool) -> Bound:

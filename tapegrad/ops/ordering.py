@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 

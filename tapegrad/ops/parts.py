@@ -7,7 +7,7 @@ made it, the history of a view is one entry.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 

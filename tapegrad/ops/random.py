@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.creation import dtype_or_default, made, shape_of
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public

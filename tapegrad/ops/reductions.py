@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.forward import rowwise
 from tapegrad.forward.prepared import prepared
 from tapegrad.forward.results import Draft
@@ -19,6 +19,7 @@ from tapegrad.ops.table.public import Names
 from tapegrad.ops.table.structural import REDUCTION_SAMPLES, reduction
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import Step
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import FLOAT, Layout, contiguous_layout
 from tapegrad.tensor import Tensor
 
@@ -75,7 +76,8 @@ def _sum_for(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[...
     shape = total_shape(x.shape, dim, keepdim)
     axis = dim if len(dim) < x.ndim else None  # None is 0.1 µs faster
     by_numpy = functools.partial(_add, axis=axis, dtype=dtype, keepdims=keepdim)
-    return rowwise.sums(x, dim, shape, by_numpy) if dtype in (None, x.dtype) else by_numpy
+    own = dtype is None or dtype == x.dtype  # np.dtype(np.float64) == None
+    return rowwise.sums(x, dim, shape, by_numpy) if own else by_numpy
 
 
 def _spread_step(plan: Plan, operand: int) -> Step:

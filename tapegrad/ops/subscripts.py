@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from tapegrad.runtime.named_tuples import NamedTuple
 
 Shape = tuple[int, ...]
 Label = str | int  # a letter, or a dimension that an ellipsis stands for, counted from the last one, which is 0

@@ -10,7 +10,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tapegrad.ops.creation import from_numpy, tensor
 from tapegrad.ops.table.op import NotYet, Op, Sample, op_table, xp
 from tapegrad.recording.plan import alive
 from tapegrad.runtime import blocking
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import from_array
 
 __all__ = ["Warmup", "warmup"]

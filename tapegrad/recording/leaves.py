@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import external, stack
-from tapegrad.recording.native import Lazy, decref, incref, integer, load, new_integer, new_object, vectorcall
+from tapegrad.recording.native import Lazy, decref, get_item, incref, integer, load, new_integer, new_object, vectorcall
 from tapegrad.recording.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, with_runtime
 from tapegrad.recording.results import take_slot
 from tapegrad.runtime import state
@@ -27,7 +27,6 @@ from tapegrad.tensor import Tensor
 MOST_DIMS: Final = 4
 BUCKETS: Final = 256
 
-get_item: Final = external("PyObject_GetItem", 2)
 new_weak_reference: Final = external("PyWeakref_NewRef", 2)
 
 

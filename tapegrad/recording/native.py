@@ -26,8 +26,9 @@ R = TypeVar("R")
 C_INT: Final = 0xFFFFFFFF  # the bits of a C int in a word
 DATA: Final = OBJECT_HEADER // 8  # the word in which an array has its data pointer, and a number its value
 
-new_object: Final = external("PyType_GenericAlloc", 2)
+new_object: Final = external("PyType_GenericAlloc", 2)  # of a class, and of how many items: a tuple without them, too
 new_list: Final = external("PyList_New", 1)
+get_item: Final = external("PyObject_GetItem", 2)
 append: Final = external("PyList_Append", 2)
 new_bytes: Final = external("PyBytes_FromStringAndSize", 2)
 integer: Final = external("PyLong_AsSsize_t", 1)

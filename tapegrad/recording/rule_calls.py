@@ -17,7 +17,8 @@ from tapegrad.runtime.structs import Array, Struct, Table, embedded
 #: The most arguments of a rule.
 MOST_ARGUMENTS: Final = 32
 # Kinds of arguments: the cotangent; a residual as a tensor; a residual as it is; the tuple that says which operands'
-# cotangents are wanted; a constant; the result of a Python function of the node and of `attached`.
+# cotangents are wanted; a constant; the result of a Python function of the node and of `attached`. Such an argument may
+# have a layout too: then it is a residual as a tensor, and the function makes the one that is attached to the graph.
 COTANGENT, TENSOR, RESIDUAL, WANTED, VALUE, MADE = range(6)
 THE_NODE: Final = -1  # in place of an index: the residual is the entry's own result, so its node is the entry's
 
@@ -28,7 +29,8 @@ class RuleArgument(Struct):
     kind: int
     place: int  # of a residual: its index in the node
     parent: int  # of a residual that becomes a tensor: the index of the tensor's own node
-    value: Object  # the constant, the Python function, or the layout of the tensor
+    layout: LayoutObject  # of a residual that becomes a tensor; otherwise 0
+    value: Object  # the constant, or the Python function
 
 
 class RuleCall(Struct):
@@ -42,7 +44,7 @@ class RuleCall(Struct):
 
 def residual(runtime: Runtime, argument: RuleArgument, node: List, attached: int) -> Object:
     """Return a residual as a tensor, which gets its old node if it is attached to the graph; 0 if Python raised."""
-    layout, parent = LayoutObject(argument.value), runtime.none
+    layout, parent = argument.layout, runtime.none
     if attached == 0:
         layout = plain_layout(runtime, layout)
     elif argument.parent == THE_NODE:
@@ -60,9 +62,9 @@ def argument_of(
     runtime: Runtime, argument: RuleArgument, node: List, ct: Object, wanted: Object, attached: Object
 ) -> Object:
     """Return an argument of a rule, with a reference; 0 if Python raised."""
-    kind = argument.kind
-    if kind == TENSOR:
-        return residual(runtime, argument, node, 1 if attached == runtime.true else 0)
+    kind, is_attached = argument.kind, 1 if attached == runtime.true else 0
+    if kind == TENSOR or (kind == MADE and is_attached == 0 and argument.layout != 0):
+        return residual(runtime, argument, node, is_attached)
     if kind == MADE:
         args = Array[Object](stack(16))
         args[0] = node
@@ -98,7 +100,7 @@ def call_rule(runtime: Runtime, rule: RuleCall, node: List, ct: Object, wanted: 
 
 
 def call(self: NDArray, args: Array[Object], nargs: int) -> int:
-    """Call a rule: ``call(rule, node, ct, wanted, attached)``.
+    """Call a rule so that the call is recorded: ``call(rule, node, ct, wanted)``.
 
     Parameters
     ----------
@@ -109,10 +111,9 @@ def call(self: NDArray, args: Array[Object], nargs: int) -> int:
     ct : Tensor, or tuple of Tensor
     wanted : tuple of bool, or None
         For a rule that serves all operands: whose cotangents are wanted.
-    attached : bool
-        Whether residuals get their nodes, so that the call is recorded.
     """
-    return call_rule(Runtime(self.data), RuleCall(NDArray(args[0]).data), List(args[1]), args[2], args[3], args[4])
+    runtime = Runtime(self.data)
+    return call_rule(runtime, RuleCall(NDArray(args[0]).data), List(args[1]), args[2], args[3], runtime.true)
 
 
 lazy: Final = Lazy[Any](call=lambda: load(call, runtime()))

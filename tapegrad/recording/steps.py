@@ -10,12 +10,13 @@ import math
 import struct
 from array import array
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tapegrad.runtime import blocking, state
 from tapegrad.runtime.memory import INTERPRETS, MEMORY, watch
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.structs import WORD
 from tapegrad.tape.layout import OBJECT_HEADER, Layout
 from tapegrad.tape.lengths import applied

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
+
+from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = ["get_num_threads", "set_num_threads"]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
+
+from tapegrad.runtime.named_tuples import NamedTuple
 
 
 class _Cache(NamedTuple):

@@ -19,7 +19,16 @@ from tapegrad.recording.steps import ALIAS, NOTHING, SUMS_ROWS
 from tapegrad.runtime.blocking import MAX_BLOCK
 from tapegrad.runtime.objects import NDArray, Object
 from tapegrad.runtime.structs import Array
-from tapegrad.sweep.instructions import ADDRESS, LOCAL, combine_sums, run_blocks, write_call, write_sum
+from tapegrad.sweep.instructions import (
+    ADDRESS,
+    LOCAL,
+    combine_sums,
+    is_local,
+    run_blocks,
+    write_call,
+    write_sum,
+    written_once,
+)
 from tapegrad.sweep.kernel_calls import allocate, buffer_at, donate, find_sources, give_back
 from tapegrad.sweep.workspace import (
     BORROWED,
@@ -187,6 +196,10 @@ def prepare(state: State, begin: int) -> int:
             if is_new:
                 n_free -= 1
             cts[operand_id] = target | WRITTEN
+            if target & LOCAL and target & WRITTEN:  # what is added may differ from block to block
+                constant = written_once(state, count, target & ADDRESS)
+                if constant >= 0:
+                    state.instructions[constant].once = 0
             if fused != 0 and operand == 0:
                 first = target
                 continue
@@ -208,10 +221,13 @@ def prepare(state: State, begin: int) -> int:
                     count += 1
                 write_sum(state, instruction, kernel_call, summed, target, n_sums)
                 n_sums += 1
-        if ct & LOCAL and cts[entry_id] & BORROWED == 0:
+        is_free = ct & LOCAL != 0 and cts[entry_id] & BORROWED == 0
+        if is_free and written_once(state, count, ct & ADDRESS) < 0:
             free[n_free] = (ct & ADDRESS) // state.local_bytes
             n_free += 1
     state.n_instructions = count
+    if count == 1 and is_local(state.instructions[0]) == 0:
+        state.group_block = state.group_elements  # blocks would save nothing, and rows far apart are read faster
     return DONE
 
 

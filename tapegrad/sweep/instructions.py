@@ -40,8 +40,12 @@ def write_call(
     if (target | second) & (WRITTEN | LOCAL) == 0:
         instruction.accumulate = kernel_call.streams
     instruction.inner = 0
+    # Memory for a block that gets the same elements for every block, as the cotangent of a sum's operand.
+    once = 1 if row == 0 and second == 0 and target & WRITTEN == 0 and target & LOCAL and target & ADDRESS else 0
     for place in range(count):
         address, is_local = args[place], 0
+        if place < sources and geometry.strides[place] != 0:
+            once = 0
         if place >= sources:
             operand_ct = target if place == sources else second
             address, is_local = operand_ct & ADDRESS, operand_ct & LOCAL
@@ -49,6 +53,24 @@ def write_call(
             is_local = ct & LOCAL
         row_stride = rows.strides[place] if row != 0 else 0
         write_argument(instruction.arguments[place], address, geometry.strides[place], row_stride, is_local)
+    instruction.once = once
+
+
+def is_local(instruction: Instruction) -> int:
+    """Whether an argument of an instruction is memory for one block."""
+    for place in range(instruction.count if instruction.inner == 0 else 1):
+        if instruction.arguments[place].is_local != 0:
+            return 1
+    return 0
+
+
+def written_once(state: State, count: int, memory: int) -> int:
+    """Return the number of the instruction, among `count`, that writes this memory for the first block only; or -1."""
+    for number in range(count):
+        instruction = state.instructions[number]
+        if instruction.once and instruction.arguments[instruction.count - 1].address == memory:
+            return number
+    return -1
 
 
 def write_sum(
@@ -59,6 +81,7 @@ def write_sum(
     instruction.kernel = kernel_call.partial_sums_kernel
     instruction.combine = kernel_call.combine_kernel
     instruction.inner = geometry.inner
+    instruction.once = 0
     instruction.n_groups = (geometry.terms + TERMS - 1) // TERMS
     instruction.size_class = scratch.size_class
     instruction.partial_sums = scratch.buffer
@@ -67,11 +90,15 @@ def write_sum(
     write_argument(instruction.arguments[0], ct & ADDRESS, kernel_call.geometry.strides[0], 0, ct & LOCAL)
 
 
-def run_block(state: State, first: int, n: int, local: int, args: Array[int], geometry: Geometry) -> None:
+def run_block(
+    state: State, first: int, n: int, is_first: bool, local: int, args: Array[int], geometry: Geometry
+) -> None:
     """Execute the instructions for `n` elements from `first` on, a block; `local` is the thread's memory for blocks."""
     for number in range(state.n_instructions):
         instruction = state.instructions[number]
         inner = instruction.inner
+        if instruction.once and not is_first:
+            continue
         if inner != 0:
             source, sums = instruction.arguments[0], SumGeometry(geometry)
             args[0] = source.address + (local if source.is_local != 0 else first * source.stride)
@@ -101,9 +128,9 @@ def run_blocks(state: State, first: int, end: int, thread: int) -> None:
     local = state.locals + thread * THREAD_BYTES
     args, geometry = Array[int](stack(256)), Geometry(stack(256))
     geometry.outer = 0
-    block = state.group_block
+    block, begin = state.group_block, first
     while first < end:
-        run_block(state, first, min(block, end - first), local, args, geometry)
+        run_block(state, first, min(block, end - first), first == begin, local, args, geometry)
         first += block
     end_streams()
 

@@ -6,14 +6,15 @@ entries of several results to Python. The rules consist of ops, which are record
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import stack
-from tapegrad.modes import enable_grad, is_grad_enabled
-from tapegrad.ops.table.op import xp
+from tapegrad.modes import enable_grad, is_grad_enabled, is_strong_zero, set_grad_enabled
+from tapegrad.ops.table.op import ELEMENTWISE, xp
 from tapegrad.ops.table.results import part_of_results, parts_of
 from tapegrad.ops.table.rules import cotangents, fit, rule_calls
 from tapegrad.recording.native import Lazy, add, decref, incref, load, new_integer, vectorcall
@@ -171,7 +172,9 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     cts: list[Any] = seeds + [None] * (workspace.state[ws.N_IDS] - len(seeds))
     # Derivatives in the unchosen branches of `where` may be infinite. NumPy would warn about code of ours.
     with np.errstate(all="ignore"):
-        if is_grad_enabled():
+        if is_strong_zero():
+            _walk_with_strong_zeros(sweep, cts)
+        elif is_grad_enabled():
             _lazy.walk(workspace.words, cts, sweep)
         else:
             with enable_grad():
@@ -191,14 +194,14 @@ def ids_of(sweep: Sweep, leaves: list[Leaf]) -> list[int] | None:
     return ids
 
 
-def finish(sweep: Sweep, cts: list[Any]) -> dict[int, Tensor]:
+def finish(sweep: Sweep, cts: list[Any], create_graph: bool) -> dict[int, Tensor]:
     """Return the cotangents of leaves and inputs by slot, and run the hooks of inputs whose entries did not run."""
     arrays, state = sweep.workspace.arrays, sweep.workspace.state
     slots = arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
     ran = set(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist())
     inputs = {node[SLOT]: node for node in sweep.inputs or () if isinstance(node, list)}
     finished = {}
-    with enable_grad(), np.errstate(all="ignore"):
+    with set_grad_enabled(create_graph), np.errstate(all="ignore"):
         for entry_id, (slot, ct) in enumerate(zip(slots, cts, strict=True)):
             if ct is not None:
                 finished[slot] = run_hooks(inputs[slot], ct) if slot in inputs and entry_id not in ran else ct
@@ -211,8 +214,31 @@ def run_hooks(node: TapeNode, ct: Tensor) -> Tensor:
     return ct if hooks is None else hooks.run(ct)
 
 
-def visit(sweep: Sweep, cts: list[Any], position: int) -> None:
-    """Bring the cotangent of an entry of several results, or of one of the results, to the operands."""
+def _walk_with_strong_zeros(sweep: Sweep, cts: list[Any]) -> None:
+    """Visit the found entries as `walk` does; zeros in the cotangents of elementwise ops stay zeros."""
+    arrays, state = sweep.workspace.arrays, sweep.workspace.state
+    for position, entry_id in enumerate(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist()):
+        if entry_id < 0 or cts[entry_id] is None:
+            continue
+        node = sweep.node(position)
+        if not isinstance(cts[entry_id], dict):
+            cts[entry_id] = run_hooks(node, cts[entry_id])
+        is_elementwise = node[PLAN_OBJECT].op.family in ELEMENTWISE
+        visit(sweep, cts, position, functools.partial(_strong, cts[entry_id]) if is_elementwise else _unchanged)
+        if not arrays[ws.CTS_AT][entry_id] & CAPTURED:
+            cts[entry_id] = None
+
+
+def _strong(ct: Tensor, value: Any) -> Any:
+    return xp.where(ct == 0, 0.0, value)
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def visit(sweep: Sweep, cts: list[Any], position: int, change: Callable[[Any], Any] = _unchanged) -> None:
+    """Bring the cotangent of an entry to its operands: `walk` leaves those of several results to this function."""
     arrays, node = sweep.workspace.arrays, sweep.node(position)
     plan = node[PLAN_OBJECT]
     ct, first = cts[arrays[ws.ORDER_AT][position]], arrays[ws.STARTS_AT][position]
@@ -227,7 +253,7 @@ def visit(sweep: Sweep, cts: list[Any], position: int) -> None:
     ]
     if isinstance(ct, dict):
         ct = _all_parts(plan, ct)
-    for operand, value in cotangents(node, wanted, ct, differentiable=True):
+    for operand, value in cotangents(node, wanted, ct, change):
         _add(cts, ids[operand], value)
 
 

@@ -1,7 +1,6 @@
 """Compiled: the rules of an entry without kernels, called where a sweep stops at the entry.
 
-`run_rules` is a function as described in `tapegrad.recording.native`. It keeps the GIL, serves entries of one result,
-and leaves others to Python.
+`run_rules` is a function as described in `tapegrad.recording.native`. It keeps the GIL.
 """
 
 from __future__ import annotations
@@ -16,10 +15,12 @@ from tapegrad.recording.native import (
     Lazy,
     append,
     decref,
+    get_item,
     incref,
     integer,
     load,
     new_integer,
+    new_object,
     vectorcall,
 )
 from tapegrad.recording.objects import (
@@ -37,8 +38,7 @@ from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, State
 from tapegrad.tape.entries import PLAN_OBJECT
 
-TO_PYTHON: Final = -1  # a status: Python serves the entry; 1: done; 0: Python raised
-IS_SIMPLE, CALLS, WANTED = 0, 1, 2  # fields of `tapegrad.ops.table.rules.RuleCalls`
+IS_SIMPLE, SERVES_ALL, CALLS, RESULTS = range(4)  # fields of `tapegrad.ops.table.rules.RuleCalls`
 USABLE: Final = ALIGNED | WRITEABLE | C_CONTIGUOUS
 
 
@@ -89,6 +89,23 @@ def cotangent_at(functions: Functions, layout: LayoutObject, address: int) -> Te
     incref(layout)
     incref(functions.runtime.none)
     return new_tensor(functions.runtime, array, layout, functions.runtime.none)
+
+
+def cotangents_at(functions: Functions, results: Tuple, address: int) -> Object:
+    """Return the cotangent of an entry as a tensor, or those of several results as a tuple; 0 if Python raised."""
+    if results.length == 1:
+        return cotangent_at(functions, LayoutObject(Tuple(results.items[0]).items[0]), address)
+    cts = Tuple(new_object(functions.runtime.tuple_type, results.length))
+    if cts == 0:
+        return cts
+    for number in range(results.length):
+        result = Tuple(results.items[number])
+        ct = cotangent_at(functions, LayoutObject(result.items[0]), address + integer(result.items[1]))
+        if ct == 0:
+            decref(cts)
+            return ct
+        cts.items[number] = ct
+    return cts
 
 
 def is_new(runtime: Runtime, value: TensorObject) -> int:
@@ -159,11 +176,11 @@ def bring_returned(
 
 
 def call_rules(
-    functions: Functions, state: State, node: List, calls: Tuple, ct: TensorObject, add: Object, keep: List
+    functions: Functions, state: State, node: List, calls: Tuple, ct: Object, add: Object, keep: List
 ) -> int:
     """Call the rule of each operand without kernel, and add to the operand's cotangent; return 0 if Python raised."""
     runtime = functions.runtime
-    for operand in range(PlanObject(node.items[PLAN_OBJECT]).layouts.length):
+    for operand in range(calls.length):
         if is_reached(state, operand):
             rule = RuleCall(NDArray(calls.items[operand]).data)
             value = call_rule(runtime, rule, node, ct, runtime.none, runtime.false)
@@ -172,31 +189,62 @@ def call_rules(
     return 1
 
 
-def reaches_all(runtime: Runtime, state: State, wanted: Tuple) -> int:
-    """Whether this sweep wants the cotangents of all operands that want a gradient."""
-    for operand in range(wanted.length):
-        if wanted.items[operand] == runtime.true and is_reached(state, operand) == 0:
-            return 0
-    return 1
+def wanted_operands(runtime: Runtime, state: State, arity: int) -> Tuple:
+    """Return a tuple that says for each operand whether a rule has to compute its cotangent; 0 if Python raised."""
+    wanted = Tuple(new_object(runtime.tuple_type, arity))
+    if wanted != 0:
+        for operand in range(arity):
+            is_wanted = runtime.true if is_reached(state, operand) else runtime.false
+            incref(is_wanted)
+            wanted.items[operand] = is_wanted
+    return wanted
+
+
+def taken(runtime: Runtime, values: Tuple, index: int) -> Object:
+    """Return an item of the result of a rule, with a reference; 0 if Python raised.
+
+    A tuple that nobody else holds loses its item, whose memory can then become that of a cotangent.
+    """
+    if values.type == runtime.tuple_type and values.references == 1 and index < values.length:
+        value = values.items[index]
+        incref(runtime.none)
+        values.items[index] = runtime.none
+        return value
+    key = Object(new_integer(index))
+    value = Object(0)
+    if key != 0:
+        value = Object(get_item(values, key))
+        decref(key)
+    return value
 
 
 def call_one_rule(
-    functions: Functions, state: State, node: List, calls: Tuple, wanted: Tuple, ct: Object, add: Object, keep: List
+    functions: Functions, state: State, node: List, rule: RuleCall, ct: Object, add: Object, keep: List
 ) -> int:
-    """Call the one rule of all operands, and add to their cotangents; return 1, 0 if Python raised, or TO_PYTHON."""
+    """Call the one rule of all operands, and add to their cotangents; return 0 if Python raised."""
     runtime, layouts = functions.runtime, PlanObject(node.items[PLAN_OBJECT]).layouts
-    values = Tuple(call_rule(runtime, RuleCall(NDArray(calls.items[0]).data), node, ct, wanted, runtime.false))
-    if values == 0:
+    wanted = wanted_operands(runtime, state, layouts.length)
+    if wanted == 0:
         return 0
-    done = 1 if values.type == runtime.tuple_type and values.length == layouts.length else TO_PYTHON
-    for operand in range(layouts.length):
-        if done == 1 and wanted.items[operand] == runtime.true:
-            value = values.items[operand]
-            incref(value)
-            layout = plain_layout(runtime, LayoutObject(layouts.items[operand]))
-            done = bring_returned(functions, state, operand, value, layout, add, keep)
-    decref(values)
+    values, done = Tuple(call_rule(runtime, rule, node, ct, wanted, runtime.false)), 0
+    if values != 0:
+        done = 1
+        for operand in range(layouts.length):
+            if done == 1 and wanted.items[operand] == runtime.true:
+                value = taken(runtime, values, operand)
+                layout = plain_layout(runtime, LayoutObject(layouts.items[operand]))
+                done = 0 if value == 0 else bring_returned(functions, state, operand, value, layout, add, keep)
+        decref(values)
+    decref(wanted)
     return done
+
+
+def reaches_any(state: State, arity: int) -> int:
+    """Whether a rule of the entry at which the sweep stands has to be called."""
+    for operand in range(arity):
+        if is_reached(state, operand):
+            return 1
+    return 0
 
 
 def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
@@ -210,50 +258,37 @@ def run_rules(self: NDArray, args: Array[Object], nargs: int) -> Object:
         Gets the arrays whose memory becomes that of a cotangent.
     add : callable
         ``add(id, value, layout)`` adds a tensor to a cotangent that cannot take over the tensor's array.
-
-    Returns
-    -------
-    bool
-        False if the entry is left to Python: it has several results, one rule for more operands than are wanted, or a
-        cotangent that is no contiguous array.
     """
     functions, state = Functions(self.data), State(NDArray(args[0]).data)
     runtime, entry_id = functions.runtime, state.order[state.position]
-    slot, address = state.slots[entry_id], state.cts[entry_id]
-    node, layout = slot.node, plain_layout(runtime, LayoutObject(slot.plan.result))
-    calls = rule_calls_of(functions.describe, node)
-    if calls == 0:
-        return calls
-    wanted, is_simple = Tuple(calls.items[WANTED]), calls.items[IS_SIMPLE] == runtime.true
-    serves_all = wanted != runtime.none and reaches_all(runtime, state, wanted)
-    has_plain_cotangent = slot.plan.pack == 0 and layout.contiguous == runtime.true and layout.inline != runtime.true
-    result = runtime.true
-    if not has_plain_cotangent or not (is_simple or serves_all):
-        result = runtime.false
-    elif address & WRITTEN:
-        ct = cotangent_at(functions, layout, address & ~FLAG_BITS)
-        if ct == 0:
-            return Object(ct)
+    slot, address, done = state.slots[entry_id], state.cts[entry_id], 1
+    node = slot.node
+    if address & WRITTEN and reaches_any(state, slot.plan.arity):
+        calls = rule_calls_of(functions.describe, node)
+        if calls == 0:
+            return calls
         incref(calls)  # another thread may describe them too
         incref(node)
         rules, done = Tuple(calls.items[CALLS]), 0
-        if is_simple:
-            done = call_rules(functions, state, node, rules, ct, args[2], List(args[1]))
-        else:
-            done = call_one_rule(functions, state, node, rules, wanted, ct, args[2], List(args[1]))
-        if done != 1:
-            result = Object(0) if done == 0 else runtime.false
+        ct = cotangents_at(functions, Tuple(calls.items[RESULTS]), address & ~FLAG_BITS)
+        if ct != 0:
+            if calls.items[SERVES_ALL] == runtime.true:
+                rule = RuleCall(NDArray(rules.items[0]).data)
+                done = call_one_rule(functions, state, node, rule, ct, args[2], List(args[1]))
+            else:
+                done = call_rules(functions, state, node, rules, ct, args[2], List(args[1]))
+            decref(ct)
         decref(node)
         decref(calls)
-        decref(ct)
-    if result != 0:
-        incref(result)
-    return result
+    if done == 0:
+        return Object(0)
+    incref(runtime.none)
+    return runtime.none
 
 
-def _load_run_rules() -> Callable[..., bool]:
+def _load_run_rules() -> Callable[..., None]:
     new_from_memory = numpy_function("_ARRAY_API", 94)
     return load(run_rules, with_runtime("what calls rules", rule_calls, fit, new_from_memory))  # fields of `Functions`
 
 
-lazy: Final = Lazy[bool](run_rules=_load_run_rules)
+lazy: Final = Lazy[None](run_rules=_load_run_rules)

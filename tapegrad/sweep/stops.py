@@ -10,9 +10,6 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.modes import no_grad
-from tapegrad.ops.table.gateway import constant
-from tapegrad.ops.table.results import parts_of, split_cotangent
-from tapegrad.ops.table.rules import cotangents
 from tapegrad.recording.native import load
 from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime.memory import object_at
@@ -102,8 +99,7 @@ class Stops:
         words, keep, run_rules, add = self.workspace.words, self.keep, lazy.run_rules, self.add
         with np.errstate(all="ignore"):
             while True:
-                if not run_rules(words, keep, add):
-                    self.run_rules(position, self.node(position))
+                run_rules(words, keep, add)
                 state[ws.RESUMED] = position
                 status = sweep()
                 if status != ws.STOPPED or state[ws.IS_HOOKED]:
@@ -130,24 +126,6 @@ class Stops:
         self.keep.append(array)
         cts = self.workspace.arrays[ws.CTS_AT]
         cts[entry_id] = address_of_array(array) | WRITTEN | BORROWED | (cts[entry_id] & CAPTURED)
-
-    def run_rules(self, position: int, node: TapeNode) -> None:
-        """Call the rules of an entry, where compiled code leaves them to Python."""
-        arrays, plan = self.workspace.arrays, node[PLAN_OBJECT]
-        cts, edges, first = arrays[ws.CTS_AT], arrays[ws.EDGES_AT], arrays[ws.STARTS_AT][position]
-        wanted = [o for o in plan.python_operands if edges[first + o] >= 0 and cts[edges[first + o]] != UNWANTED]
-        value = cts[arrays[ws.ORDER_AT][position]]
-        if not wanted or not value & WRITTEN:
-            return
-        layout = plan.result.plain
-        ct = _array_at(value, layout)
-        if plan.pack is not None and parts_of(plan):
-            result_ct: Any = split_cotangent(plan, ct)
-        else:
-            result_ct = constant(ct, layout) if layout.contiguous and not layout.inline else from_array(ct)
-        # No argument of the rules requires grad, so nothing is recorded.
-        for operand, operand_ct in cotangents(node, wanted, result_ct, differentiable=False):
-            self.add(edges[first + operand], operand_ct, plan.layouts[operand])
 
     def add(self, entry_id: int, value: Tensor, layout: Layout) -> None:
         """Add the result of a rule to a cotangent."""

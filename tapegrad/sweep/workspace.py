@@ -37,6 +37,7 @@ class Instruction(Struct):
     count: int  # number of arguments
     accumulate: int
     row: int  # elements of a row, if the kernel loops over rows; 0 if it loops over elements
+    once: int  # whether it is executed for the first block only: it writes the same elements for every block
     # Only of a sum, which adds up a block to partial sums:
     inner: int  # elements of a row; 0 for other instructions
     combine: int  # the kernel that adds up the partial sums at the end

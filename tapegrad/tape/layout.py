@@ -71,15 +71,16 @@ class Layout:
         self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, inline: bool, weak: bool
     ) -> None:
         self.shape, self.strides, self.dtype, self.inline, self.weak = shape, strides, dtype, inline, weak
-        self.ndim = len(shape)
-        self.size = math.prod(shape)
-        self.nbytes = self.size * dtype.itemsize
+        self.ndim = ndim = len(shape)
+        self.size = size = math.prod(shape)
+        itemsize = dtype.itemsize
+        self.nbytes = size * itemsize
         self.floating = dtype.kind in "fc"
-        self.contiguous = self.size <= 1 or strides == contiguous_strides(shape, dtype.itemsize)
+        self.contiguous = contiguous = size <= 1 or strides == contiguous_strides(shape, itemsize)
         self.requires_grad = False
-        several = 3 if self.size > 1 else 0 if not self.size else 2 if not self.ndim else 1
-        self.kind = dtype.num << 13 | self.ndim << 6 | self.contiguous << 5 | inline << 4 | weak << 3 | several
-        self.lengths = shape if self.contiguous else shape + strides
+        several = 3 if size > 1 else 0 if not size else 2 if not ndim else 1
+        self.kind = dtype.num << 13 | ndim << 6 | contiguous << 5 | inline << 4 | weak << 3 | several
+        self.lengths = shape if contiguous else shape + strides
         self._plain = self._tracked = None
 
     @property
@@ -235,7 +236,8 @@ def general(layout: Layout, trace: Trace) -> Layout:
     for name in ("dtype", "inline", "weak", "floating", "ndim", "requires_grad", "kind", "contiguous"):
         setattr(twin, name, getattr(layout, name))
     length: Any = trace.length  # its result counts as an integer here
-    twin.shape = tuple(map(length, layout.shape))
+    least = 0 if not layout.size else 2 if layout.size > 1 and layout.ndim == 1 else 1  # as `kind` says
+    twin.shape = tuple([length(own, least) for own in layout.shape])
     size = layout.dtype.itemsize
     twin.strides = contiguous_strides(twin.shape, size) if layout.contiguous else tuple(map(length, layout.strides))
     twin.size = math.prod(twin.shape)
@@ -250,7 +252,10 @@ state.register("tape.layout: layouts", lambda: len(_layouts) - len(_dead), _rece
 def layout_of(value: np.ndarray | np.generic | complex) -> Layout:
     """Return the plain layout of an array, of a NumPy scalar, or of a Python number."""
     if value.__class__ is np.ndarray or isinstance(value, np.ndarray):
-        return intern(value.shape, value.strides, value.dtype)
+        key = (value.shape, value.strides, value.dtype, False, False)  # as `intern` does: a call less for each result
+        interned = _layouts.get(key)
+        layout = interned() if interned is not None else None
+        return layout if layout is not None else _make(key)
     if isinstance(value, np.generic):
         return intern((), (), value.dtype, inline=True)
     return intern((), (), np.dtype(type(value)), inline=True, weak=True)

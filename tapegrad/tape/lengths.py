@@ -12,16 +12,19 @@ it is that integer, and a length that is used as a key ends the attempt.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-Terms = dict[tuple[str, ...], int]  # a polynomial: the factor of each product of names
+from tapegrad.tape.conditions import Conditions, Terms, plus, replaced, text, times
+
 Found = Callable[[Sequence[int], Mapping[str, Any]], Any]
 Words = Callable[[list[int]], Any]
+
+
+_new_tuple: Final[Any] = tuple.__new__
 
 
 class NotGeneralError(Exception):
@@ -38,26 +41,17 @@ class Length:
 
     def _of(self, terms: Terms, value: int) -> Any:
         """Return the polynomial with these terms; an integer if it depends on no length."""
-        terms = {names: factor for names, factor in terms.items() if factor}
         return Length(self._trace, terms, value) if any(terms) else value
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, (int, Length)):
             return NotImplemented
-        terms = dict(self._terms)
-        for names, factor in _terms(other).items():
-            terms[names] = terms.get(names, 0) + factor
-        return self._of(terms, self.value + _value(other))
+        return self._of(plus(self._terms, _terms(other)), self.value + _value(other))
 
     def __mul__(self, other: Any) -> Any:
         if not isinstance(other, (int, Length)):
             return NotImplemented
-        terms: Terms = {}
-        for names, factor in self._terms.items():
-            for others, by in _terms(other).items():
-                product = tuple(sorted(names + others))
-                terms[product] = terms.get(product, 0) + factor * by
-        return self._of(terms, self.value * _value(other))
+        return self._of(times(self._terms, _terms(other)), self.value * _value(other))
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -118,7 +112,7 @@ class Length:
         return self.value
 
     def __repr__(self) -> str:
-        return "+".join("*".join([str(factor), *names]) for names, factor in self._terms.items())
+        return text(self._terms)
 
 
 def applied(function: Callable[..., int], *arguments: int | Length) -> Any:
@@ -182,16 +176,22 @@ class Trace:
 
     def __init__(self, words: Words = integers) -> None:
         self._words = words
-        self._names: list[str] = []
-        self._statements: dict[str, bool] = {}  # in their order; whether it is a condition
+        self._lengths: list[str] = []
+        self._least: dict[str, int] = {}  # what some of them cannot be less than
+        self._attributes: dict[str, Any] = {}  # those that were read
+        self._conditions = Conditions()
+        self._calls: dict[str, tuple[Callable[..., int], list[Terms]]] = {}  # functions of lengths
+        self._values: dict[str, Terms] = {}  # of names that others stand for
         self._constants: dict[str, Any] = {}
         self._filled: list[str] = []  # statements that make arrays
         self._ended = False
 
-    def length(self, value: int) -> Length:
-        """Return a new length whose value is this one now."""
-        name = f"n{len(self._names)}"
-        self._names.append(name)
+    def length(self, value: int, least: int | None = None) -> Length:
+        """Return a new length whose value is this one now, and never less than `least`."""
+        name = f"n{len(self._lengths)}"
+        self._lengths.append(name)
+        if least is not None:
+            self._least[name] = least
         return Length(self, {(name,): 1}, value)
 
     def attributes(self, attrs: Mapping[str, Any], general: Sequence[str] = ()) -> Mapping[str, Any]:
@@ -202,13 +202,12 @@ class Trace:
         """Note that an attribute must have this value."""
         if self._ended:
             raise NotGeneralError("attributes were kept for later")
-        self._statements[f"attrs[{name!r}] == {self._constant(value)}"] = True
+        self._attributes[name] = value
 
     def applied(self, function: Callable[..., int], *arguments: int | Length) -> Any:
         """Return a function of lengths."""
-        call = f"{self._constant(function)}({', '.join(map(self._text, arguments))})"
-        name = f"a{len(self._statements)}"
-        self._statements[f"{name} = {call}"] = False
+        name = f"a{len(self._calls)}"
+        self._calls[name] = function, [_terms(argument) for argument in arguments]
         return Length(self, {(name,): 1}, function(*map(_value, arguments)))
 
     def holds(self, difference: int | Length, relation: str, opposite: str) -> bool:
@@ -218,7 +217,7 @@ class Trace:
         value = _value(difference)
         answer = value == 0 if relation == "==" else value < 0 if relation == "<" else value <= 0
         if isinstance(difference, Length):
-            self._statements[f"{self._text(difference)} {relation if answer else opposite} 0"] = True
+            self._conditions.add(difference._terms, relation if answer else opposite)
         return answer
 
     def function(self, result: Any) -> Found:
@@ -227,12 +226,25 @@ class Trace:
         It returns None where the conditions do not hold. The result is an integer, a length, another object, or tuples
         and named tuples of such. Lists of integers become arrays: only a few words of one depend on lengths.
         """
-        text, filled = self._text(result), self._filled
-        lines = [f"({', '.join(self._names)},) = lengths"] if self._names else []
-        for is_condition, group in itertools.groupby(self._statements.items(), lambda item: item[1]):
-            statements = [statement for statement, _ in group]
-            lines += [f"if not ({' and '.join(statements)}): return None"] if is_condition else statements
-        lines += [*filled, f"return {text}"]
+        lines = [f"({', '.join(self._lengths)},) = lengths"] if self._lengths else []
+        equations = self._conditions.equations(self._lengths)
+        self._values = dict(equations)
+        calls = self._different_calls()
+        conditions = [f"attrs[{name!r}] == {self._constant(value)}" for name, value in self._attributes.items()]
+        conditions += [f"{name} == {text(value)}" for name, value in equations.items()]
+        left = list(self._conditions.texts(self._values, self._least))
+        known = set(self._lengths)
+        for call in [None, *calls]:
+            if call is not None:
+                lines.append(f"{call} = {calls[call]}")
+                known.add(call)
+            conditions += [condition for names, condition in left if names <= known]
+            left = [(names, condition) for names, condition in left if not names <= known]
+            if conditions:
+                lines.append(f"if not ({' and '.join(conditions)}): return None")
+            conditions = []
+        answer = self._text(result)
+        lines += [*self._filled, f"return {answer}"]
         source = "def found(lengths, attrs):\n" + "".join(f"    {line}\n" for line in lines)
         names = dict(self._constants)
         exec(compile(source, "<lengths>", "exec"), names)
@@ -240,27 +252,54 @@ class Trace:
         made: Found = names["found"]
         return made
 
+    def _different_calls(self) -> dict[str, str]:
+        """Return the calls of functions by the names of their results, each once; note which names are the same."""
+        first: dict[str, str] = {}
+        for name, (function, arguments) in self._calls.items():
+            texts = [text(replaced(argument, self._values)) for argument in arguments]
+            call = f"{self._constant(function)}({', '.join(texts)})"
+            if first.setdefault(call, name) != name:
+                self._values[name] = {(first[call],): 1}
+        return {name: call for call, name in first.items()}
+
     def _constant(self, value: Any) -> str:
+        for name, other in self._constants.items():
+            if other is value:
+                return name
         name = f"c{len(self._constants)}"
         self._constants[name] = value
         return name
 
+    def _final(self, value: Any) -> Any:
+        """Return a length as the terms of the names that are left, or as an integer if it depends on none."""
+        if not isinstance(value, Length):
+            return value
+        terms = replaced(value._terms, self._values)
+        return terms if any(terms) else terms.get((), 0)
+
     def _text(self, value: Any) -> str:
-        if isinstance(value, Length):
-            return " + ".join("*".join([*names, *([str(factor)] if factor != 1 or not names else [])])
-                              for names, factor in value._terms.items())  # fmt: skip
+        value = self._final(value)
+        if type(value) is dict:
+            return text(value)
         if type(value) is int:
             return str(value)
         if type(value) is list:
-            constant = self._words([0 if isinstance(word, Length) else word for word in value])
+            words = list(map(self._final, value))
+            constant = self._words([0 if type(word) is dict else word for word in words])
             name = f"w{len(self._filled)}"
             self._filled.append(f"{name} = {self._constant(constant.__copy__)}()")
-            self._filled += [f"{name}[{place}] = {self._text(word)}"
-                             for place, word in enumerate(value) if isinstance(word, Length)]  # fmt: skip
+            self._filled += [
+                f"{name}[{place}] = {text(word)}" for place, word in enumerate(words) if type(word) is dict
+            ]
             return name
         if isinstance(value, tuple) and (_is_general(value) or list in map(type, value)):
-            kind = "" if type(value) is tuple else self._constant(type(value))
-            return f"{kind}({''.join(self._text(item) + ', ' for item in value)})"
+            items = f"({''.join(self._text(item) + ', ' for item in value)})"
+            # What a named tuple has for a constructor takes three times as long.
+            return (
+                items
+                if type(value) is tuple
+                else f"{self._constant(_new_tuple)}({self._constant(type(value))}, {items})"
+            )
         if any(map(_keeps, value)) if isinstance(value, tuple) else _keeps(value):
             raise NotGeneralError("a function looks at a length later")
         return self._constant(value)

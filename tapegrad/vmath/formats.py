@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.vmath import lanes
 from tapegrad.vmath.lanes import Lanes, absolute, bits, fma, number, where
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,6 +67,10 @@ ACCEPTED = (
     Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
     Error(r"setitem", r"Index put requires the source and destination dtypes match", "what is written is converted"),
     Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
+    Error(
+        r"floor_divide|heaviside", r"derivative for aten::\w+ is not implemented", "they are flat; PyTorch has no rule"
+    ),
+    Error(r"nll_loss|cross_entropy", r"grad_input must be contiguous", "of PyTorch's second derivative"),
 )
 
 #: Of a view that was taken before its base wanted a gradient, PyTorch says this until its `grad_fn` is read.
@@ -96,14 +101,21 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"cross_entropy.*label_smoothing": lambda ours, theirs: (ours == 0) & np.isnan(theirs),
     # A complex nan to the power 0 is 1, as in NumPy; PyTorch has nan.
     r"pow|\*\* ": lambda ours, theirs: (ours == 1) & np.isnan(theirs),
+    # -inf without dimensions to the power 0.5 is inf, as in C; PyTorch takes the square root, which is nan.
+    r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": lambda ours, theirs: np.isposinf(ours.real) & np.isnan(theirs),
     # One to a complex power is computed as other numbers are: to an infinite one it is nan; PyTorch looks for the one.
     r" = 1(\.0)? \*\* ": lambda ours, theirs: np.isnan(ours) & (theirs == 1),
-    # PyTorch multiplies by alpha, 1 if it is not given: a complex 1 times inf has nan where its 0 meets inf.
-    r"add|sub| [+-] ": lambda ours, theirs: np.isinf(ours) & np.isnan(theirs) & (theirs.dtype.kind == "c"),
     # The imaginary part of a logarithm is within pi; PyTorch's, where one operand is much larger, is that operand's.
     r"\blogaddexp\(": _turned_around,
 }
 
+
+#: Calls of which a complex result is NumPy's where an operand is infinite. PyTorch's sums multiply by alpha, for one: a
+#: complex 1 times inf has nan where its 0 meets inf.
+ARITHMETIC = (
+    r"(^| = )[mv]\d*\.(add|sub|subtract|mul|multiply|div|divide|true_divide|pow|__i\w+__)_?\(|"
+    r" = \S+ ([-+*/]|\*\*) \S+$"
+)
 
 #: Calls that copy where strides ask for it. Here `clone` and linear algebra give C-contiguous results.
 DEPENDS_ON_STRIDES = r"\b(contiguous|reshape|reshape_as|flatten|ravel)\("
@@ -117,6 +129,14 @@ def known_value(line: str, ours: np.ndarray, theirs: np.ndarray) -> bool:
             if re.search(pattern, line):
                 explained = explained | sees(ours, theirs)
     return bool(explained.all())
+
+
+def is_of_infinite(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether complex values differ only where an operand of arithmetic is infinite."""
+    if ours.dtype.kind != "c" or not re.search(ARITHMETIC, line):
+        return False
+    infinite = [np.isinf(operand) for operand in operands if operand.dtype.kind in "fc"]
+    return bool((near(ours, theirs) | functools.reduce(np.logical_or, infinite, np.zeros(ours.shape, bool))).all())
 
 
 def _any(holds: Callable[[np.ndarray], np.ndarray]) -> Callable[[Culprit], bool]:
@@ -170,6 +190,11 @@ GRADIENTS = (
     Slope(r"pow|\*\*", _zero, "second derivatives at base 0, where PyTorch's masks hide values but not slopes"),
     Slope(r"acosh", _any(lambda x: (x <= -1) | (x == np.inf)), "below 1, where the function is nan, it has numbers"),
     Slope(
+        r"\ba(cos|sin)h?\(",
+        _any(lambda x: np.iscomplexobj(x) & ((x.real == 0) | (x.imag == 0))),
+        "on a branch cut: PyTorch's derivative loses the sign of the zero",
+    ),
+    Slope(
         r"logit",
         _any(lambda x: ~((x > 0) & (x < 1))),
         "second derivatives, clamped or outside of 0 to 1, are nan",
@@ -177,7 +202,7 @@ GRADIENTS = (
     ),
     Slope(r"\babs", _nan, "of nan; PyTorch has 0"),
     Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
-    Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element that is not finite"),
+    Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
     Slope(r"atan2", _zero, "second derivatives at the origin"),
     Slope(r"atan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),

@@ -126,6 +126,22 @@ FOUND: dict[str, list[str]] = {
         "v0 = m.tensor(data(1, (3,), 'uint8'))",
         "v1 = v0 ** -1",
     ],
+    "the imaginary part of what is not contiguous was not written to": [
+        "v0 = m.tensor(data(774, (2, 3), 'complex128', 'uniform'), requires_grad=True)",
+        "v1 = m.t(v0).acos()",
+        "v2 = m.imag(v1)",
+        "v2.add_(v2 * 2)",
+    ],
+    "a choice between two numbers had not the default dtype": [
+        "v0 = m.tensor(data(1, (3,), 'float64'))",
+        "v1 = m.where(v0 > 0, 1.0, 2)",
+        "v2 = m.where(v0 > 0, 1j, 2)",
+    ],
+    "a sum of single precision was not computed in double precision": [
+        "v0 = m.tensor(data(454, (3,), 'float32'), requires_grad=True)",
+        "v1 = v0.sum(-1, dtype=m.float64)",
+        "v2 = v0.mean(dtype=m.float64)",
+    ],
     "a bool was subtracted in place": [
         "v0 = m.tensor(data(1, (3,), 'float64'))",
         "v1 = v0 > 0",
@@ -191,6 +207,45 @@ EXPLAINED: dict[str, list[str]] = {
         "v0 = m.tensor(data(1, (4,), 'float64'), requires_grad=True)",
         "v1 = m.log2(v0)",
         "v2 = m.prod(v1, dim=0)",
+    ],
+    "PyTorch saves a padded copy of an image": [
+        "v0 = m.tensor(data(388, (3, 2), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = v0.detach() * 1",
+        "v2 = F.conv2d(v1.reshape(1, 1, 3, 2), v0.reshape(1, 1, 3, 2), padding='same')",
+        "v1.sqrt_()",
+    ],
+    "a derivative that PyTorch refuses, and the program does not take, explains no other": [
+        "v0 = m.tensor(data(460, (3, 3), 'float64'), requires_grad=True)",
+        "v1 = v0.logit(eps=0.1)",
+        "v2 = m.ge(v0, 0).logaddexp(m.ones_like(v1))",
+    ],
+    "a complex number that is infinite is raised to -1": [
+        "v0 = m.tensor(data(929, (), 'int32')) * 0",
+        "v1 = m.log2(v0.cfloat())",
+        "v2 = v1 ** -1",
+        "v1.pow_(-1)",
+    ],
+    "on a branch cut the sign of a zero decides on slopes, too": [
+        "v0 = m.conj(m.full((3,), 0.5 + 0j)).clone().requires_grad_()",
+        "v1 = m.acosh(v0)",
+    ],
+    "a number that is minus infinity is raised to 0.5": [
+        "v0 = m.logsumexp(m.tensor(data(75, (0,), 'float32'), requires_grad=True), 0)",
+        "v1 = v0 ** 0.5",
+        "v0.__ipow__(0.5)",
+    ],
+    "log_softmax loses digits in single precision": [
+        "v0 = m.tensor(data(817, (20000, 2), 'float32', 'grid'), requires_grad=True)",
+        "v1 = m.tensor(data(604, (20000, 2), 'int32', 'grid'))",
+        "v2 = m.div(v1, v0)",
+        "v3 = m.log_softmax(v2, dim=-1)",
+        "v4 = v1 / v3",
+    ],
+    "products with infinite cotangents": [
+        "v0 = m.tensor(data(924, (2, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = v0.prod(dim=1)",
+        "v2 = v1 * v1",
+        "v2.div_(0)",
     ],
     "the sign of a complex zero": [
         "v0 = m.tensor(data(1, (3,), 'complex128'), requires_grad=True)",

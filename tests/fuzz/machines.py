@@ -56,12 +56,12 @@ class Machine:
         return {f"{order} gradient {number}": value for order, own in found.items() for number, value in enumerate(own)}
 
     def makes_new_memory(self, line: str) -> bool:
-        """Whether the result of a line that ran is a tensor that shares memory with none of its operands."""
+        """Whether the result of a line that ran is a tensor, no leaf, that shares memory with no operand."""
         name, _, expression = line.partition(" = ")
         result = self.space.get(name)
         operands = [self.space[operand] for operand in overwritten.operands(expression) if operand in self.space]
         tensors = [operand for operand in operands if isinstance(operand, self.module.Tensor)]
-        if not isinstance(result, self.module.Tensor) or not tensors:
+        if not isinstance(result, self.module.Tensor) or not tensors or (result.requires_grad and result.is_leaf):
             return False
         if self.module is tg:
             return all(result is not own and not np.may_share_memory(array(result), array(own)) for own in tensors)

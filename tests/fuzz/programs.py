@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tapegrad as tg
-from tests.fuzz import calls, differences, overwritten, prelude
+from tests.fuzz import calls, differences, forms, overwritten, prelude
 from tests.fuzz.compare import Mismatch, array, close, compare, describe
 from tests.fuzz.machines import Copying, Machine, Rounding
 from tests.fuzz.trace import from_rounding
@@ -103,13 +103,19 @@ class Comparison:
         return own_shares != (other.untyped_storage().data_ptr() == their_source.untyped_storage().data_ptr())
 
     def _is_of_operands(self, line: str, name: str, is_write: bool) -> bool:
-        """Whether values differ because operands do, by rounding; or because a write reads what it writes over."""
+        """Whether values differ because operands do, by rounding, or are infinite; or a write reads what it wrote."""
         own, other = (array(machine.space[name]) for machine in (self.ours, self.theirs))
-        if not is_write:
-            return from_rounding(line, self.ours.space, self.theirs.space, own, other)
-        before = [_ran(Machine(module), self.ran[:-1]) for module in (tg, self.torch)]
+        before = [self.ours, self.theirs]
+        if is_write:
+            before = [_ran(Machine(module), self.ran[:-1]) for module in (tg, self.torch)]
         if from_rounding(line, before[0].space, before[1].space, own, other):
             return True
+        operands = [before[0].space[operand] for operand in overwritten.operands(line.split(" = ")[-1])]
+        arrays = [array(operand) for operand in operands if isinstance(operand, tg.Tensor)]
+        if differences.is_of_infinite(line, arrays, own, other):
+            return True
+        if not is_write:
+            return False
         before[1].run(overwritten.written_elsewhere(line))
         return close(own, array(before[1].space[name]))
 
@@ -143,13 +149,12 @@ class Comparison:
 
     def _compare(self, what: str, name: str, own: Any, other: Any) -> Mismatch | None:
         moved, rounded = functools.partial(self._moved, name), functools.partial(self._rounded, name)
-        mismatch = compare(what, own, other, moved, rounded)
-        if mismatch is not None and mismatch.is_small:
-            lines = [overwritten.in_double(line) for line in self.lines]
-            pair = [result(self._after(side, lines), name) for side in (0, 1)]
-            if all(value is not None for value in pair) and close(*map(array, pair)):
-                return None
-        return mismatch
+        return compare(what, own, other, moved, rounded, functools.partial(self._exact, name))
+
+    def _exact(self, name: str) -> list[Any]:
+        """Return a value or gradient of both modules in double precision."""
+        lines = [overwritten.in_double(line) for line in self.lines]
+        return [result(self._after(side, lines), name) for side in (0, 1)]
 
     def _moved(self, name: str) -> Iterator[list[Any]]:
         """Yield a value or gradient of both modules for inputs that are moved a little, in several ways."""
@@ -245,7 +250,7 @@ def draw(torch: Any, seed: int, counts: Counter[str]) -> tuple[Program, Mismatch
     """Return a random program and the first difference that running it showed."""
     rng = random.Random(seed)
     values: dict[str, calls.Value] = {}
-    table = calls.calls()
+    table = calls.calls() + forms.calls()
     ((_, shapes, most),) = rng.choices(SIZES, [share for share, *_ in SIZES])
     # Half of the programs have one dtype: each mixture needs kernels of its own, and compiling them takes long.
     dtypes = [rng.choice(INPUT_DTYPES[:10])] if rng.random() < 0.5 else INPUT_DTYPES
@@ -263,12 +268,16 @@ def draw(torch: Any, seed: int, counts: Counter[str]) -> tuple[Program, Mismatch
                     continue
                 counts[f"{kind.__name__}:{name}"] += 1
                 number = sum(" = " in own for own in both.lines)
-                line = expression if kind in (calls.written, calls.augmented) else f"v{number} = {expression}"
+                line = expression if _is_write(expression) else f"v{number} = {expression}"
             if both.line(line):
                 _note(torch, line, both.theirs, values, most)
         if not both.ended:
             both.finish()
     return Program(both.lines), both.mismatch
+
+
+def _is_write(expression: str) -> bool:
+    return re.match(r"v\d+\.([a-z]+_|__setitem__|__i\w+__)\(", expression) is not None
 
 
 def _input(rng: random.Random, number: int, dtypes: list[str], shapes: list[tuple[int, ...]]) -> str:

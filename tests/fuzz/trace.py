@@ -14,12 +14,12 @@ from tests.fuzz import overwritten, prelude
 from tests.fuzz.compare import ROUNDED, array, close
 
 #: Cotangents of a line, tried in this order until a line is found: 0 times an infinite slope is nan.
-COTANGENTS = ((0.5, 1.5), (0.0, 0.0), (np.inf, np.inf))
+COTANGENTS = ((0.5, 1.5), (0.0, 0.0), (np.inf, np.inf), (np.nan, np.nan))
 
 
 @dataclass
 class Culprit:
-    """A line, with the values of its operands; `of_infinite` if its derivatives differ for infinite cotangents only."""
+    """A line, with the values of its operands; `of_infinite` if its slopes differ for cotangents inf or nan only."""
 
     line: str
     operands: dict[str, np.ndarray]
@@ -32,7 +32,7 @@ def culprits(torch: Any, lines: list[str]) -> list[Culprit]:
     for ends in COTANGENTS:
         found = [step for step in steps if _differs(torch, step, ends)]
         if found:
-            return [replace(culprit, of_infinite=ends == COTANGENTS[-1]) for culprit in found]
+            return [replace(culprit, of_infinite=not np.isfinite(ends[0])) for culprit in found]
     return []
 
 
@@ -45,7 +45,7 @@ def _steps(torch: Any, lines: list[str]) -> Any:
             exec(line, space)
         except Exception:  # raised on both sides
             continue
-        if arrays:
+        if any(values.size for values in arrays.values()):  # of no elements, nothing has a gradient
             yield Culprit(line, arrays)
 
 
@@ -56,7 +56,7 @@ def _space(module: Any) -> dict[str, Any]:
 def _differs(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
     own, other = (_derivatives(module, step, ends) for module in (tg, torch))
     if own is None or other is None:
-        return (own is None) != (other is None)
+        return False
     if _are_close(own, other, close):
         return False
     # What is left of a small difference in double precision does not come from rounding.
@@ -68,7 +68,7 @@ def _differs_in_double(torch: Any, step: Culprit, ends: tuple[float, float]) -> 
     operands = {name: values.astype(wide.get(values.dtype, values.dtype)) for name, values in step.operands.items()}
     in_double = Culprit(overwritten.in_double(step.line), operands)
     own, other = (_derivatives(module, in_double, ends) for module in (tg, torch))
-    return own is None or other is None or not _are_close(own, other, close)
+    return own is not None and other is not None and not _are_close(own, other, close)
 
 
 def _roughly(own: np.ndarray, other: np.ndarray) -> bool:
@@ -89,7 +89,10 @@ def _are_close(
 
 
 def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[np.ndarray | None] | None:
-    """Return the first and second derivatives of a line at its operands; None if it has none."""
+    """Return the first and second derivatives of a line at its operands; None if it has none, or if one is refused.
+
+    Where one side has none, or refuses one that the program takes, the program itself shows it.
+    """
     space, leaves = _space(module), []
     written = re.match(r"(v\d+)\.", step.line) if " = " not in step.line else None
     for name, values in step.operands.items():
@@ -103,7 +106,8 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
         out = space[written[1] if written else step.line.split(" = ")[0]]
         if not isinstance(out, module.Tensor) or not out.requires_grad:
             return None
-        weights = np.linspace(*ends, out.numel()).reshape(tuple(out.shape))
+        weights = np.linspace(*ends, out.numel()) if np.isfinite(ends[0]) else np.full(out.numel(), ends[0])
+        weights = weights.reshape(tuple(out.shape))
         ct = module.tensor(weights.astype(array(out).dtype), requires_grad=True)
         first = module.autograd.grad(out, leaves, ct, create_graph=True, allow_unused=True)
         some = [slope for slope in first if slope is not None and slope.requires_grad]
@@ -112,7 +116,7 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
             ones = [module.ones_like(slope) for slope in some]
             second = module.autograd.grad(some, [*leaves, ct], ones, allow_unused=True)
         return [None if slope is None else array(slope) for slope in (*first, *second)]
-    except Exception:  # a difference that the program itself shows
+    except Exception:
         return None
 
 

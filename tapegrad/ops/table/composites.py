@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.values import KINKS, Draw
+from tapegrad.runtime.named_tuples import NamedTuple
 
 F = TypeVar("F", bound=Callable[..., Any])
 

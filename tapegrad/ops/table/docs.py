@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.outputs import OUTPUTS
 from tapegrad.printing import format_tensor
+from tapegrad.runtime.named_tuples import NamedTuple
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -157,11 +158,22 @@ def op_docstring(op: Op, doc: str, common: Common, derivative: str = "", module:
     """Return the docstring of an op, with the example of its family, in which it is a function of `module`."""
     example = ""
     if has_example(op):
-        operands = ", ".join([f"tg.tensor({values})" for values in _example_operands(op)])
+        values = _example_operands(op)
+        operands = _of_family(op.family) if values is _EXAMPLES[op.family][0] else _as_tensors(values)
         dim = ", dim=1" if op.family == "reduction" else ""
         call = f"{module.replace('tapegrad', 'tg')}.{op.name}({operands}{dim})"
         example = f">>> {call}\n{OUTPUTS.get(op.name) or example_output(op)}"
     return docstring(doc, common, derivative, example)
+
+
+def _as_tensors(operands: list[Any]) -> str:
+    return ", ".join([f"tg.tensor({values})" for values in operands])
+
+
+@functools.cache
+def _of_family(family: str) -> str:
+    """Return the operands of the family's example as they are written: numbers take long to print."""
+    return _as_tensors(_EXAMPLES[family][0])
 
 
 def has_example(op: Op) -> bool:

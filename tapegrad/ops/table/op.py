@@ -6,7 +6,7 @@ import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, dataclass_transform
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tapegrad.dtypes import on_change
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.values import KINKS, Draw
 from tapegrad.recording.plan_cache import PlanCache
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -43,6 +44,7 @@ Vjp = Rule | NotYet | _NotDifferentiable
 SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted")
 
 op_table: Final[dict[str, Op]] = {}
+ELEMENTWISE: Final = ("unary", "binary", "elementwise")  # families
 _FEW: Final = 8  # operands
 
 
@@ -124,7 +126,7 @@ class _Frozen:
         cls._required = frozenset(name for name in cls._names if not hasattr(cls, name))
 
     def __init__(self, **fields: Any) -> None:
-        if not (self._names.issuperset(fields) and all(map(fields.__contains__, self._required))):
+        if self._required.difference(fields) or not self._names.issuperset(fields):
             wrong, missing = sorted(fields.keys() - self._names), sorted(self._required - fields.keys())
             raise TypeError(f"{type(self).__name__} has no {wrong}, or lacks {missing}")
         vars(self).update(fields)

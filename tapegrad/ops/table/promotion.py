@@ -55,12 +55,27 @@ def _kind(dtype: np.dtype) -> int:
 
 
 def no_bools(message: str, two: str = "") -> Callable[[tuple[Layout, ...]], None]:
-    """Return the check of an op that takes no bools; `two` is the message where all operands are."""
+    """Return the check of an op that takes no bools; `two` is the message where all operands are.
+
+    Without a `message` it takes some bools, but not bools only.
+    """
 
     def check(layouts: tuple[Layout, ...]) -> None:
         bools = [layout for layout in layouts if layout.dtype.kind == "b"]
-        if bools:
-            raise RuntimeError(two if two and len(bools) == len(layouts) else message)
+        text = two if two and len(bools) == len(layouts) else message
+        if bools and text:
+            raise RuntimeError(text)
+
+    return check
+
+
+def only_floats(call: str) -> Callable[[tuple[Layout, ...]], None]:
+    """Return the check of an op that does not compute with integers or bools."""
+
+    def check(layouts: tuple[Layout, ...]) -> None:
+        dtype = promote(layouts)
+        if dtype.kind not in "fc":
+            raise RuntimeError(f"{call} not implemented for dtype {dtype}; convert with .to(...) first")
 
     return check
 
@@ -109,7 +124,7 @@ def forward_for(
         common = promote([layouts[number] for number in chosen])
         if to_float and common.kind in "biu":
             common = default_dtype()
-        numbers = all(layout.weak for layout in layouts)  # without a tensor, whose dtype they would take
+        numbers = all(layouts[number].weak for number in chosen)  # without a tensor, whose dtype they would take
         # A number that a tensor's integers cannot hold wraps around, as it does in PyTorch; NumPy would raise.
         narrow = common.kind in "iu" and common.itemsize < 8
         cast = [

@@ -18,7 +18,7 @@ from tapegrad.ops.table.op import Op, op_table
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.recording.steps import Step
-from tapegrad.tape.layout import Layout, contiguous_strides, intern, layout_of
+from tapegrad.tape.layout import Layout, intern, layout_of
 from tapegrad.tensor import Tensor, from_array
 
 _WORD: Final = 8
@@ -107,13 +107,3 @@ def parts_of(plan: Plan) -> dict[int, tuple[Layout, int]]:
     """Return the layout of each floating result of an entry of several, and where its cotangent begins; else none."""
     pack: Any = plan.pack
     return pack.args[0] if pack is not None and pack.func is _pack_several else {}
-
-
-def split_cotangent(plan: Plan, ct: np.ndarray) -> tuple[Tensor, ...]:
-    """Return the cotangents of several results, which lie one after the other in `ct`."""
-    return tuple(
-        from_array(
-            np.ndarray(layout.shape, layout.dtype, ct, offset, contiguous_strides(layout.shape, layout.dtype.itemsize))
-        )
-        for layout, offset in parts_of(plan).values()
-    )

@@ -7,7 +7,7 @@ The arguments that the rules of a plan ask for are worked out once and described
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +29,9 @@ from tapegrad.recording.rule_calls import (
     lazy,
 )
 from tapegrad.runtime.memory import watch
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array
 
 # From an entry's node, and whether residuals are attached to the graph, to one argument of a rule.
@@ -38,23 +39,26 @@ Maker = Callable[[TapeNode, bool], Any]
 
 
 class RuleCalls(NamedTuple):
-    """The rules of a plan and their arguments; compiled code reads the first three fields.
+    """The rules of a plan and their arguments; compiled code reads all fields but the last.
 
     Attributes
     ----------
     is_simple : bool
         The entry has one result, whose cotangent each rule turns into that of its operand.
+    serves_all : bool
+        One rule serves all operands.
     calls : tuple of numpy.ndarray
         The words of a `RuleCall` for each operand that wants a gradient, or of the one that serves all.
-    wanted : tuple of bool, optional
-        Of an entry with one result and one rule that serves all operands: which of them want a gradient.
+    results : tuple of (Layout, int)
+        Of each floating result: the layout of its cotangent, and where in the entry's cotangent it begins, in bytes.
     held : list
         Objects whose addresses are in the words.
     """
 
     is_simple: bool
+    serves_all: bool
     calls: tuple[np.ndarray | None, ...]
-    wanted: tuple[bool, ...] | None
+    results: tuple[tuple[Layout, int], ...]
     held: list[Any]
 
 
@@ -65,8 +69,10 @@ def rule_calls(plan: Plan) -> RuleCalls:
     return plan.rule_calls  # type: ignore[return-value]
 
 
-def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable: bool) -> list[tuple[int, Tensor]]:
-    """Return the cotangents of operands by their rules, each with its operand's number.
+def cotangents(
+    node: TapeNode, operands: Sequence[int], ct: Any, change: Callable[[Any], Any] = lambda value: value
+) -> list[tuple[int, Tensor]]:
+    """Return the cotangents of operands by their rules, each with its operand's number, and record the computation.
 
     Parameters
     ----------
@@ -76,8 +82,8 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
         Those that cotangents are wanted for.
     ct : Tensor, or tuple of Tensor
         Cotangent of the result; one for each of several floating results.
-    differentiable : bool
-        Whether the computation is recorded.
+    change : callable, optional
+        From what the rule of one operand returns to what is used of it.
 
     Notes
     -----
@@ -85,15 +91,11 @@ def cotangents(node: TapeNode, operands: Sequence[int], ct: Any, differentiable:
     """
     plan = node[PLAN_OBJECT]
     layouts = plan.layouts
-    described, call = plan.rule_calls or rule_calls(plan), lazy.call
-    calls, results = described[1], []
-    if not callable(plan.op.vjp):
-        for operand in operands:
-            value = call(calls[operand], node, ct, None, differentiable)
-            results.append((operand, fit(value, layouts[operand])))
-        return results
+    described, call = rule_calls(plan), lazy.call
+    if not described.serves_all:
+        return [(n, fit(change(call(described.calls[n], node, ct, None)), layouts[n])) for n in operands]
     wanted = tuple(operand in operands for operand in range(plan.arity))
-    values = call(calls[0], node, ct, wanted, differentiable)
+    values = call(described.calls[0], node, ct, wanted)
     return [(operand, fit(values[operand], layouts[operand])) for operand in operands]
 
 
@@ -126,12 +128,15 @@ def is_converted(op: Op, layout: Layout) -> bool:
 
 def _described(plan: Plan) -> RuleCalls:
     held: list[Any] = []
-    wanted = tuple([plan.wants(operand) for operand in range(plan.arity)])
-    has_one_result = plan.op is not part_of_results and not parts_of(plan)
-    if callable(plan.op.vjp):
-        return RuleCalls(False, (_call(plan, 0, held),), wanted if has_one_result else None, held)
-    calls = tuple([_call(plan, operand, held) if is_wanted else None for operand, is_wanted in enumerate(wanted)])
-    return RuleCalls(has_one_result, calls, None, held)
+    parts, serves_all = parts_of(plan), callable(plan.op.vjp)
+    results = tuple(
+        [(contiguous_layout(part.shape, part.dtype), offset) for part, offset in parts.values() or [(plan.result, 0)]]
+    )
+    if serves_all:
+        return RuleCalls(False, True, (_call(plan, 0, held),), results, held)
+    is_simple = plan.op is not part_of_results and not parts
+    calls = tuple([_call(plan, operand, held) if plan.wants(operand) else None for operand in range(plan.arity)])
+    return RuleCalls(is_simple, False, calls, results, held)
 
 
 def _call(plan: Plan, operand: int, held: list[Any]) -> np.ndarray:
@@ -142,47 +147,48 @@ def _call(plan: Plan, operand: int, held: list[Any]) -> np.ndarray:
     words = [id(rule), id(layout), len(names)]
     held += rule, layout
     for name in names:
-        kind, place, parent, value = _argument(plan, name, operand)
-        words += kind, place, parent, id(value)
-        held.append(value)
+        kind, place, parent, argument_layout, value = _argument(plan, name, operand)
+        words += kind, place, parent, 0 if argument_layout is None else id(argument_layout), id(value)
+        held += argument_layout, value
     return watch(np.array(words, dtype=np.int64), f"a rule of {plan.name}")
 
 
-def _argument(plan: Plan, name: str, operand: int) -> tuple[int, int, int, Any]:
+def _argument(plan: Plan, name: str, operand: int) -> tuple[int, int, int, Layout | None, Any]:
     """Return the fields of a `RuleArgument`."""
     op = plan.op
     if name == "ct":
-        return COTANGENT, 0, 0, None
+        return COTANGENT, 0, 0, None, None
     if name == "wanted":
-        return WANTED, 0, 0, None
+        return WANTED, 0, 0, None, None
     if name == "index_arrays":
         places = [plan.position(saved) for saved in plan.saved if saved.startswith("index_array")]
-        return MADE, 0, 0, lambda node, attached: tuple([node[place] for place in places])
+        return MADE, 0, 0, None, lambda node, attached: tuple([node[place] for place in places])
     if name in plan.saved:
         return _residual(plan, name)
     if name in plan.attrs:
-        return VALUE, 0, 0, plan.attrs[name]
+        return VALUE, 0, 0, None, plan.attrs[name]
     if name == "number":
-        return VALUE, 0, 0, operand
+        return VALUE, 0, 0, None, operand
     if name == "shapes":
-        return VALUE, 0, 0, tuple(layout.shape for layout in plan.layouts)
-    return VALUE, 0, 0, plan.layouts[op.operand_number(name.removesuffix("_shape"))].shape
+        return VALUE, 0, 0, None, tuple(layout.shape for layout in plan.layouts)
+    return VALUE, 0, 0, None, plan.layouts[op.operand_number(name.removesuffix("_shape"))].shape
 
 
-def _residual(plan: Plan, name: str) -> tuple[int, int, int, Any]:
+def _residual(plan: Plan, name: str) -> tuple[int, int, int, Layout | None, Any]:
     op, place = plan.op, plan.position(name)
     if name == "out":
-        return TENSOR, place, THE_NODE, plan.result
+        return TENSOR, place, THE_NODE, plan.result, None
     if name not in op.operands:
-        return MADE, 0, 0, _other_result(plan, place, op.results.index(name))
+        part = parts_of(plan).get(op.results.index(name))
+        return MADE, place, 0, None if part is None else part[0], _other_result(plan, place, op.results.index(name))
     number = op.operand_number(name)
     layout = plan.layouts[number]
     if layout.weak:
-        return RESIDUAL, place, 0, None
+        return RESIDUAL, place, 0, None, None
     if is_converted(op, layout):
         dtype = plan.result.dtype
-        return MADE, 0, 0, lambda node, attached: xp.cast(constant(node[place], layout.plain), dtype)
-    return TENSOR, place, FIRST_OPERAND + number, layout
+        return MADE, 0, 0, None, lambda node, attached: xp.cast(constant(node[place], layout.plain), dtype)
+    return TENSOR, place, FIRST_OPERAND + number, layout, None
 
 
 def _other_result(plan: Plan, place: int, number: int) -> Maker:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad import errors
+from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.callers import caller
 from tapegrad.ops.table.gateway import as_operand, connect

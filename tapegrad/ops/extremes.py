@@ -1,0 +1,144 @@
+"""Ops: choices between two values, and numbers in place of nan and infinities, elementwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.arithmetic import clamp, flat
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.elementwise import binary
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.promotion import no_numbers, only_floats
+from tapegrad.ops.table.public import Names, public
+from tapegrad.ops.table.structural import operation
+from tapegrad.tensor import Tensor
+
+_EVERYWHERE = Names(method=True, inplace=True)
+
+
+def _choice(name: str, forward: np.ufunc, is_first: Callable[..., Any], which: str) -> Callable[[Any, Any], Tensor]:
+    return binary(
+        name, forward,
+        (
+            lambda ct, x, y: xp.where(is_first(x, y) | (y != y), ct, 0.0),
+            lambda ct, x, y: xp.where(is_first(x, y) | (y != y), 0.0, ct),
+        ),
+        doc=f"The {which} of the two; the other one where one is nan.",
+        derivative="1 for the one that is chosen, 0 for the other; `input` is chosen where they are equal.",
+        real_only=True, check_dtypes=no_numbers(name, "input", "other"), oracle=forward,
+        special={(1.0, 1.0): (1.0, 0.0), (np.nan, 1.0): (0.0, 1.0), (1.0, np.nan): (1.0, 0.0)},
+    )  # fmt: skip
+
+
+fmax = _choice("fmax", np.fmax, lambda x, y: x >= y, "larger")
+fmin = _choice("fmin", np.fmin, lambda x, y: x <= y, "smaller")
+
+copysign = binary(
+    "copysign", np.copysign, (lambda ct, x, out: ct * xp.where(x == 0, 0.0, out / x), flat),
+    doc="The size of `input` with the sign of `other`.", derivative="the change of sign, 0 at 0; and 0.",
+    real_only=True, to_float=True, special={(0.0, -1.0): (0.0, 0.0), (2.0, -1.0): (-1.0, 0.0)}, names=_EVERYWHERE,
+)  # fmt: skip
+
+nextafter = binary(
+    "nextafter", np.nextafter, (lambda ct, x, y: xp.where(x == y, 0.0, ct), flat),
+    doc="The floating-point number next to `input` in the direction of `other`.",
+    derivative="1, 0 where they are equal; and 0.",
+    real_only=True, check_dtypes=only_floats("nextafter"), names=_EVERYWHERE,
+)  # fmt: skip
+
+heaviside = binary(
+    "heaviside", np.heaviside, (flat, lambda ct, x: xp.where(x == 0, ct, 0.0)),
+    doc="Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0.",
+    derivative="0; and 1 where `input` is 0. PyTorch has none.", real_only=True,
+    check_dtypes=no_numbers("heaviside", "input", "values"), special={(0.0, 0.5): (0.0, 1.0)}, names=_EVERYWHERE,
+)  # fmt: skip
+
+
+@public(method=True, inplace=True)
+@operation(
+    "nan_to_num",
+    forward=lambda x, nan, posinf, neginf: np.nan_to_num(x, True, nan, posinf, neginf),
+    vjp=(lambda ct, x: xp.where(x - x == 0, ct, 0.0),),
+    family="choice",
+    attrs=("nan", "posinf", "neginf"),
+    samples=(
+        Sample(((5,),), values=(np.array([1.0, np.nan, np.inf, -np.inf, -2.0]),)),
+        Sample(((2, 3),), {"nan": 3.0, "posinf": 1.0, "neginf": -1.0}),
+    ),
+    oracle=lambda x, nan=0.0, posinf=None, neginf=None: _replaced(x, nan, posinf, neginf),
+    errors=(ErrorSample(lambda: xp.nan_to_num("nan"), TypeError, "argument 'input' (position 1) must be Tensor"),),
+    common=docs.UNARY,
+)
+def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Bound:
+    """Replace nan and infinities by numbers.
+
+    Parameters
+    ----------
+    nan : float, optional
+        In place of nan; default 0.
+    posinf, neginf : float, optional
+        In place of the infinities; default the largest and the least number of the dtype.
+
+    Notes
+    -----
+    Derivative: 1, and 0 where a number was replaced.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nan_to_num(tg.tensor([1.0, float("nan"), float("inf")]), posinf=5.0)
+    tensor([1., 0., 5.])
+    """
+    x = as_operand(input, "nan_to_num", "input", 1)
+    return Bound((x,), {"nan": 0.0 if nan is None else nan, "posinf": posinf, "neginf": neginf})
+
+
+def _replaced(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Any:
+    limits = np.finfo(np.asarray(x).dtype)
+    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    parts = [
+        np.select([np.isnan(part), np.isposinf(part), np.isneginf(part)], [nan, high, low], part)
+        for part in ((x.real, x.imag) if np.iscomplexobj(x) else (x,))
+    ]
+    return (parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]).astype(np.asarray(x).dtype)
+
+
+@public(method=True, inplace=True, common=docs.UNARY)
+@composite((Sample(((2, 3),), {"min": -0.5}),), lambda x, min: np.maximum(x, min), real_only=True)
+def clamp_min(input: Any, min: Any) -> Tensor:
+    """Raise elements to at least `min`; see `clamp`.
+
+    Parameters
+    ----------
+    min : Tensor, array or number
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.clamp_min(tg.tensor([-2.0, 2.0]), 0)
+    tensor([0., 2.])
+    """
+    return clamp(input, min=min)
+
+
+@public(method=True, inplace=True, common=docs.UNARY)
+@composite((Sample(((2, 3),), {"max": 0.5}),), lambda x, max: np.minimum(x, max), real_only=True)
+def clamp_max(input: Any, max: Any) -> Tensor:
+    """Lower elements to at most `max`; see `clamp`.
+
+    Parameters
+    ----------
+    max : Tensor, array or number
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.clamp_max(tg.tensor([-2.0, 2.0]), 0)
+    tensor([-2.,  0.])
+    """
+    return clamp(input, max=max)

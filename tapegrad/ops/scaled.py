@@ -1,0 +1,279 @@
+"""Sums with a factor, and between two values: functions of several operands, made of ops; `lerp` is an op."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops import arithmetic
+from tapegrad.ops.arithmetic import div as true_divide
+from tapegrad.ops.arithmetic import mul, pow
+from tapegrad.ops.casts import cast
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.elementwise import elementwise
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.promotion import only_floats, promote
+from tapegrad.ops.table.public import public
+from tapegrad.tensor import Tensor, from_array
+
+_add, _sub = arithmetic.add.op.plans, arithmetic.sub.op.plans  # type: ignore[attr-defined]
+
+
+def _times(call: str, factor: Any, *operands: Any) -> Any:
+    """Return the last operand times a factor, which must be of a kind that the operands can hold."""
+    tensors = [as_operand(value, call, "other", place) for place, value in enumerate(operands, 1)]
+    kind = promote([tensor._layout for tensor in tensors]).kind
+    if isinstance(factor, bool) and kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if kind in "biu" and isinstance(factor, float):
+        raise RuntimeError(
+            f"For integral input tensors, argument alpha must not be a floating point number; {call} got {factor}"
+        )
+    return mul(tensors[-1], factor)
+
+
+@public(method=True, common=docs.BINARY, of=arithmetic.add)
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Add `other`, times a factor.
+
+    Parameters
+    ----------
+    alpha : number
+        The factor.
+
+    Notes
+    -----
+    Derivative: 1 and `alpha`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.add(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
+    tensor([2., 3.])
+    """
+    result: Tensor = _add.call(input, other if alpha == 1 else _times("add", alpha, input, other))
+    return result
+
+
+@public(aliases=("subtract",), method=True, common=docs.BINARY, of=arithmetic.sub)
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor.
+
+    Parameters
+    ----------
+    alpha : number
+        The factor.
+
+    Notes
+    -----
+    Derivative: 1 and minus `alpha`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.sub(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
+    tensor([0., 1.])
+    """
+    result: Tensor = _sub.call(input, other if alpha == 1 else _times("sub", alpha, input, other))
+    return result
+
+
+@public(common=docs.BINARY)
+@composite((Sample(((2, 3), (3,))), Sample(((3,), ()), {"alpha": 2.0})), lambda x, y, alpha=1: y - alpha * x)
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `input`, times a factor, from `other`.
+
+    Parameters
+    ----------
+    alpha : number
+        The factor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.rsub(tg.tensor([1.0, 2.0]), 3.0)
+    tensor([2., 1.])
+    """
+    return sub(other, input, alpha=alpha)
+
+
+_THREE = (Sample(((2, 3), (3,), (2, 1))), Sample(((3,), (), (3,)), {"value": 0.5}))
+_OPERANDS = docs.Common("input, tensor1, tensor2 : Tensor or array", returns="Tensor", raises=docs.BINARY.raises)
+
+
+@public(method=True, inplace=True, common=_OPERANDS)
+@composite(_THREE, lambda x, y, z, value=1: x + value * y * z)
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a product, times a factor: ``input + value * tensor1 * tensor2``.
+
+    Parameters
+    ----------
+    value : number
+        The factor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.addcmul(tg.tensor([1.0]), tg.tensor([2.0]), tg.tensor([3.0]), value=0.5)
+    tensor([4.])
+    """
+    product = mul(tensor1, tensor2)
+    result: Tensor = _add.call(input, product if value == 1 else _times("addcmul", value, input, product))
+    return result
+
+
+@public(method=True, inplace=True, common=_OPERANDS)
+@composite(_THREE, lambda x, y, z, value=1: x + value * y / z, domain=(0.5, 3.0))
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``.
+
+    Parameters
+    ----------
+    value : number
+        The factor.
+
+    Raises
+    ------
+    RuntimeError
+        If all are integers.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.addcdiv(tg.tensor([1.0]), tg.tensor([3.0]), tg.tensor([2.0]))
+    tensor([2.5000])
+    """
+    given = [as_operand(one, "addcdiv", "tensor", place) for place, one in enumerate((input, tensor1, tensor2), 1)]
+    if not any(one._layout.floating for one in given[1:]):
+        raise RuntimeError("Integer division with addcdiv is no longer supported; convert with .to(...) first")
+    quotient = true_divide(*given[1:])
+    result: Tensor = _add.call(given[0], quotient if value == 1 else mul(quotient, value))
+    return result
+
+
+def _between(start: Any, end: Any, weight: Any) -> Any:
+    difference = end - start
+    return np.where(np.abs(weight) < 0.5, start + weight * difference, end - difference * (1 - weight))
+
+
+_lerp = elementwise(
+    "lerp", ("start", "end", "weight"), None,
+    (
+        lambda ct, weight: ct * xp.conj(1 - weight),
+        lambda ct, weight: ct * xp.conj(weight),
+        lambda ct, start, end: ct * xp.conj(end - start),
+    ),
+    # From the nearer end, so that the result is that end where the weight is 0 or 1.
+    fx=lambda start, end, weight: xp.where(
+        abs(weight) < 0.5, start + weight * (end - start), end - (end - start) * (1 - weight)
+    ),
+    samples=(Sample(((3,), (3,), ()), values=(None, None, 0.25)), Sample(((2, 3), (3,), (2, 1)))),
+    oracle=_between, check_dtypes=only_floats("lerp"),
+    extra_errors=(
+        ErrorSample(
+            lambda: from_array(np.ones(3)).lerp(np.ones(3, np.float32), 0.5), RuntimeError, "expected dtype float64 for"
+        ),
+    ),
+)  # fmt: skip
+
+
+@public(method=True, inplace=True, of=_lerp)
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """Linear interpolation, ``input + weight * (end - input)``.
+
+    Parameters
+    ----------
+    input, end : Tensor or array
+        Of one dtype.
+    weight : Tensor, array or number
+
+    Raises
+    ------
+    RuntimeError
+        If the dtypes differ, or the shapes do not broadcast.
+
+    Notes
+    -----
+    Derivative: `weight` less than 1, `weight`, and ``end - input``.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.lerp(tg.tensor([0.0, 2.0]), tg.tensor([4.0, 4.0]), 0.25)
+    tensor([1.0000, 2.5000])
+    """
+    x = as_operand(input, "lerp", "input", 1)
+    for place, (name, value) in enumerate((("end", end), ("weight", weight)), 2):
+        other = as_operand(value, "lerp", name, place)
+        if other.dtype != x.dtype and not (other._layout.weak and name == "weight"):
+            raise RuntimeError(f"expected dtype {x.dtype} for `{name}` but got dtype {other.dtype} in lerp")
+    return _lerp(x, end, weight)
+
+
+@public(method=True, inplace=True, common=docs.BINARY)
+@composite((Sample(((2, 3), (3,))),), lambda x, y: x * np.exp2(y))
+def ldexp(input: Any, other: Any) -> Tensor:
+    """Multiply `input` by 2 to the power `other`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ldexp(tg.tensor([1.0, 3.0]), tg.tensor([2, -1]))
+    tensor([4.0000, 1.5000])
+    """
+    return mul(input, pow(2.0, other))
+
+
+@public(method=True, inplace=True, common=docs.BINARY)
+@composite((Sample(((2, 3), (3,))),), np.float_power, domain=(0.3, 3.0))
+def float_power(input: Any, other: Any) -> Tensor:
+    """Raise `input` to the power `other` in double precision.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.float_power(tg.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=float64)
+    """
+    x, y = as_operand(input, "float_power", "input", 1), as_operand(other, "float_power", "other", 2)
+    double = np.result_type(np.float64, *(np.complex64 for one in (x, y) if one.dtype.kind == "c"))
+    return pow(*(one if one._layout.weak and one is y else cast(one, double) for one in (x, y)))
+
+
+@public(method=True, inplace=True, common=docs.UNARY)
+@composite((Sample(((2, 3),)),), np.deg2rad, real_only=True)
+def deg2rad(input: Any) -> Tensor:
+    """Convert degrees to radians.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.deg2rad(tg.tensor([180.0, 90.0]))
+    tensor([3.1416, 1.5708])
+    """
+    return _real_times("deg2rad", input, math.pi / 180)
+
+
+@public(method=True, inplace=True, common=docs.UNARY)
+@composite((Sample(((2, 3),)),), np.rad2deg, real_only=True)
+def rad2deg(input: Any) -> Tensor:
+    """Convert radians to degrees.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.rad2deg(tg.tensor([3.14159265]))
+    tensor([180.])
+    """
+    return _real_times("rad2deg", input, 180 / math.pi)
+
+
+def _real_times(call: str, input: Any, factor: float) -> Tensor:
+    x = as_operand(input, call, "input", 1)
+    if x.dtype.kind == "c":
+        raise RuntimeError(f"{call} is not supported for complex tensors; angles are real")
+    return mul(x, factor)
