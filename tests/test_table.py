@@ -293,7 +293,7 @@ def test_extremes(op: Op, dtype: str) -> None:
     """Kernels and rules agree on nan, infinities and zeros, in operands and in cotangents."""
     operands, ct = extremes(op, dtype)
     if op.name in DIFFERENCES_OF_PRODUCTS:
-        keep = np.all([~np.isfinite(own) | (abs(own) < 1e299) for own in operands], axis=0)
+        keep = np.all([~np.isfinite(own) | (abs(own) < 1e30) for own in operands], axis=0)
         operands, ct = [own[keep] for own in operands], ct[keep]
     problem = Case(op, 0).problem(dtype, operands)
     with np.errstate(all="ignore"):
