@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.determinants import LinalgSlogdet
+from tapegrad.ops.older import SVD
 from tapegrad.ops.ordering import ValuesIndices
+from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator
 from tapegrad.tensor import Tensor
 
@@ -385,6 +388,61 @@ class TensorMethods:
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
 
+    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Put the dimensions into another order, as a view."""
+
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def t(self) -> Tensor:
+        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+    def movedim(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def moveaxis(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def matmul(self, other: Any) -> Tensor:
+        """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
+    def mm(self, mat2: Any) -> Tensor:
+        """Product of two matrices; see `matmul`."""
+
+    def mv(self, vec: Any) -> Tensor:
+        """Product of a matrix and a vector; see `matmul`."""
+
+    def dot(self, tensor: Any) -> Tensor:
+        """Product of two vectors, without conjugation."""
+
+    def outer(self, vec2: Any) -> Tensor:
+        """Products of each element of one vector with each of another."""
+
+    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
+
+    def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Product of a matrix and a vector, times `alpha`, plus `beta` times a vector."""
+
+    def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
+
+    def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
+
+    def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
+
     def conj(self) -> Tensor:
         """Complex conjugate; of real numbers the tensor itself."""
 
@@ -527,45 +585,8 @@ class TensorMethods:
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Put the dimensions into another order, as a view."""
-
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def t(self) -> Tensor:
-        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-    def movedim(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other positions, as a view; the others keep their order."""
-
-    def moveaxis(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other positions, as a view; the others keep their order."""
-
-    def matmul(self, other: Any) -> Tensor:
-        """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
-
-    def mm(self, mat2: Any) -> Tensor:
-        """Product of two matrices; see `matmul`."""
-
-    def mv(self, vec: Any) -> Tensor:
-        """Product of a matrix and a vector; see `matmul`."""
-
-    def dot(self, tensor: Any) -> Tensor:
-        """Product of two vectors, without conjugation."""
-
-    def outer(self, vec2: Any) -> Tensor:
-        """Products of each element of one vector with each of another."""
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
     def square(self) -> Tensor:
         """Elementwise square."""
@@ -575,6 +596,15 @@ class TensorMethods:
 
     def reciprocal(self) -> Tensor:
         """Elementwise reciprocal, :math:`1/x`."""
+
+    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+        """Diagonal of each matrix that two dimensions form, as a view."""
+
+    def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+        """Covariances of variables, each of which is a row of observations."""
+
+    def corrcoef(self) -> Tensor:
+        """Correlations of variables, each of which is a row of observations; see `cov`."""
 
     def prod(
         self,
@@ -590,8 +620,17 @@ class TensorMethods:
     def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative sums along a dimension: of each element and those before it."""
 
-    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """Diagonal of each matrix that two dimensions form, as a view."""
+    def det(self) -> Tensor:
+        """Return the determinants of square matrices."""
+
+    def slogdet(self) -> LinalgSlogdet:
+        """Signs of determinants, and logarithms of their absolute values."""
+
+    def logdet(self) -> Tensor:
+        """Logarithms of determinants; nan where these are negative numbers."""
+
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
     def fmax(self, other: Any) -> Tensor:
         """The larger of the two; the other one where one is nan."""
@@ -639,6 +678,9 @@ class TensorMethods:
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
+    def inverse(self) -> Tensor:
+        """Inverses of square matrices; see `tapegrad.linalg.inv`."""
+
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -651,8 +693,60 @@ class TensorMethods:
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
+    def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Tensor:
+        """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
+
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """Inverses of matrices with given Cholesky factors."""
+
+    def matrix_exp(self) -> Tensor:
+        """Exponentials of square matrices."""
+
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """Powers of square matrices, by products of squares."""
+
+    def dist(self, other: Any, p: builtins.float = 2) -> Tensor:
+        """Norm of the difference of two tensors."""
+
+    def qr(self, some: builtins.bool = True) -> QR:
+        """QR decomposition; see `tapegrad.linalg.qr`."""
+
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> SVD:
+        """Singular values and vectors; see `tapegrad.linalg.svd`."""
+
+    def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
+        """Solutions of linear systems with the factors by `tapegrad.linalg.lu_factor`; see `tapegrad.linalg.lu_solve`."""
+
+    def norm(
+        self,
+        p: builtins.float | str | None = "fro",
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        out: None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
+
+    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
+        """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+
     def prelu(self, weight: Any) -> Tensor:
         """Return `input` where it is positive, and `weight` times `input` elsewhere."""
+
+    def vdot(self, other: Any) -> Tensor:
+        """Product of two vectors, of which the first is conjugated."""
+
+    def inner(self, other: Any) -> Tensor:
+        """Products of each vector along the last dimension of one tensor with each of another."""
+
+    def kron(self, other: Any) -> Tensor:
+        """Kronecker product: in place of each element of one tensor, that element times another tensor."""
+
+    def trace(self) -> Tensor:
+        """Sum of the diagonal of a matrix."""
+
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
 
     def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `other`, times a factor."""
@@ -765,6 +859,21 @@ class TensorMethods:
     def floor_divide_(self, other: Any) -> Tensor:
         """Compute `floor_divide` in place; recorded where a gradient is wanted."""
 
+    def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addmm` in place; recorded where a gradient is wanted."""
+
+    def addmv_(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addmv` in place; recorded where a gradient is wanted."""
+
+    def addr_(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addr` in place; recorded where a gradient is wanted."""
+
+    def baddbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `baddbmm` in place; recorded where a gradient is wanted."""
+
+    def addbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addbmm` in place; recorded where a gradient is wanted."""
+
     def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
 
@@ -791,6 +900,9 @@ class TensorMethods:
 
     def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
+
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """Compute `renorm` in place; recorded where a gradient is wanted."""
 
     def copysign_(self, other: Any) -> Tensor:
         """Compute `copysign` in place; recorded where a gradient is wanted."""
@@ -871,14 +983,6 @@ class TensorMethods:
         """Make this result a leaf that no gradient is wanted for, in place."""
 
     @property
-    def real(self) -> Tensor:
-        """Real part; of real numbers the tensor itself."""
-
-    @property
-    def imag(self) -> Tensor:
-        """Imaginary part of complex numbers."""
-
-    @property
     def T(self) -> Tensor:
         """Dimensions in reverse order, as a view."""
 
@@ -893,3 +997,11 @@ class TensorMethods:
     @property
     def mH(self) -> Tensor:
         """Conjugates of matrices, transposed."""
+
+    @property
+    def real(self) -> Tensor:
+        """Real part; of real numbers the tensor itself."""
+
+    @property
+    def imag(self) -> Tensor:
+        """Imaginary part of complex numbers."""

@@ -57,14 +57,21 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),
     "view": lambda x, size: x.view(size),
     "sum_to_size": lambda x, size: x.sum_to_size(size),
+    # Distances whose second derivatives torch does not have.
+    "cdist": lambda x, y, p=2.0: torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1),
+    "pdist": lambda x, p=2.0: torch.stack(
+        [torch.linalg.vector_norm(x[i] - x[j], p) for i in range(len(x)) for j in range(i + 1, len(x))]
+    ),
 }
 
 
 def on_torch(name: str) -> Callable[..., Any]:
     """Return torch's function of a composite's name: of networks, of tensors, or a method."""
+    own_name = name.rpartition(".")[2]  # of two functions of a name
     functional = name in public.functions(public.FUNCTIONAL)
-    places = (torch.nn.functional,) if functional else (torch, torch.Tensor)
-    found: Any = ON_TORCH.get(name) or next(getattr(own, name) for own in places if hasattr(own, name))
+    linear = public.functions(public.LINALG).get(own_name) is composites[name].function
+    places = (torch.nn.functional,) if functional else (torch.linalg,) if linear else (torch, torch.Tensor)
+    found: Any = ON_TORCH.get(name) or next(getattr(own, own_name) for own in places if hasattr(own, own_name))
     return found if callable(found) else lambda x: getattr(x, name)  # a property
 
 
@@ -126,6 +133,9 @@ def program_of(function: Callable[[list[tg.Tensor]], Any], operands: list[np.nda
 def test_does_not_look_at_numbers(case: Case) -> None:
     problem = case.problem("float64")
     expected = program_of(problem, problem.point)
+    if case.constrained:  # what is invertible still is if it is doubled
+        assert program_of(problem, [own * 2 for own in problem.point]) == expected
+        return
     for number in NUMBERS:
         assert program_of(problem, [np.full_like(own, number) for own in problem.point]) == expected
 

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "glu", "softmin", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_"]  # fmt: skip
+__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "pdist", "glu", "softmin", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_"]  # fmt: skip
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `input` where it is positive, and :math:`\\alpha (e^x - 1)` elsewhere."""
@@ -100,6 +100,9 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of images with kernels, which networks call convolution."""
+
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """Distances between each two rows of a matrix."""
 
 def glu(input: Any, dim: int = -1) -> Tensor:
     """First half of a tensor, times the `sigmoid` of the second half."""

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.determinants import LinalgSlogdet
+from tapegrad.ops.lu import LU
+from tapegrad.ops.older import SVD
 from tapegrad.ops.ordering import ValuesIndices
+from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "prod", "cumsum", "diagonal", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "prelu", "rrelu", "arange", "linspace", "logspace", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "hardshrink", "threshold", "var"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "cholesky", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "diagonal", "cov", "corrcoef", "prod", "cumsum", "det", "slogdet", "logdet", "cdist", "pdist", "renorm", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "matrix_exp", "matrix_power", "dist", "qr", "svd", "lu_solve", "norm", "cross", "vander", "prelu", "rrelu", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "arange", "linspace", "logspace", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "hardshrink", "threshold", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -299,6 +303,60 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
 
+def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Put the dimensions into another order, as a view."""
+
+def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def swapaxes(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def t(input: Any) -> Tensor:
+    """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other positions, as a view; the others keep their order."""
+
+def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other positions, as a view; the others keep their order."""
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """Product of two matrices; see `matmul`."""
+
+def bmm(input: Any, mat2: Any) -> Tensor:
+    """Products of two batches of matrices, which do not broadcast; see `matmul`."""
+
+def mv(input: Any, vec: Any) -> Tensor:
+    """Product of a matrix and a vector; see `matmul`."""
+
+def dot(input: Any, tensor: Any) -> Tensor:
+    """Product of two vectors, without conjugation."""
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """Products of each element of one vector with each of another."""
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Product of a matrix and a vector, times `alpha`, plus `beta` times a vector."""
+
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
+
 def conj(input: Any) -> Tensor:
     """Complex conjugate; of real numbers the tensor itself."""
 
@@ -435,44 +493,8 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
-    """Put the dimensions into another order, as a view."""
-
-def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def swapaxes(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def t(input: Any) -> Tensor:
-    """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other positions, as a view; the others keep their order."""
-
-def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other positions, as a view; the others keep their order."""
-
-def matmul(input: Any, other: Any) -> Tensor:
-    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
-
-def mm(input: Any, mat2: Any) -> Tensor:
-    """Product of two matrices; see `matmul`."""
-
-def bmm(input: Any, mat2: Any) -> Tensor:
-    """Products of two batches of matrices, which do not broadcast; see `matmul`."""
-
-def mv(input: Any, vec: Any) -> Tensor:
-    """Product of a matrix and a vector; see `matmul`."""
-
-def dot(input: Any, tensor: Any) -> Tensor:
-    """Product of two vectors, without conjugation."""
-
-def outer(input: Any, vec2: Any) -> Tensor:
-    """Products of each element of one vector with each of another."""
+def cholesky(A: Any, upper: bool = False) -> Tensor:
+    """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
 def square(input: Any) -> Tensor:
     """Elementwise square."""
@@ -482,9 +504,6 @@ def positive(input: Any) -> Tensor:
 
 def reciprocal(input: Any) -> Tensor:
     """Elementwise reciprocal, :math:`1/x`."""
-
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
 
 def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors along a dimension that they have."""
@@ -497,6 +516,15 @@ def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None
 
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension."""
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Diagonal of each matrix that two dimensions form, as a view."""
+
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """Covariances of variables, each of which is a row of observations."""
+
+def corrcoef(input: Any) -> Tensor:
+    """Correlations of variables, each of which is a row of observations; see `cov`."""
 
 def prod(
     input: Any,
@@ -512,8 +540,23 @@ def prod(
 def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Cumulative sums along a dimension: of each element and those before it."""
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Diagonal of each matrix that two dimensions form, as a view."""
+def det(A: Any) -> Tensor:
+    """Return the determinants of square matrices."""
+
+def slogdet(A: Any) -> LinalgSlogdet:
+    """Signs of determinants, and logarithms of their absolute values."""
+
+def logdet(input: Any) -> Tensor:
+    """Logarithms of determinants; nan where these are negative numbers."""
+
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """Distances between each row of a matrix and each of another."""
+
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """Distances between each two rows of a matrix."""
+
+def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
@@ -571,6 +614,9 @@ def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
 
+def inverse(input: Any) -> Tensor:
+    """Inverses of square matrices; see `tapegrad.linalg.inv`."""
+
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -589,6 +635,49 @@ def equal(input: Any, other: Any) -> bool:
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``."""
 
+def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Tensor:
+    """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
+
+def cholesky_inverse(input: Any, upper: bool = False) -> Tensor:
+    """Inverses of matrices with given Cholesky factors."""
+
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> LU:
+    """Return the factors of a decomposition that are packed into one matrix, as by `lu_factor`."""
+
+def matrix_exp(A: Any) -> Tensor:
+    """Exponentials of square matrices."""
+
+def matrix_power(A: Any, n: int) -> Tensor:
+    """Powers of square matrices, by products of squares."""
+
+def dist(input: Any, other: Any, p: float = 2) -> Tensor:
+    """Norm of the difference of two tensors."""
+
+def qr(input: Any, some: bool = True) -> QR:
+    """QR decomposition; see `tapegrad.linalg.qr`."""
+
+def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
+    """Singular values and vectors; see `tapegrad.linalg.svd`."""
+
+def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Tensor:
+    """Solutions of linear systems with the factors by `tapegrad.linalg.lu_factor`; see `tapegrad.linalg.lu_solve`."""
+
+def norm(
+    input: Any,
+    p: float | str | None = "fro",
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
+
+def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
+    """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Vandermonde's matrix: powers of each element in a row, from N - 1 down to 0."""
+
 def prelu(input: Any, weight: Any) -> Tensor:
     """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
@@ -596,6 +685,24 @@ def rrelu(
     input: Any, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element."""
+
+def vdot(input: Any, other: Any) -> Tensor:
+    """Product of two vectors, of which the first is conjugated."""
+
+def inner(input: Any, other: Any) -> Tensor:
+    """Products of each vector along the last dimension of one tensor with each of another."""
+
+def kron(input: Any, other: Any) -> Tensor:
+    """Kronecker product: in place of each element of one tensor, that element times another tensor."""
+
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
+    """Sum products of elements over pairs of dimensions."""
+
+def trace(input: Any) -> Tensor:
+    """Sum of the diagonal of a matrix."""
+
+def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
+    """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
 
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, requires_grad: bool = False

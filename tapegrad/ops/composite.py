@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import add, div, mul, where
-from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.permutations import t
@@ -144,50 +142,3 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """
     out = matmul(input, t(weight))
     return out if bias is None else add(out, bias)
-
-
-@public()
-@composite(
-    (Sample(((2, 4), (2, 3), (3, 4))), Sample(((4,), (2, 3), (3, 4)), {"beta": 2.0, "alpha": -0.5})),
-    lambda input, mat1, mat2, beta=1, alpha=1: beta * input + alpha * np.matmul(mat1, mat2),
-)
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Product of two matrices, times `alpha`, plus `beta` times a matrix.
-
-    Parameters
-    ----------
-    input : Tensor or array
-        Broadcast to the product.
-    mat1 : Tensor or array, (n, k)
-    mat2 : Tensor or array, (k, m)
-    beta, alpha : number
-        With ``beta=0``, `input` is ignored, even where it is nan.
-
-    Returns
-    -------
-    Tensor, (n, m)
-
-    Raises
-    ------
-    RuntimeError
-        If the shapes do not fit or the dtypes differ.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.addmm(tg.ones(2), tg.eye(2), tg.eye(2))
-    tensor([[2., 1.],
-            [1., 2.]])
-    """
-    product = matmul(mat1, mat2)
-    if isinstance(input, (Tensor, np.ndarray)) and input.dtype != product.dtype:
-        names = (TORCH_NAMES.get(dtype.name, dtype.name) for dtype in (input.dtype, product.dtype))
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {' and '.join(names)}; convert one with to()"
-        )
-    expanded = expand(input, product._layout.shape)  # a result is not larger than the product
-    if alpha != 1:
-        product = mul(product, alpha)
-    if beta == 0:
-        return where(np.False_, expanded, product)  # which gives it a gradient of 0
-    return add(expanded if beta == 1 else mul(expanded, beta), product)

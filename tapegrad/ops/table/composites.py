@@ -57,6 +57,8 @@ def composite(
     domain: tuple[float, float] = (-3.0, 3.0),
     real_only: bool = False,
     call: Callable[..., Any] | None = None,
+    kinks: Sequence[Draw] = KINKS,
+    name: str = "",
 ) -> Callable[[F], F]:
     """Put the decorated function into the table of composites: tests are made from its samples.
 
@@ -65,18 +67,20 @@ def composite(
     samples : sequence of Sample
     oracle : callable
         Computes the same from arrays, by NumPy alone.
-    domain, real_only
+    domain, real_only, kinks
         As in `Op`.
+    name : str
+        In the table; default the function's. for one of two functions of a name, in two namespaces.
     call : callable, optional
         Takes the function, and the operands and attributes of a sample, and returns a tensor; default the function's
         result.
     """
 
     def decorate(function: F) -> F:
-        name = function.__name__
-        if name in composites or not samples:
-            raise ValueError(f"composite {name}: the name is taken, or there is no sample")
-        composites[name] = Composite(name, function, oracle, samples, domain, real_only, call)
+        chosen = name or function.__name__
+        if chosen in composites or not samples:
+            raise ValueError(f"composite {chosen}: the name is taken, or there is no sample")
+        composites[chosen] = Composite(chosen, function, oracle, samples, domain, real_only, call, kinks)
         return function
 
     return decorate

@@ -80,6 +80,7 @@ OUTPUTS = {
     "hypot": "tensor([2.0616, 2.8284])",
     "erf": "tensor([0.5205, 0.9953])",
     "prod": "tensor([0., 6.])",
+    "vector_norm": "tensor([1.0000, 3.6056])",
     "fmax": "tensor([2., 2.])",
     "fmin": "tensor([0.5000, 2.0000])",
     "copysign": "tensor([0.5000, 2.0000])",

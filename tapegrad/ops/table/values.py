@@ -79,3 +79,21 @@ def graded(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
 
 
 MATRIX_KINKS: Final[tuple[Draw, ...]] = (identity, graded)
+
+
+def triangular(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return matrices each of whose triangles is one of a system that is easy to solve."""
+    return np.asarray(numbers(shape, dtype, rng) / 2 + 1.5 * np.eye(shape[-1]), dtype)
+
+
+def positive_definite(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return Hermitian matrices with eigenvalues that are about 1 apart, from 0.5 on."""
+    return np.asarray(distinct(shape, dtype, rng) + (shape[-1] / 2 + 0.5) * np.eye(shape[-1]), dtype)
+
+
+def full_rank(shape: Shape, dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return matrices whose singular values are about 1 apart, from 1 on."""
+    *batch, m, n = shape
+    k = min(m, n)
+    left, right = _unitary((*batch, m, m), dtype, rng)[..., :k], _unitary((*batch, n, n), dtype, rng)[..., :k, :]
+    return np.asarray((left * (1 + np.arange(k) + rng.uniform(0.0, 0.3, k))) @ right, dtype)

@@ -1,0 +1,188 @@
+"""Op: cross products of vectors in space; Vandermonde's matrices, and diagonals, as `tapegrad.linalg` has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad import errors
+from tapegrad.ops.arithmetic import pow
+from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.diagonals import diagonal as _diagonal
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.public import LINALG, public
+from tapegrad.ops.table.structural import one_dim, operation
+from tapegrad.tensor import Tensor
+
+
+def _forward(x: Any, y: Any, dim: int) -> Any:
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x, y))
+    before: Any = (slice(None),) * dim
+    for k, i, j in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        out[(*before, k)] = x[(*before, i)] * y[(*before, j)] - x[(*before, j)] * y[(*before, i)]
+    return out
+
+
+def _as_numpy(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    return cross(a, b, dim=axisa if axis is None else axis)
+
+
+@public(namespaces=(LINALG,), functions=("cross", "linalg.cross"),
+        adapter=_as_numpy)  # fmt: skip
+@operation(
+    "cross",
+    operands=("x", "y"),
+    family="linalg",
+    forward=_forward,
+    vjp=(
+        lambda ct, y, dim: xp.cross(xp.conj(y), ct, dim=dim),
+        lambda ct, x, dim: xp.cross(ct, xp.conj(x), dim=dim),
+    ),
+    attrs=("dim",),
+    bilinear=True,
+    call=lambda x, y, **attrs: xp.cross(x, y, **attrs),
+    node_name="LinalgCrossBackward0",
+    oracle=lambda x, y, dim=-1: np.cross(x, y, axis=dim),
+    samples=(
+        Sample(((3,), (3,))), Sample(((2, 3), (2, 3))), Sample(((2, 3), (1, 3))), Sample(((3, 2), (3, 2)), {"dim": 0}),
+        Sample(((0, 3), (0, 3))),
+    ),
+    errors=(
+        ErrorSample(
+            lambda: xp.cross(np.ones((2, 2)), np.ones((2, 2))), RuntimeError,
+            "linalg.cross: inputs dimension -1 must have length 3. Got 2 and 2",
+        ),
+        ErrorSample(
+            lambda: xp.cross(np.ones(3), np.ones((2, 3))), RuntimeError,
+            "linalg.cross: inputs must have the same number of dimensions.",
+        ),
+    ),
+)  # fmt: skip
+def cross(input: Any, other: Any, *, dim: int = -1) -> Bound:
+    r"""Cross products of vectors of three elements.
+
+    Parameters
+    ----------
+    input, other : Tensor or array
+        Of as many dimensions, which broadcast.
+    dim : int
+        The dimension of the vectors, of length 3.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    Derivatives of :math:`z = x \times y`: :math:`\bar x = y^* \times \bar z`, :math:`\bar y = \bar z \times x^*`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.linalg.cross(tg.tensor([1.0, 0.0, 0.0]), tg.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    x, y = as_operand(input, "linalg.cross", "input", 1), as_operand(other, "linalg.cross", "other", 2)
+    return Bound((x, y), {"dim": _checked_dim(x, y, dim)})
+
+
+def _checked_dim(x: Tensor, y: Tensor, dim: int) -> int:
+    if x.ndim != y.ndim:
+        raise RuntimeError(
+            f"linalg.cross: inputs must have the same number of dimensions. Got {x.ndim} and {y.ndim}; use unsqueeze()"
+        )
+    place = one_dim("linalg.cross", x.ndim, dim)
+    lengths = [own.shape[place] if own.ndim else 1 for own in (x, y)]
+    if lengths != [3, 3]:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {lengths[0]} and {lengths[1]}"
+        )
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        raise errors.broadcast_mismatch("linalg.cross", x.shape, y.shape) from None
+    return place
+
+
+def powers_of(x: Tensor, N: int | None, call: str) -> Tensor:  # PyTorch's name
+    """Return powers of each element along a new last dimension, in ascending order."""
+    x = x if x.ndim else unsqueeze(x, 0)
+    count = x.shape[-1] if N is None else N.__index__()
+    if count < 0 or (count < 2 and call == "linalg.vander"):
+        raise RuntimeError(f"{call}: N must be greater than {1 if call == 'linalg.vander' else -1}; got {count}")
+    x = x.to("int64") if x.dtype.kind in "biu" else x
+    return pow(unsqueeze(x, -1), np.arange(count))
+
+
+@public(namespaces=(LINALG,))
+@composite(
+    (Sample(((3,),)), Sample(((2, 3),), {"N": 2})),
+    lambda x, N=None: np.stack([x**k for k in range(x.shape[-1] if N is None else N)], -1),
+    name="linalg.vander",
+)
+def vander(x: Any, N: int | None = None) -> Tensor:  # PyTorch's name
+    """Vandermonde's matrices: the powers 0 to N - 1 of each element, in a row.
+
+    Parameters
+    ----------
+    x : Tensor or array, (..., n)
+    N : int, optional
+        At least 2; default n.
+
+    Returns
+    -------
+    Tensor, (..., n, N)
+
+    Raises
+    ------
+    RuntimeError
+        If N is less than 2.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.linalg.vander(tg.tensor([2.0, 3.0]), 3)
+    tensor([[1., 2., 4.],
+            [1., 3., 9.]])
+    """
+    return powers_of(as_operand(x, "linalg.vander", "x", 1), N, "linalg.vander")
+
+
+def _diagonal_as_numpy(x: Any, *, offset: int = 0) -> Any:
+    return _diagonal(x, offset, -2, -1)
+
+
+@public(namespaces=(LINALG,), functions=("linalg.diagonal",),
+        adapter=_diagonal_as_numpy)  # fmt: skip
+@composite(
+    (Sample(((2, 3),)), Sample(((2, 3, 3),), {"offset": 1})),
+    lambda A, offset=0: np.diagonal(A, offset, -2, -1),
+    name="linalg.diagonal",
+)
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Diagonals of matrices, as views; see `tapegrad.diagonal`.
+
+    Parameters
+    ----------
+    A : Tensor or array, (..., m, n)
+    offset : int
+        The column of the first element; below the main diagonal if negative.
+    dim1, dim2 : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.linalg.diagonal(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([1., 4.])
+    """
+    return _diagonal(A, offset, dim1, dim2)

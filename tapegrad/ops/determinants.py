@@ -1,0 +1,276 @@
+"""Ops: determinants, their signs and logarithms, by LAPACK; matrices of cofactors, which are their derivatives."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.ops.arithmetic import add, where
+from tapegrad.ops.lapack import decomposition, not_matrices
+from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
+from tapegrad.ops.permutations import adjoint
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.public import LINALG, TOP, public
+from tapegrad.ops.table.structural import operation
+from tapegrad.ops.table.values import MATRIX_KINKS, invertible, positive_definite
+from tapegrad.ops.transcendental import log
+from tapegrad.tensor import Tensor
+
+_SINGULAR = 8  # how many roundings of the largest singular value are no more than zero
+
+
+class LinalgSlogdet(NamedTuple):
+    """The results of `slogdet`."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def _products_of_others(s: Any, k: int) -> Any:
+    """Return the product of all numbers but one (k = 1), or two (k = 2), for each number or pair: for few numbers."""
+    n = s.shape[-1]
+    keep = ~np.eye(n, dtype=bool)
+    if k == 2:
+        keep = keep[:, None, :] & keep[None, :, :]
+    return np.prod(np.where(keep, s[(..., *[None] * k, slice(None))], 1), -1)
+
+
+def _is_singular(s: Any) -> Any:
+    """Whether matrices with these singular values have no inverse that is worth computing."""
+    return s[..., -1] <= _SINGULAR * np.finfo(s.dtype).eps * s[..., 0] if s.shape[-1] else np.zeros(s.shape[:-1], bool)
+
+
+def _by_svd(x: Any) -> Any:
+    """Return conjugated cofactors as products of singular values: those of singular matrices, too."""
+    u, s, vh = np.linalg.svd(x)
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    return phase.conj()[..., None, None] * ((u * _products_of_others(s, 1)[..., None, :]) @ vh)
+
+
+def _cofactors_forward(x: Any) -> Any:
+    try:
+        inverse = np.linalg.inv(x)
+    except np.linalg.LinAlgError:
+        return _by_svd(x)
+    condition = np.max(abs(x).sum(-1) * abs(inverse).sum(-1).max(-1, initial=0)[..., None], initial=0)
+    if not condition * _SINGULAR * np.finfo(x.dtype).eps < 1:
+        return _by_svd(x)
+    return (np.linalg.det(x)[..., None, None] * inverse).conj().swapaxes(-1, -2)
+
+
+def _cofactors_rule(ct: Any, x: Any, out: Any) -> Any:
+    singular = _is_singular(np.linalg.svd(x.detach().numpy(), compute_uv=False))
+    if not singular.any():
+        return _regular_rule(ct, x, out)
+    mask, eye = singular[..., None, None], np.eye(x.shape[-1], dtype=x.dtype)
+    regular = _regular_rule(ct, xp.where(mask, eye, x), xp.where(mask, eye, out))
+    return xp.where(mask, xp.second_cofactors(ct, x), regular)
+
+
+def _regular_rule(ct: Any, x: Any, out: Any) -> Any:
+    inverse = adjoint(xp.inv(x))
+    along = xp.sum(inverse * xp.conj(ct), (-2, -1), True)
+    return along * out - xp.matmul(xp.matmul(inverse, adjoint(ct)), out)
+
+
+def _second_forward(ct: Any, x: Any) -> Any:
+    u, s, vh = np.linalg.svd(x)
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    inside = (u.conj().swapaxes(-1, -2) @ ct @ vh.conj().swapaxes(-1, -2)).conj()
+    n = s.shape[-1]
+    pairs = _products_of_others(s, 2) * ~np.eye(n, dtype=bool)
+    slopes = -pairs * inside.swapaxes(-1, -2)
+    slopes[..., range(n), range(n)] = np.einsum("...ij,...jj->...i", pairs, inside)
+    return phase.conj()[..., None, None] * (u @ slopes @ vh)
+
+
+def _third(ct: Any) -> Any:
+    raise RuntimeError(
+        "the third derivative of the determinant of a singular matrix is not implemented; add a small multiple of the "
+        "identity"
+    )
+
+
+def _minors(x: Any) -> Any:
+    """Return conjugated cofactors as determinants of what is left without a row and a column."""
+    out, n = np.empty_like(x), x.shape[-1]
+    for i in range(n):
+        for j in range(n):
+            minor = np.delete(np.delete(x, i, -2), j, -1)
+            out[..., i, j] = (-1) ** (i + j) * np.linalg.det(minor).conj()
+    return out
+
+
+def _second_by_differences(ct: Any, x: Any) -> Any:
+    """Return the derivative of cofactors, of matrices of three rows: exact, as they are quadratic."""
+    return (_minors(x + ct) - _minors(x - ct)) / 2
+
+
+_SQUARE = tuple(Sample((shape,), values=(invertible,)) for shape in ((1, 1), (3, 3), (2, 3, 3), (0, 2, 2)))
+_OF_RANK_TWO = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [5.0, 7.0, 9.0]])
+
+
+@operation(
+    "cofactors", family="linalg", forward=_cofactors_forward, vjp=(_cofactors_rule,), oracle=_minors,
+    samples=(*_SQUARE, Sample(((3, 3),), values=(_OF_RANK_TWO,)), Sample(((3, 3),), values=(np.ones((3, 3)),))),
+    kinks=MATRIX_KINKS,
+    errors=(ErrorSample(lambda: xp.cofactors(np.ones((2, 3))), RuntimeError, f"linalg.det: {TWO_BY_THREE}"),),
+)  # fmt: skip
+def cofactors(A: Any) -> Bound:
+    """Conjugates of the cofactors of square matrices: the derivative of the determinant."""
+    return Bound((square_matrices("linalg.det", "A", A, 1),))
+
+
+@operation(
+    "second_cofactors", operands=("ct", "x"), family="linalg", forward=_second_forward, oracle=_second_by_differences,
+    vjp=(lambda ct, x: xp.second_cofactors(ct, x), _third),
+    samples=(Sample(((3, 3), (3, 3)), values=(None, _OF_RANK_TWO)),),
+)  # fmt: skip
+def second_cofactors(ct: Any, A: Any) -> Bound:
+    """Cotangent of matrices by that of their cofactors, without an inverse."""
+    return Bound((square_matrices("linalg.det", "ct", ct, 1), square_matrices("linalg.det", "A", A, 2)))
+
+
+@decomposition(
+    "det",
+    ("linalg.det",),
+    {"namespaces": (LINALG, TOP), "method": True},
+    forward=lambda x: np.linalg.det(x),
+    vjp=(lambda ct, x: xp.reshape(ct, (*x.shape[:-2], 1, 1)) * xp.cofactors(x),),
+    node_name="LinalgDetBackward0",
+    oracle=lambda x: np.prod(np.linalg.eigvals(x), -1).astype(x.dtype)[()],
+    samples=(*_SQUARE, Sample(((0, 0),)), Sample(((3, 3),), values=(_OF_RANK_TWO,))),
+    errors=(
+        ErrorSample(lambda: xp.det(np.ones((2, 3))), RuntimeError, f"linalg.det: {TWO_BY_THREE}"),
+        *not_matrices(lambda x: xp.det(x), "linalg.det"),
+    ),
+)
+def det(A: Any) -> Bound:
+    r"""Return the determinants of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor or array, (..., n, n)
+        Of a floating point or complex dtype.
+
+    Returns
+    -------
+    Tensor, (...)
+
+    Raises
+    ------
+    RuntimeError
+        If `A` is not square matrices of numbers with a fraction.
+
+    Notes
+    -----
+    Derivative: the cofactors, :math:`\det(A) A^{-H}`; of singular matrices they are computed from singular values
+    (N. J. Higham, "What Is the Adjugate of a Matrix?", 2020).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
+    >>> tg.linalg.det(x).backward()
+    >>> x.grad
+    tensor([[ 4., -2.],
+            [-2.,  1.]])
+    """
+    return Bound((square_matrices("linalg.det", "A", A, 1),))
+
+
+def _slogdet_rule(ct: Any, x: Any, sign: Any) -> tuple[Any]:
+    of_sign, of_log = ct
+    if x.dtype.kind == "c":
+        of_log = of_log - 1j * xp.imag(xp.conj(of_sign) * sign)
+    return (xp.reshape(of_log, (*of_log.shape, 1, 1)) * adjoint(xp.inv(x)),)
+
+
+def _slogdet_oracle(x: Any) -> Any:
+    values = np.linalg.eigvals(x)
+    sign = np.prod(values / abs(values), -1)
+    return np.concatenate([np.ravel(sign), np.ravel(np.log(abs(values)).sum(-1))]).astype(x.dtype)
+
+
+@decomposition(
+    "slogdet",
+    ("linalg.slogdet",),
+    {"namespaces": (LINALG, TOP), "method": True},
+    forward=lambda x: tuple(np.linalg.slogdet(x)),
+    vjp=_slogdet_rule,
+    results=("sign", "logabsdet"),
+    result_type=LinalgSlogdet,
+    node_name="LinalgSlogdetBackward0",
+    oracle=_slogdet_oracle,
+    samples=_SQUARE,
+    errors=(
+        ErrorSample(lambda: xp.slogdet(np.ones((2, 3))), RuntimeError, f"linalg.slogdet: {TWO_BY_THREE}"),
+        *not_matrices(lambda x: xp.slogdet(x), "linalg.slogdet"),
+    ),
+)
+def slogdet(A: Any) -> Bound:
+    r"""Signs of determinants, and logarithms of their absolute values.
+
+    Parameters
+    ----------
+    A : Tensor or array, (..., n, n)
+        Of a floating point or complex dtype.
+
+    Returns
+    -------
+    named tuple of Tensor
+        ``sign``, (...), of absolute value 1, or 0; ``logabsdet``, (...), real.
+
+    Raises
+    ------
+    RuntimeError
+        If `A` is not square matrices of numbers with a fraction.
+    LinAlgError
+        In the derivative, if a matrix is singular.
+
+    Notes
+    -----
+    Derivative of the logarithm: :math:`A^{-H}`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.linalg.slogdet(tg.tensor([[-1.0, 0.0], [0.0, 1.0]])).sign
+    tensor(-1.)
+    """
+    return Bound((square_matrices("linalg.slogdet", "A", A, 1),))
+
+
+@public(method=True)
+@composite(
+    (Sample(((3, 3),), values=(positive_definite,)), Sample(((2, 2, 2),), values=(positive_definite,))),
+    lambda input: np.log(np.linalg.det(input)),
+    kinks=MATRIX_KINKS[:1],
+)
+def logdet(input: Any) -> Tensor:
+    """Logarithms of determinants; nan where these are negative numbers.
+
+    Parameters
+    ----------
+    input : Tensor or array, (..., n, n)
+        Of a floating point or complex dtype.
+
+    Returns
+    -------
+    Tensor, (...)
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square matrices of numbers with a fraction.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.logdet(tg.eye(2))
+    tensor(0.)
+    """
+    sign, size = slogdet(square_matrices("logdet", "input", input, 1))
+    return add(log(sign), size) if sign.dtype.kind == "c" else where(sign == -1, np.nan, size)

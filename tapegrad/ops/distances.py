@@ -1,0 +1,218 @@
+"""Ops and composites: distances between vectors, norms that are bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.arithmetic import mul, sub, where
+from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.lapack import as_list, triangle
+from tapegrad.ops.norms import vector_norm
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
+from tapegrad.ops.table.structural import one_dim, operation
+from tapegrad.ops.table.values import KINKS
+from tapegrad.tensor import Tensor
+
+
+def _euclidean(x: Any, y: Any) -> Any:
+    from scipy.spatial.distance import cdist  # at the first call: it takes long to import
+
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    shape = (*batch, x.shape[-2], y.shape[-2])
+    if not (x.size and y.size):
+        return np.zeros(shape, x.dtype)
+    found = [cdist(a, b) for a, b in zip(as_list(x, batch), as_list(y, batch), strict=True)]
+    return np.asarray(found, x.dtype).reshape(shape)
+
+
+def _euclidean_rule(ct: Any, x: Any, y: Any, out: Any, wanted: tuple[bool, bool]) -> tuple[Any, Any]:
+    """Return the sums of unit vectors, by products of matrices; distances do not change if the origin does."""
+    zero = out == 0
+    weights = xp.where(zero, 0.0, ct) / xp.where(zero, 1.0, out)
+    if y.shape[-2]:
+        centre = xp.mean(y, -2, True)
+        x, y = x - centre, y - centre
+    of_x = x * xp.sum(weights, -1, True) - xp.matmul(weights, y) if wanted[0] else None
+    if not wanted[1]:
+        return of_x, None
+    weights = xp.transpose(weights, -1, -2)
+    return of_x, y * xp.sum(weights, -1, True) - xp.matmul(weights, x)
+
+
+@operation(
+    "euclidean_distances",
+    operands=("x", "y"),
+    family="linalg",
+    forward=_euclidean,
+    vjp=_euclidean_rule,
+    real_only=True,
+    kinks=KINKS[1:4],
+    node_name="CdistBackward0",
+    oracle=lambda x, y: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], axis=-1),
+    samples=tuple(Sample(tuple(shapes)) for shapes in (((3, 2), (4, 2)), ((2, 3, 2), (1, 2)), ((0, 2), (3, 2)))),
+    errors=(
+        ErrorSample(
+            lambda: xp.euclidean_distances(np.ones((2, 3)), np.ones((2, 2))), RuntimeError,
+            "X1 and X2 must have the same number of columns. X1: 3 X2: 2",
+        ),
+    ),
+)  # fmt: skip
+def euclidean_distances(x1: Any, x2: Any) -> Bound:
+    """Distances between each row of a matrix and each of another."""
+    return Bound(_points(x1, x2))
+
+
+def _points(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    x, y = as_operand(x1, "cdist", "x1", 1), as_operand(x2, "cdist", "x2", 2)
+    for name, own in (("X1", x), ("X2", y)):
+        if own.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {own.ndim}D; use unsqueeze(0)")
+        if own.dtype.kind != "f":
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {own.dtype}; convert it first")
+    if x.shape[-1] != y.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x.shape[-1]} X2: {y.shape[-1]}; cdist() got shapes "
+            f"{list(x.shape)} and {list(y.shape)}"
+        )
+    return x, y
+
+
+@public()
+@composite(
+    (Sample(((3, 2), (4, 2))), Sample(((2, 3, 2), (4, 2)), {"p": 1.0}), Sample(((3, 2), (2, 2)), {"p": np.inf})),
+    lambda x1, x2, p=2.0: np.linalg.norm(x1[..., :, None, :] - x2[..., None, :, :], ord=p, axis=-1),
+    real_only=True,
+    kinks=KINKS[1:4],
+)
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """Distances between each row of a matrix and each of another.
+
+    Parameters
+    ----------
+    x1 : Tensor or array, (..., n, k)
+        Of a real floating dtype.
+    x2 : Tensor or array, (..., m, k)
+    p : number
+        The order of the norm, as of `tapegrad.linalg.vector_norm`.
+    compute_mode : str
+        PyTorch's choice of how to compute. Here distances are always computed of differences, which is exact.
+
+    Returns
+    -------
+    Tensor, (..., n, m)
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit, or the dtype is another.
+
+    Notes
+    -----
+    Derivative: unit vectors; 0 for points that are the same, as in PyTorch.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.cdist(tg.tensor([[0.0, 0.0]]), tg.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
+    x, y = _points(x1, x2)
+    if p == 2 and x.dtype == y.dtype:
+        return euclidean_distances(x, y)  # type: ignore[no-any-return]
+    return vector_norm(sub(unsqueeze(x, -2), unsqueeze(y, -3)), p, -1)  # type: ignore[no-any-return]
+
+
+@public(namespaces=(FUNCTIONAL, TOP))
+@composite(
+    (Sample(((4, 2),)), Sample(((3, 2),), {"p": 1.0})),
+    lambda input, p=2.0: np.linalg.norm(input[:, None] - input, ord=p, axis=-1)[np.triu_indices(len(input), 1)],
+    real_only=True,
+    kinks=KINKS[1:4],
+)
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """Distances between each two rows of a matrix.
+
+    Parameters
+    ----------
+    input : Tensor or array, (n, k)
+        Of a real floating dtype.
+    p : number
+        The order of the norm, as of `tapegrad.linalg.vector_norm`.
+
+    Returns
+    -------
+    Tensor, (n (n - 1) / 2,)
+        In the order (0, 1), (0, 2), ..., (1, 2), ...
+
+    Raises
+    ------
+    RuntimeError
+        If `input` is no matrix.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.pdist(tg.tensor([[0.0], [1.0], [3.0]]))
+    tensor([1., 3., 2.])
+    """
+    x = as_operand(input, "pdist", "input", 1)
+    if x.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {x.ndim}D")
+    first, second = np.nonzero(triangle(x.shape[0], x.shape[0], True, 1))
+    return vector_norm(sub(x[first], x[second]), p, -1)  # type: ignore[no-any-return]
+
+
+@public(method=True, inplace=True)
+@composite(
+    (
+        Sample(((2, 3),), {"p": 2.0, "dim": 0, "maxnorm": 2.0}),
+        Sample(((2, 3, 2),), {"p": 1.0, "dim": -1, "maxnorm": 4.0}),
+    ),
+    lambda input, p, dim, maxnorm: input * np.minimum(
+        maxnorm / (np.linalg.vector_norm(input, ord=p, keepdims=True, axis=tuple(
+            own for own in range(input.ndim) if own != dim % input.ndim
+        )) + 1e-7), 1
+    ).astype(abs(input).dtype),
+    kinks=KINKS[2:4],
+)  # fmt: skip
+def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound.
+
+    Parameters
+    ----------
+    input : Tensor or array
+        Of at least two dimensions.
+    p : number
+        The order of the norm, above 0.
+    dim : int
+    maxnorm : number
+
+    Raises
+    ------
+    IndexError
+        If `input` does not have such a dimension.
+    RuntimeError
+        If it has one dimension only, or a number is out of range.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.renorm(tg.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    x = as_operand(input, "renorm", "input", 1)
+    if p <= 0:
+        raise RuntimeError(f"renorm: non-positive norm not supported; got p={p}")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if x.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
+    place = one_dim("renorm", x.ndim, dim)
+    norms = vector_norm(x, p, tuple(own for own in range(x.ndim) if own != place), True)
+    return mul(x, where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0))

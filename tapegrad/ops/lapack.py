@@ -1,0 +1,144 @@
+"""What the ops of matrices share: checks of operands, LAPACK's errors and routines, triangles, loops over batches."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec
+
+import numpy as np
+
+from tapegrad import errors
+from tapegrad.errors import LinAlgError
+from tapegrad.kernels.blas import BLAS_LETTERS
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, ErrorSample, xp
+from tapegrad.ops.table.public import LINALG, public
+from tapegrad.ops.table.structural import operation
+from tapegrad.ops.table.values import MATRIX_KINKS
+from tapegrad.tensor import Tensor
+
+P = ParamSpec("P")
+Shape = tuple[int, ...]
+
+
+def decomposition(
+    name: str, functions: tuple[str, ...] = (), names: dict[str, Any] | None = None, **fields: Any
+) -> Callable[[Callable[Concatenate[Any, P], Bound]], Callable[Concatenate[Any, P], Any]]:
+    """Make an op of matrices, as `operation` does, public in `tapegrad.linalg`.
+
+    Parameters
+    ----------
+    name : str
+    functions : tuple of str
+        NumPy's functions that it is.
+    names : dict
+        Further arguments of `public`.
+    **fields
+        Of `Op`.
+    """
+
+    def decorate(bind: Callable[Concatenate[Any, P], Bound]) -> Callable[Concatenate[Any, P], Any]:
+        made = operation(name, **{"family": "linalg", "kinks": MATRIX_KINKS, **fields})(bind)
+        return public(**{"namespaces": (LINALG,), "functions": functions, **(names or {})})(made)
+
+    return decorate
+
+
+def matrices(call: str, name: str, value: Any, position: int) -> Tensor:
+    """Return an operand that is matrices of floating or complex numbers.
+
+    Raises
+    ------
+    RuntimeError
+        If it is something else.
+    """
+    x = as_operand(value, call, name, position)
+    if x.ndim < 2:
+        raise RuntimeError(f"{call}: The input tensor {name} must have at least 2 dimensions; got {list(x.shape)}.")
+    if x.dtype.kind not in "fc":
+        raise RuntimeError(
+            f"{call}: Expected a floating point or complex tensor as input. Got dtype {x.dtype}; convert it first"
+        )
+    return x
+
+
+def not_matrices(call: Callable[[Any], Any], name: str) -> tuple[ErrorSample, ErrorSample]:
+    """Return the samples of a call with a vector, and with integers."""
+    return (
+        ErrorSample(lambda: call(np.ones(3)), RuntimeError, f"{name}: The input tensor "),
+        ErrorSample(lambda: call(np.eye(2, dtype=int)), RuntimeError, "Expected a floating point or complex tensor"),
+    )
+
+
+def check_alike(call: str, a: Tensor, b: Tensor, names: str = "A and B") -> None:
+    """Raise PyTorch's errors unless two operands have one dtype, and batches that broadcast."""
+    first, second = names.split(" and ")
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"{call}: Expected {names} to have the same dtype, but found {first} of type {a.dtype} and {second} of "
+            f"type {b.dtype} instead; convert one"
+        )
+    try:
+        np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise errors.broadcast_mismatch(call, a.shape[:-2], b.shape[:-2]) from None
+
+
+def not_converged(call: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a forward that raises our error where LAPACK does not converge."""
+
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return forward(*args, **kwargs)
+        except np.linalg.LinAlgError as error:
+            raise LinAlgError(f"{call}: The algorithm failed to converge ({error})") from None
+
+    return computed
+
+
+@functools.cache
+def routine(name: str, dtype: np.dtype) -> Any:
+    """Return a routine of BLAS or LAPACK for a dtype, as SciPy has it."""
+    from scipy.linalg import blas, lapack  # at the first call: it takes long to import
+
+    name = BLAS_LETTERS[dtype.name] + name
+    return getattr(lapack, name, None) or getattr(blas, name)
+
+
+@functools.lru_cache(maxsize=256)
+def triangle(rows: int, columns: int, upper: bool, k: int = 0) -> np.ndarray:
+    """Return where a triangle of a matrix is, from the diagonal with number k on.
+
+    >>> triangle(2, 2, True).tolist(), triangle(2, 2, False, -1).tolist()
+    ([[True, True], [False, True]], [[False, False], [True, False]])
+    """
+    mask = np.tri(rows, columns, k - 1 if upper else k, dtype=bool)
+    mask = ~mask if upper else mask
+    mask.flags.writeable = False
+    return mask
+
+
+def lower(x: Any, k: int = 0) -> Any:
+    """Return matrices with zeros above the diagonal with number k: for rules."""
+    return xp.where(triangle(*x.shape[-2:], False, k), x, 0.0)
+
+
+def upper(x: Any, k: int = 0) -> Any:
+    """Return matrices with zeros below the diagonal with number k: for rules."""
+    return xp.where(triangle(*x.shape[-2:], True, k), x, 0.0)
+
+
+@functools.lru_cache(maxsize=256)
+def identity(n: int, dtype: np.dtype) -> np.ndarray:
+    """Return an identity matrix that nobody writes to."""
+    eye = np.eye(n, dtype=dtype)
+    eye.flags.writeable = False
+    return eye
+
+
+def as_list(x: Any, batch: Sequence[int] | None = None) -> Any:
+    """Return matrices as a batch of one dimension, repeated if they are to be a larger batch."""
+    batch = x.shape[:-2] if batch is None else batch
+    return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(math.prod(batch), *x.shape[-2:])

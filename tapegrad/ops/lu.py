@@ -1,0 +1,264 @@
+"""Ops: LU factors with pivots, by LAPACK; composites that solve with them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.errors import LinAlgError
+from tapegrad.ops.lapack import as_list, decomposition, lower, matrices, not_matrices, routine, upper
+from tapegrad.ops.permutations import adjoint as adjoint_of
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.public import LINALG, public
+from tapegrad.ops.table.values import full_rank, graded
+from tapegrad.tensor import Tensor, from_array
+
+
+class LUFactors(NamedTuple):
+    """The results of `lu_factor`."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class LUFactorsEx(NamedTuple):
+    """The results of `lu_factor_ex`."""
+
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+class LU(NamedTuple):
+    """The results of `lu` and `lu_unpack`."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+def _forward(x: Any, pivot: bool, check_errors: bool) -> Any:
+    m, n = x.shape[-2:]
+    flat = as_list(x)
+    factors = np.empty(flat.shape, x.dtype)
+    pivots, info = np.empty((len(flat), min(m, n)), np.int32), np.zeros(len(flat), np.int32)
+    getrf = routine("getrf", x.dtype) if pivot else _without_pivots
+    for place, own in enumerate(flat if x.size else ()):
+        factors[place], pivots[place], info[place] = getrf(own)
+    if check_errors and info.any():
+        raise LinAlgError(
+            f"torch.linalg.lu_factor_ex: U[{info.max()},{info.max()}] is zero and using it on lu_solve would result in "
+            "a division by zero"
+        )
+    pivots += 1
+    return factors.reshape(x.shape), pivots.reshape(*x.shape[:-2], min(m, n)), info.reshape(x.shape[:-2])
+
+
+def _without_pivots(x: Any) -> tuple[Any, Any, int]:
+    """Return the factors of a matrix without an exchange of rows, as getrf does."""
+    out, k = x.copy(), min(x.shape)
+    with np.errstate(all="ignore"):
+        for j in range(k):
+            out[j + 1 :, j] /= out[j, j]
+            out[j + 1 :, j + 1 :] -= np.outer(out[j + 1 :, j], out[j, j + 1 :])
+    zeros = np.flatnonzero(out.diagonal() == 0)
+    return out, np.arange(k), int(zeros[0]) + 1 if zeros.size else 0
+
+
+def factors_of(packed: Any) -> tuple[Any, Any]:
+    """Return the factors L and U of packed ones, for rules and users."""
+    m, n = packed.shape[-2:]
+    k = min(m, n)
+    left, right = packed if n <= m else packed[..., :k], packed if m <= n else packed[..., :k, :]
+    return lower(left, -1) + np.eye(m, k, dtype=packed.dtype), upper(right)
+
+
+def permutations(pivots: Any, n: int, dtype: Any) -> Any:
+    """Return the permutation matrices P of A = P L U, for pivots that count from 1."""
+    flat = as_list(pivots[..., None])[..., 0].tolist()
+    out = np.zeros((len(flat), n, n), dtype)
+    for place, own in enumerate(flat):
+        order = list(range(n))
+        for row, other in enumerate(own):
+            order[row], order[other - 1] = order[other - 1], order[row]
+        out[place, order, range(n)] = 1
+    return out.reshape(*pivots.shape[:-1], n, n)
+
+
+def _rule(ct: Any, out: Any, pivots: Any, pivot: bool) -> tuple[Any]:
+    m, n = out.shape[-2:]
+    k = min(m, n)
+    left, right = factors_of(out)
+    of_l, of_u = (ct if n <= m else ct[..., :k]), (ct if m <= n else ct[..., :k, :])
+    above = xp.matmul(of_u[..., :k], adjoint_of(right[..., :k]))
+    below = xp.matmul(adjoint_of(left[..., :k, :]), lower(of_l[..., :k, :], -1))
+    if m > n:
+        above = above - xp.matmul(adjoint_of(left[..., k:, :]), of_l[..., k:, :])
+    if n > m:
+        below = below - xp.matmul(of_u[..., k:], adjoint_of(right[..., k:]))
+    slopes = lower(below, -1) + upper(above)
+    l_adjoint, u_adjoint = adjoint_of(left[..., :k, :]), adjoint_of(right[..., :k])
+    slopes = xp.solve_triangular(u_adjoint, slopes, upper=False, left=False)
+    found = xp.solve_triangular(l_adjoint, slopes, upper=True, unitriangular=True)
+    if m > n:
+        found = xp.cat([found, xp.solve_triangular(u_adjoint, of_l[..., k:, :], upper=False, left=False)], -2)
+    if n > m:
+        rest = xp.solve_triangular(l_adjoint, of_u[..., k:], upper=True, unitriangular=True)
+        found = xp.cat([found, rest], -1)
+    return (xp.matmul(permutations(pivots.numpy(), m, out.dtype), found) if pivot else found,)
+
+
+@decomposition(
+    "lu_factor_ex",
+    forward=_forward,
+    vjp=_rule,
+    attrs=("pivot", "check_errors"),
+    results=("LU", "pivots", "info"),
+    result_type=LUFactorsEx,
+    kinks=(graded,),
+    node_name="LinalgLuFactorExBackward0",
+    oracle=lambda x, **attrs: _oracle(x, **attrs),
+    samples=tuple(
+        Sample((shape,), attrs, values=(full_rank,))
+        for shape, attrs in (
+            ((1, 1), {}), ((3, 3), {}), ((4, 3), {}), ((2, 3, 4), {}), ((0, 2, 2), {}),
+        )
+    ),
+    errors=(
+        *not_matrices(lambda x: xp.lu_factor_ex(x), "linalg.lu_factor_ex"),
+        ErrorSample(
+            lambda: xp.lu_factor_ex(np.zeros((2, 2)), check_errors=True), LinAlgError, "a division by zero"
+        ),
+    ),
+)  # fmt: skip
+def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Bound:
+    r"""LU factors with exchanges of rows, in one matrix; and whether a matrix is singular.
+
+    Parameters
+    ----------
+    A : Tensor or array, (..., m, n)
+        Of a floating point or complex dtype.
+    pivot : bool
+        Whether rows are exchanged.
+    check_errors : bool
+        Raise an error if a diagonal element of U is zero.
+
+    Returns
+    -------
+    named tuple of Tensor
+        ``LU``, (..., m, n): U, and below the diagonal L, whose diagonal is 1; ``pivots``, (..., k): row i was exchanged
+        with row pivots[i], counted from 1; ``info``, (...): the first zero on the diagonal of U, counted from 1, or 0.
+
+    Raises
+    ------
+    RuntimeError
+        If `A` is not matrices of numbers with a fraction.
+
+    Notes
+    -----
+    Derivative: for square :math:`A = P L U`,
+    :math:`\bar A = P L^{-H} (\mathrm{stril}(L^H \bar L) + \mathrm{triu}(\bar U U^H)) U^{-H}`
+    (S. Axen, "Differentiating the LU decomposition", 2021).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.linalg.lu_factor_ex(tg.tensor([[1.0, 2.0], [2.0, 1.0]])).pivots.tolist()
+    [2, 2]
+    """
+    x = matrices("linalg.lu_factor_ex", "A", A, 1)
+    return Bound((x,), {"pivot": bool(pivot), "check_errors": bool(check_errors)})
+
+
+def _oracle(x: Any, pivot: bool = True, check_errors: bool = False) -> Any:
+    """Eliminate by rows, of which the one with the largest first element is taken."""
+    out = x.copy()
+    for own in out.reshape(-1, *x.shape[-2:]):
+        for j in range(min(own.shape)):
+            best = j + int(np.argmax(abs(own[j:, j].real) + abs(own[j:, j].imag))) if pivot else j
+            own[[j, best]] = own[[best, j]]
+            for i in range(j + 1, len(own)):
+                own[i, j] /= own[j, j]
+                own[i, j + 1 :] -= own[i, j] * own[j, j + 1 :]
+    return out
+
+
+@public(namespaces=(LINALG,))
+@composite(
+    (Sample(((3, 3),), values=(full_rank,)), Sample(((2, 3),), values=(full_rank,))),
+    _oracle, call=lambda function, x, **attrs: function(x, **attrs)[0], kinks=(graded,),
+)  # fmt: skip
+def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:
+    """LU factors with exchanges of rows, in one matrix; see `lu_factor_ex`.
+
+    Parameters
+    ----------
+    A : Tensor or array, (..., m, n)
+    pivot : bool
+        Whether rows are exchanged.
+
+    Returns
+    -------
+    named tuple of Tensor
+        ``LU`` and ``pivots``.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.linalg.lu_factor(tg.tensor([[1.0, 2.0], [2.0, 1.0]])).LU
+    tensor([[2.0000, 1.0000],
+            [0.5000, 1.5000]])
+    """
+    packed, pivots, _ = lu_factor_ex(matrices("linalg.lu_factor", "A", A, 1), pivot=pivot)
+    return LUFactors(packed, pivots)
+
+
+def _lu_oracle(x: Any, pivot: bool = True) -> Any:
+    packed, m, k = _oracle(x, pivot), x.shape[-2], min(x.shape[-2:])
+    product = (np.tril(packed[..., :k], -1) + np.eye(m, k)) * 2 @ np.triu(packed[..., :k, :])
+    return product.astype(x.dtype)
+
+
+@public(namespaces=(LINALG,))
+@composite(
+    (
+        Sample(((3, 3),), values=(full_rank,)), Sample(((2, 4, 3),), values=(full_rank,)),
+        Sample(((3, 4),), values=(full_rank,)),
+    ),
+    _lu_oracle, call=lambda function, x, **attrs: function(x, **attrs)[1] * 2 @ function(x, **attrs)[2],
+    kinks=(graded,),
+)  # fmt: skip
+def lu(A: Any, *, pivot: bool = True) -> LU:
+    """LU decomposition: :math:`A = P L U` with a permutation P, and triangles L and U.
+
+    Parameters
+    ----------
+    A : Tensor or array, (..., m, n)
+        Of a floating point or complex dtype.
+    pivot : bool
+        Whether rows are exchanged; if not, P is empty.
+
+    Returns
+    -------
+    named tuple of Tensor
+        ``P``, (..., m, m); ``L``, (..., m, k), whose diagonal is 1; ``U``, (..., k, n).
+
+    Raises
+    ------
+    RuntimeError
+        If `A` is not matrices of numbers with a fraction.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> P, L, U = tg.linalg.lu(tg.tensor([[1.0, 2.0], [2.0, 1.0]]))
+    >>> P @ L @ U
+    tensor([[1., 2.],
+            [2., 1.]])
+    """
+    packed, pivots, _ = lu_factor_ex(matrices("linalg.lu", "A", A, 1), pivot=pivot)
+    left, right = factors_of(packed)
+    order = permutations(pivots.numpy(), packed.shape[-2], packed.dtype) if pivot else np.empty(0, packed.dtype)
+    return LU(from_array(order), left, right)
