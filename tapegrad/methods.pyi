@@ -585,6 +585,9 @@ class TensorMethods:
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
+    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+        """Diagonal of each matrix that two dimensions form, as a view."""
+
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
         """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
@@ -596,9 +599,6 @@ class TensorMethods:
 
     def reciprocal(self) -> Tensor:
         """Elementwise reciprocal, :math:`1/x`."""
-
-    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """Diagonal of each matrix that two dimensions form, as a view."""
 
     def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
         """Covariances of variables, each of which is a row of observations."""

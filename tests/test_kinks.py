@@ -294,6 +294,12 @@ def _strided_put(x: Any, value: Any, part: Any) -> Any:
     return x.reshape(-1).index_put((places.reshape(-1),), value.expand(part.shape).reshape(-1)).reshape(x.shape)
 
 
+def _standardize(x: Any, parts: tuple[int, int, int], eps: float, centered: bool) -> Any:
+    rows = x.reshape(parts)
+    rows = rows - rows.mean((0, 2), keepdim=True) if centered else rows
+    return (rows * torch.rsqrt((rows * rows).mean((0, 2), keepdim=True) + eps)).reshape(x.shape)
+
+
 # Torch's functions of another name, or with other arguments.
 AS_TORCH: dict[str, Callable[..., Any]] = {
     "cast": lambda x, source, dtype: FUNCTIONS["cast"](x, dtype),
@@ -305,6 +311,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
     "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),
     "eigh": _eigh,
+    "standardize": _standardize,
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
 NOT_ON_TORCH = ("im2col", "col2im", "conv2d_biased", "float_power")

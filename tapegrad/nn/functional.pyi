@@ -3,13 +3,14 @@
 Written by `python -m tools.stubs`, from the public functions.
 """
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
 
 from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "pdist", "glu", "softmin", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_"]  # fmt: skip
+__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "scaled_dot_product_attention", "bilinear", "layer_norm", "rms_norm", "local_response_norm", "batch_norm", "group_norm", "instance_norm", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "softplus", "linear", "conv2d", "pdist", "glu", "softmin", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "normalize", "cosine_similarity", "pairwise_distance", "margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_"]  # fmt: skip
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `input` where it is positive, and :math:`\\alpha (e^x - 1)` elsewhere."""
@@ -59,6 +60,85 @@ def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean."""
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of signals, (n, channels, length) or (channels, length)."""
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of images, (n, channels, height, width)."""
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of volumes, (n, channels, depth, height, width) or without n."""
+
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Set elements to the lower limit of `selu` at random, and keep mean 0 and variance 1 by a scale and a shift."""
+
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels, which are the second dimension."""
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Means of values, with weights :math:`\\operatorname{softmax}(q k^T/\\sqrt{e})`."""
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """Bilinear forms of pairs of vectors."""
+
+def layer_norm(
+    input: Any,
+    normalized_shape: int | Sequence[int],
+    weight: Optional = None,
+    bias: Optional = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
+
+def rms_norm(
+    input: Any, normalized_shape: int | Sequence[int], weight: Optional = None, eps: float | None = None
+) -> Tensor:
+    """Divide by the root of the mean square over the last dimensions: :math:`x/\\sqrt{\\overline{x^2} + \\epsilon}`."""
+
+def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """Divide by :math:`(k + \\alpha \\overline{x^2})^\\beta`, with the mean over neighbouring channels."""
+
+def batch_norm(
+    input: Any,
+    running_mean: Optional,
+    running_var: Optional,
+    weight: Optional = None,
+    bias: Optional = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise each channel over all items and places."""
+
+def group_norm(
+    input: Any, num_groups: int, weight: Optional = None, bias: Optional = None, eps: float = 1e-05
+) -> Tensor:
+    """Normalise over groups of channels of each item."""
+
+def instance_norm(
+    input: Any,
+    running_mean: Optional = None,
+    running_var: Optional = None,
+    weight: Optional = None,
+    bias: Optional = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise each channel of each item over its places."""
+
 def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """Squares of the differences."""
 
@@ -83,6 +163,14 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """Cross entropy between scores and classes, or between scores and probabilities of classes."""
+
+def multi_margin_loss(
+    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """Mean over the classes of :math:`\\max(0, m - x_y + x_j)^p`, for all but the class :math:`y` of an item."""
+
+def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Sum of :math:`\\max(0, 1 - x_i + x_j)` over classes i of an item and classes j of others, over their number."""
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu` of real numbers."""
@@ -133,6 +221,51 @@ def gaussian_nll_loss(
     input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
 ) -> Tensor:
     """Negative log-likelihood of measurements with a normal distribution: :math:`(\\log v + (x - y)^2/v)/2`."""
+
+def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
+    """Divide vectors along a dimension by their norms, or by `eps` where a norm is less."""
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Tensor:
+    """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+    """Distances between vectors, along the last dimension."""
+
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:
+    """Which of two should be larger, by a margin: :math:`\\max(0, m - y (x_1 - x_2))`."""
+
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """Distances of pairs that are alike, and :math:`\\max(0, m - x)` for distances of pairs that are not."""
+
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Logistic loss :math:`\\log(1 + e^{-y x})` of scores with the signs that they should have."""
+
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:
+    """Of vectors that are alike :math:`1 - \\cos`, of those that are not :math:`\\max(0, \\cos - m)`."""
+
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-06,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """Loss of anchors that are not nearer to one vector than to another, by a margin: :math:`\\max(0, m + d_+ - d_-)`."""
+
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Callable[[Any, Any], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """`triplet_margin_loss` with any distance."""
 
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """Return the larger of `input` and 0."""

@@ -4,7 +4,7 @@ Written by `python -m tools.stubs`, from the public functions.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,7 +17,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "cholesky", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "diagonal", "cov", "corrcoef", "prod", "cumsum", "det", "slogdet", "logdet", "cdist", "pdist", "renorm", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "matrix_exp", "matrix_power", "dist", "qr", "svd", "lu_solve", "norm", "cross", "vander", "prelu", "rrelu", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "arange", "linspace", "logspace", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "hardshrink", "threshold", "var"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "layer_norm", "rms_norm", "cholesky", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "cov", "corrcoef", "prod", "cumsum", "det", "slogdet", "logdet", "cdist", "pdist", "renorm", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "matrix_exp", "matrix_power", "dist", "qr", "svd", "lu_solve", "norm", "cross", "vander", "prelu", "rrelu", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "arange", "linspace", "logspace", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "hardshrink", "threshold", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -493,6 +493,38 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean."""
+
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Set elements to the lower limit of `selu` at random, and keep mean 0 and variance 1 by a scale and a shift."""
+
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels, which are the second dimension."""
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Diagonal of each matrix that two dimensions form, as a view."""
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sum products of elements over labels of dimensions, as Einstein wrote it."""
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """Bilinear forms of pairs of vectors."""
+
+def layer_norm(
+    input: Any,
+    normalized_shape: int | Sequence[int],
+    weight: Optional = None,
+    bias: Optional = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
+
+def rms_norm(
+    input: Any, normalized_shape: int | Sequence[int], weight: Optional = None, eps: float | None = None
+) -> Tensor:
+    """Divide by the root of the mean square over the last dimensions: :math:`x/\\sqrt{\\overline{x^2} + \\epsilon}`."""
+
 def cholesky(A: Any, upper: bool = False) -> Tensor:
     """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
@@ -516,9 +548,6 @@ def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None
 
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension."""
-
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Diagonal of each matrix that two dimensions form, as a view."""
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Covariances of variables, each of which is a row of observations."""
@@ -557,9 +586,6 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
 
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
-
-def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
 def fmax(input: Any, other: Any) -> Tensor:
     """The larger of the two; the other one where one is nan."""
@@ -643,6 +669,12 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Tensor:
 
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> LU:
     """Return the factors of a decomposition that are packed into one matrix, as by `lu_factor`."""
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Tensor:
+    """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+    """Distances between vectors, along the last dimension."""
 
 def matrix_exp(A: Any) -> Tensor:
     """Exponentials of square matrices."""

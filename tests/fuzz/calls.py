@@ -636,6 +636,37 @@ def glu(draw: Draw, name: str) -> str | None:
     return None if x is None else f"F.{name}({x.name})"
 
 
+# Functions of networks by the text of a call of a matrix x, in which {n} and {m} are its lengths.
+NETWORK: dict[str, str] = {
+    "normalize": "F.normalize(x)",
+    "cosine_similarity": "F.cosine_similarity(x, x * 0.5 + 1)",
+    "pairwise_distance": "F.pairwise_distance(x, x * 0.5 + 1)",
+    "layer_norm": "F.layer_norm(x, ({m},), x[0], x[-1], 0.1)",
+    "rms_norm": "F.rms_norm(x, ({m},), x[0], 0.1)",
+    "batch_norm": "F.batch_norm(m.cat([x, x * 0.5]), None, None, x[0], training=True, eps=0.1)",
+    "group_norm": "F.group_norm(m.stack([x, x * 0.5]), {n}, eps=0.1)",
+    "instance_norm": "F.instance_norm(m.stack([x, x * 0.5], -1), eps=0.1)",
+    "local_response_norm": "F.local_response_norm(m.stack([x, x * 0.5], -1), 2)",
+    "scaled_dot_product_attention": "F.scaled_dot_product_attention(x, x * 0.5, x + 1, is_causal=True)",
+    "bilinear": "F.bilinear(x, x * 0.5, m.stack([x[:1].mT * x[:1]] * 2).reshape(2, {m}, {m}))",
+    "margin_ranking_loss": "F.margin_ranking_loss(x, x * 0.5 + 1, (x > 0) * 2.0 - 1, 0.3)",
+    "hinge_embedding_loss": "F.hinge_embedding_loss(x, (x > 0) * 2.0 - 1)",
+    "soft_margin_loss": "F.soft_margin_loss(x, (x > 0) * 2.0 - 1)",
+    "cosine_embedding_loss": "F.cosine_embedding_loss(x, x * 0.5 + 1, (x[:, 0] > 0) * 2 - 1)",
+    "triplet_margin_loss": "F.triplet_margin_loss(x, x * 0.5, 1 - x)",
+    "triplet_margin_with_distance_loss": "F.triplet_margin_with_distance_loss(x, x * 0.5, 1 - x)",
+    "multi_margin_loss": "F.multi_margin_loss(x, m.tensor([0] * {n}))",
+    "multilabel_margin_loss": "F.multilabel_margin_loss(x, m.tensor([[0] + [-1] * ({m} - 1)] * {n}))",
+}
+
+
+def network(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and len(value.shape) == 2 and 0 < math.prod(value.shape) < 200)
+    if x is None or len(x.shape) != 2 or not math.prod(x.shape):
+        return None
+    return re.sub(r"\bx\b", x.name, NETWORK[name]).replace("{n}", str(x.shape[0])).replace("{m}", str(x.shape[1]))
+
+
 Generator = Callable[[Draw, str], str | None]
 
 #: Each kind with the names that it serves.
@@ -698,6 +729,7 @@ KINDS: dict[Generator, str] = {
     activation: "relu_ relu6 selu selu_ silu mish gelu hardsigmoid hardswish softsign logsigmoid tanhshrink",
     prelu: "prelu",
     glu: "glu",
+    network: " ".join(NETWORK),
 }
 
 #: Public names that PyTorch has too and that no program calls, with the reason.
@@ -718,6 +750,12 @@ NOT_CALLED: dict[str, str] = {
             "normal_",
             "rrelu",
             "rrelu_",
+            "dropout",
+            "dropout1d",
+            "dropout2d",
+            "dropout3d",
+            "alpha_dropout",
+            "feature_alpha_dropout",
         ],
         "other numbers for the same seed",
     ),
