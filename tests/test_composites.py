@@ -65,6 +65,10 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
 }
 
 
+# PyTorch has no second derivative of these.
+ONCE_ON_TORCH = ("multi_margin_loss", "multilabel_margin_loss", "scaled_dot_product_attention")
+
+
 def on_torch(name: str) -> Callable[..., Any]:
     """Return torch's function of a composite's name: of networks, of tensors, or a method."""
     own_name = name.rpartition(".")[2]  # of two functions of a name
@@ -87,7 +91,7 @@ def test_on_torch(case: Case) -> None:
     y, others = problem(leaves), [theirs[k] for k in problem.wanted]
     checks.assert_close([y.detach().numpy()], [z.numpy(force=True)])
     y, z = _scalar(y), _scalar(z)
-    for order in (1, 2):
+    for order in (1,) if case.op.name in ONCE_ON_TORCH else (1, 2):
         found = tg.autograd.grad(y, leaves, create_graph=True, allow_unused=True, materialize_grads=True)
         expected = torch.autograd.grad(z, others, create_graph=True, allow_unused=True, materialize_grads=True)
         checks.assert_close(

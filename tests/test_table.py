@@ -284,7 +284,7 @@ def extremes(op: Op, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 # Where a product overflows, their difference is nan, or, computed by one instruction, infinite.
-DIFFERENCES_OF_PRODUCTS = ("bce_with_logits", "poisson_nll")
+DIFFERENCES_OF_PRODUCTS = ("affine", "bce_with_logits", "poisson_nll")
 
 
 @each_row(ELEMENTWISE)

@@ -4,7 +4,7 @@ Written by `python -m tools.stubs`, from the public functions.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from numpy.typing import DTypeLike
 
@@ -94,17 +94,11 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """Bilinear forms of pairs of vectors."""
 
 def layer_norm(
-    input: Any,
-    normalized_shape: int | Sequence[int],
-    weight: Optional = None,
-    bias: Optional = None,
-    eps: float = 1e-05,
+    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05
 ) -> Tensor:
     """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
 
-def rms_norm(
-    input: Any, normalized_shape: int | Sequence[int], weight: Optional = None, eps: float | None = None
-) -> Tensor:
+def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
     """Divide by the root of the mean square over the last dimensions: :math:`x/\\sqrt{\\overline{x^2} + \\epsilon}`."""
 
 def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
@@ -112,27 +106,25 @@ def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: floa
 
 def batch_norm(
     input: Any,
-    running_mean: Optional,
-    running_var: Optional,
-    weight: Optional = None,
-    bias: Optional = None,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
     """Normalise each channel over all items and places."""
 
-def group_norm(
-    input: Any, num_groups: int, weight: Optional = None, bias: Optional = None, eps: float = 1e-05
-) -> Tensor:
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Tensor:
     """Normalise over groups of channels of each item."""
 
 def instance_norm(
     input: Any,
-    running_mean: Optional = None,
-    running_var: Optional = None,
-    weight: Optional = None,
-    bias: Optional = None,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-05,

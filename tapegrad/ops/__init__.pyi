@@ -4,7 +4,7 @@ Written by `python -m tools.stubs`, from the public functions.
 """
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -512,17 +512,11 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """Bilinear forms of pairs of vectors."""
 
 def layer_norm(
-    input: Any,
-    normalized_shape: int | Sequence[int],
-    weight: Optional = None,
-    bias: Optional = None,
-    eps: float = 1e-05,
+    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05
 ) -> Tensor:
     """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
 
-def rms_norm(
-    input: Any, normalized_shape: int | Sequence[int], weight: Optional = None, eps: float | None = None
-) -> Tensor:
+def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
     """Divide by the root of the mean square over the last dimensions: :math:`x/\\sqrt{\\overline{x^2} + \\epsilon}`."""
 
 def cholesky(A: Any, upper: bool = False) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import mul
-from tapegrad.ops.layer_norms import Optional, scaled, standard_by_numpy
+from tapegrad.ops.layer_norms import scaled, standard_by_numpy
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.standard import affine, standardize
 from tapegrad.ops.table.composites import composite
@@ -70,16 +70,10 @@ def _update_both(x: Tensor, running_mean: Any, running_var: Any, momentum: float
     _update(running_var, (squares / max(count - 1, 1)).reshape(-1, channels).mean(0), momentum)
 
 
-def _batch_norm_by_numpy(
-    input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = 1, bias: Any = 0,
-    training: bool = False, eps: float = 1e-5,
-) -> Any:  # fmt: skip
-    dims, shape = (0, *range(2, input.ndim)), (-1, *(1 for _ in input.shape[2:]))
-    weight, bias = np.reshape(weight, shape), np.reshape(bias, shape)
-    if training:
-        return standard_by_numpy(input, dims, eps) * weight + bias
-    means, variances = (own.reshape(shape).astype(input.dtype) for own in (running_mean, running_var))
-    return (input - means) / np.sqrt(variances + eps) * weight + bias
+def _batch_norm_by_numpy(input: Any, weight: Any = 1, bias: Any = 0, training: bool = False, eps: float = 1e-5) -> Any:
+    shape = (-1, *(1 for _ in input.shape[2:]))
+    out = standard_by_numpy(input, (0, *range(2, input.ndim)), eps)
+    return (out * np.reshape(weight, shape) + np.reshape(bias, shape)).astype(input.dtype)
 
 
 def _without_statistics(function: Any, x: Any, *affines: Any, **options: Any) -> Any:
@@ -89,15 +83,15 @@ def _without_statistics(function: Any, x: Any, *affines: Any, **options: Any) ->
 @public(namespaces=(FUNCTIONAL,))
 @composite(
     (Sample(((4, 3), (3,), (3,)), {"training": True}), Sample(((2, 3, 2),), {"training": True, "eps": 0.5})),
-    lambda input, weight=1, bias=0, **options: _batch_norm_by_numpy(input, None, None, weight, bias, **options),
+    _batch_norm_by_numpy,
     call=_without_statistics, real_only=True,
 )  # fmt: skip
 def batch_norm(
     input: Any,
-    running_mean: Optional,
-    running_var: Optional,
-    weight: Optional = None,
-    bias: Optional = None,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
@@ -162,10 +156,11 @@ def batch_norm(
     )
 
 
-def _group_norm_by_numpy(input: Any, num_groups: int, weight: Any = 1, bias: Any = 0, eps: float = 1e-5) -> Any:
+def _group_norm_by_numpy(input: Any, weight: Any = 1, bias: Any = 0, *, num_groups: int, eps: float = 1e-5) -> Any:
     rows = input.reshape(input.shape[0], num_groups, -1)
     shape = (-1, *(1 for _ in input.shape[2:]))
-    return standard_by_numpy(rows, (2,), eps).reshape(input.shape) * np.reshape(weight, shape) + np.reshape(bias, shape)
+    out = standard_by_numpy(rows, (2,), eps).reshape(input.shape)
+    return (out * np.reshape(weight, shape) + np.reshape(bias, shape)).astype(input.dtype)
 
 
 @public(namespaces=(FUNCTIONAL,))
@@ -174,9 +169,7 @@ def _group_norm_by_numpy(input: Any, num_groups: int, weight: Any = 1, bias: Any
     _group_norm_by_numpy, real_only=True,
     call=lambda function, x, *more, num_groups, **options: function(x, num_groups, *more, **options),
 )  # fmt: skip
-def group_norm(
-    input: Any, num_groups: int, weight: Optional = None, bias: Optional = None, eps: float = 1e-5
-) -> Tensor:
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Normalise over groups of channels of each item.
 
     Parameters
@@ -230,16 +223,16 @@ def group_norm(
 @public(namespaces=(FUNCTIONAL,))
 @composite(
     (Sample(((2, 3, 4),)), Sample(((2, 3, 2, 2), (3,), (3,)), {"eps": 0.5})),
-    lambda input, weight=1, bias=0, eps=1e-5: _group_norm_by_numpy(input, input.shape[1], weight, bias, eps),
+    lambda input, *affines, eps=1e-5: _group_norm_by_numpy(input, *affines, num_groups=input.shape[1], eps=eps),
     call=_without_statistics,
     real_only=True,
 )  # fmt: skip
 def instance_norm(
     input: Any,
-    running_mean: Optional = None,
-    running_var: Optional = None,
-    weight: Optional = None,
-    bias: Optional = None,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,

@@ -21,8 +21,6 @@ from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.transcendental import rsqrt
 from tapegrad.tensor import Tensor, from_array
 
-Optional = Any  # a tensor or an array, or None
-
 
 def scaled(x: Tensor, weight: Any, bias: Any) -> Tensor:
     """Return x times weights, and with a bias."""
@@ -60,7 +58,9 @@ def _trailing(call: str, x: Tensor, normalized_shape: Any, weight: Any, bias: An
     return 1, math.prod(x.shape[:ndim]), math.prod(last)
 
 
-def _layer_norm_by_numpy(input: Any, normalized_shape: Any, weight: Any = 1, bias: Any = 0, eps: float = 1e-5) -> Any:
+def _layer_norm_by_numpy(
+    input: Any, weight: Any = 1, bias: Any = 0, *, normalized_shape: Any, eps: float = 1e-5
+) -> Any:
     return standard_by_numpy(input, tuple(range(-len(normalized_shape), 0)), eps) * weight + bias
 
 
@@ -77,8 +77,8 @@ def _layer_norm_by_numpy(input: Any, normalized_shape: Any, weight: Any = 1, bia
 def layer_norm(
     input: Any,
     normalized_shape: int | Sequence[int],
-    weight: Optional = None,
-    bias: Optional = None,
+    weight: Any = None,
+    bias: Any = None,
     eps: float = 1e-5,
 ) -> Tensor:
     r"""Normalise over the last dimensions: :math:`(x - \bar x)/\sqrt{\operatorname{var}(x) + \epsilon}`.
@@ -117,7 +117,7 @@ def layer_norm(
     return scaled(standardize(x, parts, eps, True), weight, bias)
 
 
-def _rms_norm_by_numpy(input: Any, normalized_shape: Any, weight: Any = 1, eps: float | None = None) -> Any:
+def _rms_norm_by_numpy(input: Any, weight: Any = 1, *, normalized_shape: Any, eps: float | None = None) -> Any:
     dims = tuple(range(-len(normalized_shape), 0))
     eps = np.finfo(input.dtype).eps if eps is None else eps
     return (input / np.sqrt((input * input).mean(dims, keepdims=True) + eps) * weight).astype(input.dtype)
@@ -132,9 +132,7 @@ def _rms_norm_by_numpy(input: Any, normalized_shape: Any, weight: Any = 1, eps: 
     _rms_norm_by_numpy, real_only=True,
     call=lambda function, x, *more, normalized_shape, **options: function(x, normalized_shape, *more, **options),
 )  # fmt: skip
-def rms_norm(
-    input: Any, normalized_shape: int | Sequence[int], weight: Optional = None, eps: float | None = None
-) -> Tensor:
+def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
     r"""Divide by the root of the mean square over the last dimensions: :math:`x/\sqrt{\overline{x^2} + \epsilon}`.
 
     Parameters

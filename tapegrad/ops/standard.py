@@ -64,8 +64,8 @@ def _rule(ct: Any, x: Any, out: Any, parts: Parts, eps: float, centered: bool) -
 
 def _oracle(x: Any, parts: Parts, eps: float, centered: bool) -> Any:
     rows = np.moveaxis(np.reshape(x, parts), 1, 0).reshape(parts[1], -1).T  # a row is a column
-    squares = np.square(rows - rows.mean(0)) if centered else np.square(rows)
-    rows = (rows - rows.mean(0) * centered) / np.sqrt(squares.mean(0) + eps)
+    rows = rows - rows.mean(0) if centered else rows
+    rows = rows / np.sqrt(np.square(rows).mean(0) + eps)
     return np.moveaxis(rows.T.reshape(parts[1], parts[0], parts[2]), 0, 1).reshape(np.shape(x)).astype(x.dtype)
 
 
