@@ -21,8 +21,8 @@ from tapegrad.autograd.backward import grad
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import compute
-from tapegrad.ops.table.op import ELEMENTWISE, NOT_DIFFERENTIABLE, Bound, Op, xp
-from tapegrad.ops.table.rules import fit, is_converted
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, xp
+from tapegrad.ops.table.rules import ELEMENTWISE, fit, is_converted
 from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["jvp"]

@@ -48,14 +48,17 @@ nextafter = binary(
     "nextafter", np.nextafter, (lambda ct, x, y: xp.where(x == y, 0.0, ct), flat),
     doc="The floating-point number next to `input` in the direction of `other`.",
     derivative="1, 0 where they are equal; and 0.",
-    real_only=True, check_dtypes=only_floats("nextafter"), names=_EVERYWHERE,
+    real_only=True, check_dtypes=only_floats("nextafter", "input", "other"), names=_EVERYWHERE,
 )  # fmt: skip
 
+
 heaviside = binary(
-    "heaviside", np.heaviside, (flat, lambda ct, x: xp.where(x == 0, ct, 0.0)),
+    "heaviside", lambda x, y: np.where(x == 0, y, np.where(x != x, x, x > 0)),
+    (flat, lambda ct, x: xp.where(x == 0, ct, 0.0)),
     doc="Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0.",
     derivative="0; and 1 where `input` is 0. PyTorch has none.", real_only=True,
-    check_dtypes=no_numbers("heaviside", "input", "values"), special={(0.0, 0.5): (0.0, 1.0)}, names=_EVERYWHERE,
+    check_dtypes=no_numbers("heaviside", "input", "values"), oracle=np.heaviside, special={(0.0, 0.5): (0.0, 1.0)},
+    names=_EVERYWHERE,
 )  # fmt: skip
 
 

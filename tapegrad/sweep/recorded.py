@@ -14,9 +14,9 @@ import numpy as np
 
 from tapegrad.compiler.intrinsics import stack
 from tapegrad.modes import enable_grad, is_grad_enabled, is_strong_zero, set_grad_enabled
-from tapegrad.ops.table.op import ELEMENTWISE, xp
+from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_of_results, parts_of
-from tapegrad.ops.table.rules import cotangents, fit, rule_calls
+from tapegrad.ops.table.rules import ELEMENTWISE, cotangents, fit, rule_calls
 from tapegrad.recording.native import Lazy, add, decref, incref, load, new_integer, vectorcall
 from tapegrad.recording.objects import Runtime, with_runtime
 from tapegrad.recording.plan import Plan

@@ -121,6 +121,23 @@ def binary(draw: Draw, name: str) -> str | None:
     return draw.call(name, x, y.name)
 
 
+def with_tensor(draw: Draw, name: str) -> str | None:
+    """Of two tensors, with which PyTorch takes no numbers."""
+    x = draw.one()
+    y = x and draw.one(draw.beside(x))
+    return draw.call(name, x, y.name) if x and y else None
+
+
+def of_three(draw: Draw, name: str) -> str | None:
+    x = draw.one(floating)
+    y = x and draw.one(lambda value: value.dtype == x.dtype and draw.beside(x)(value))
+    z = y and draw.one(lambda value: value.dtype == x.dtype and draw.beside(x)(value) and draw.beside(y)(value))
+    if not (x and y and z):
+        return None
+    value = [f"value={draw.rng.choice(NUMBERS)!r}"] if name != "lerp" and draw.rng.random() < 0.5 else []
+    return draw.call(name, x, y.name, z.name, *value)
+
+
 def operator(draw: Draw, name: str) -> str | None:
     x = draw.one()
     if x is None:
@@ -672,12 +689,16 @@ Generator = Callable[[Draw, str], str | None]
 #: Each kind with the names that it serves.
 KINDS: dict[Generator, str] = {
     unary: "abs absolute acos acosh asin asinh atan atanh conj cos cosh erf exp exp2 expm1 log log10 log1p log2 neg "
-    "negative positive real reciprocal relu rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh imag logical_not",
+    "negative positive real reciprocal relu rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh imag logical_not "
+    "deg2rad rad2deg round nan_to_num",
     binary: "add sub subtract mul multiply div divide true_divide pow maximum minimum atan2 hypot logaddexp eq ne lt "
-    "le gt ge not_equal less less_equal greater greater_equal logical_and logical_or",
+    "le gt ge not_equal less less_equal greater greater_equal logical_and logical_or rsub float_power clamp_min "
+    "clamp_max",
     operator: "+ - * / ** == != < <= > >=",
     bits: "bitwise_and bitwise_or bitwise_xor",
     bits_not: "bitwise_not",
+    with_tensor: "ldexp",
+    of_three: "addcmul addcdiv lerp",
     where: "where",
     clamp: "clamp clip",
     reduction: "sum mean amax amin any all argmax argmin logsumexp",

@@ -44,7 +44,6 @@ Vjp = Rule | NotYet | _NotDifferentiable
 SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted")
 
 op_table: Final[dict[str, Op]] = {}
-ELEMENTWISE: Final = ("unary", "binary", "elementwise")  # families
 _FEW: Final = 8  # operands
 
 

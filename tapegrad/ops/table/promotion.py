@@ -69,14 +69,18 @@ def no_bools(message: str, two: str = "") -> Callable[[tuple[Layout, ...]], None
     return check
 
 
-def only_floats(call: str) -> Callable[[tuple[Layout, ...]], None]:
-    """Return the check of an op that does not compute with integers or bools."""
+def only_floats(call: str, *names: str) -> Callable[[tuple[Layout, ...]], None]:
+    """Return the check of an op that does not compute with integers or bools; nor with numbers, if it has `names`."""
+    of_numbers = no_numbers(call, *names) if names else None
 
     def check(layouts: tuple[Layout, ...]) -> None:
+        if of_numbers is not None:
+            of_numbers(layouts)
         dtype = promote(layouts)
         if dtype.kind not in "fc":
             raise RuntimeError(f"{call} not implemented for dtype {dtype}; convert with .to(...) first")
 
+    check.refuses_numbers = bool(names)  # type: ignore[attr-defined]
     return check
 
 

@@ -7,7 +7,7 @@ The arguments that the rules of a plan ask for are worked out once and described
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, TapeNode
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array
+
+ELEMENTWISE: Final = ("unary", "binary", "elementwise")  # families
 
 # From an entry's node, and whether residuals are attached to the graph, to one argument of a rule.
 Maker = Callable[[TapeNode, bool], Any]
