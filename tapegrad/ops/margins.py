@@ -26,12 +26,12 @@ _ANY = np.array([0.5, 0.25, -2.0, 1.5])
 # Pairs -------------------------------------------------------------------------------------------------
 
 _hinge = shaped(  # the slope at the margin is that of clamp_min
-    "hinge", {"margin": 1.0}, lambda x, y, margin: xp.where(margin - y * x < 0, 0.0, margin - y * x),
+    "hinge", {"margin": 10.0}, lambda x, y, margin: xp.where(margin - y * x < 0, 0.0, margin - y * x),
     (
         lambda ct, x, y, margin: xp.where(margin - y * x >= 0, -ct * y, 0.0),
         lambda ct, x, y, margin: xp.where(margin - y * x >= 0, -ct * x, 0.0),
     ),
-    lambda x, y, margin: np.maximum(margin - y * x, 0), special={(1.0, 1.0): (-1.0, -1.0), (2.0, 1.0): (0.0, 0.0)},
+    lambda x, y, margin: np.maximum(margin - y * x, 0), special={(10.0, 1.0): (-1.0, -10.0), (11.0, 1.0): (0.0, 0.0)},
     values=(_ANY, _SIGNS),
 )  # fmt: skip
 
@@ -131,14 +131,14 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 
 
 _cosine_embedding = shaped(
-    "cosine_embedding", {"margin": 0.25},
+    "cosine_embedding", {"margin": 0.125},
     lambda x, y, margin: xp.where(y == 1, 1 - x, xp.where((y == -1) & (x - margin > 0), x - margin, 0.0)),
     (
         lambda ct, x, y, margin: xp.where(y == 1, -ct, xp.where((y == -1) & (x - margin >= 0), ct, 0.0)),
         lambda ct: xp.where(ct == ct, 0.0, 0.0),
     ),
     lambda x, y, margin: np.where(y == 1, 1 - x, np.where(y == -1, np.fmax(x - margin, 0), 0)),
-    special={(0.5, 1.0): (-1.0, 0.0), (0.25, -1.0): (1.0, 0.0), (0.0, -1.0): (0.0, 0.0)}, values=(_ANY, _SIGNS),
+    special={(0.5, 1.0): (-1.0, 0.0), (0.125, -1.0): (1.0, 0.0), (0.0, -1.0): (0.0, 0.0)}, values=(_ANY, _SIGNS),
 )  # fmt: skip
 
 
