@@ -88,6 +88,10 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
 }
 
 
+# PyTorch has no second derivative of these.
+ONCE_ON_TORCH = ("multi_margin_loss", "multilabel_margin_loss", "scaled_dot_product_attention")
+
+
 def on_torch(name: str) -> Callable[..., Any]:
     """Return torch's function of a composite's name: of networks, of tensors, or a method."""
     own_name = name.rpartition(".")[2]  # of two functions of a name
@@ -111,7 +115,7 @@ def test_on_torch(case: Case) -> None:
     y, others = problem(leaves), [theirs[k] for k in problem.wanted]
     checks.assert_close([y.detach().numpy()], [z.numpy(force=True)])
     y, z = _scalar(y), _scalar(z)
-    for order in (1, 2):
+    for order in (1,) if case.op.name in ONCE_ON_TORCH else (1, 2):
         found = tg.autograd.grad(y, leaves, create_graph=True, allow_unused=True, materialize_grads=True)
         expected = torch.autograd.grad(z, others, create_graph=True, allow_unused=True, materialize_grads=True)
         checks.assert_close(
@@ -195,7 +199,7 @@ WITHOUT_GRADIENT = ("creation", "fill", "indices", "logic", "positions", "random
 def test_every_public_function_is_an_op_or_a_composite() -> None:
     for one in public.registry:
         file = one.function.__module__.rpartition(".")[2]
-        known = hasattr(one.function, "op") or one.name in op_table or one.name in composites
+        known = hasattr(one.function, "op") or one.name in op_table or one.name.removesuffix("_") in composites
         assert known or file in WITHOUT_GRADIENT, f"{one.name}: add the decorator composite, with samples"
 
 

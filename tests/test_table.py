@@ -286,11 +286,18 @@ def extremes(op: Op, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
     return [own > 0 if mask else own for own, mask in zip(operands, masks, strict=True)], ct
 
 
+# Where a product overflows, their difference is nan, or, computed by one instruction, infinite.
+DIFFERENCES_OF_PRODUCTS = ("affine", "bce_with_logits", "hinge", "poisson_nll")
+
+
 @each_row(ELEMENTWISE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_extremes(op: Op, dtype: str) -> None:
     """Kernels and rules agree on nan, infinities and zeros, in operands and in cotangents."""
     operands, ct = extremes(op, dtype)
+    if op.name in DIFFERENCES_OF_PRODUCTS:
+        keep = np.all([~np.isfinite(own) | (abs(own) < 1e30) for own in operands], axis=0)
+        operands, ct = [own[keep] for own in operands], ct[keep]
     problem = Case(op, 0).problem(dtype, operands)
     with np.errstate(all="ignore"):
         checks.assert_close([problem.value()], [oracle(op, operands, {}).astype(dtype)], what="forward")
@@ -307,7 +314,9 @@ BETTER: dict[str, Callable[..., Any]] = {
     "acosh": lambda x: x <= -1,  # PyTorch: a number, though the function is nan
     "logit": lambda x: (x == 0) & np.signbit(x),  # PyTorch: -inf in double precision, inf in single
     "pow": lambda x, y: (x == 0) & np.isnan(y),  # PyTorch: nan, though 0 for all other exponents
+    "selu": np.isnan,  # PyTorch: nan in vectors, a slope in their remainders
 }
+TAKES_NUMBERS = ("hardshrink", "threshold")  # PyTorch's function: no tensors
 
 
 @pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
@@ -315,7 +324,7 @@ BETTER: dict[str, Callable[..., Any]] = {
     [
         op
         for op in ELEMENTWISE
-        if op.name not in ("imag", *WITHOUT_DERIVATIVE) and (not torch or hasattr(torch, op.name))
+        if op.name not in ("imag", *WITHOUT_DERIVATIVE, *TAKES_NUMBERS) and (not torch or hasattr(torch, op.name))
     ]
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -83,6 +83,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "expand": lambda x, size: x.expand(size),
     "clamp": _clamp,
     "softplus": lambda x: torch.nn.functional.softplus(x, threshold=700.0),  # the row has none
+    "prelu_kernel": lambda x, y: torch.where(x > 0, x, x * y),
+    "gated": lambda x, y: x * torch.sigmoid(y),
+    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    "hardsigmoid": lambda x: torch.nn.functional.hardtanh(x, -3.0, 3.0) / 6,  # its own has no second derivative
     "max_along": lambda x, dim, keepdim=False: torch.max(x, dim, keepdim).values,
     "min_along": lambda x, dim, keepdim=False: torch.min(x, dim, keepdim).values,
     "sort": lambda x, dim=-1, descending=False: torch.sort(x, dim, descending).values,

@@ -334,3 +334,5 @@ LINES: dict[str, Callable[[str, int], Line]] = {
     "class_loss": _class_loss,
     "class_loss-back": _class_loss_back,
 }
+
+sum_of_line, sum_over_line = _total, _total_of

@@ -16,7 +16,7 @@ from tapegrad.ops.table.elementwise import binary, elementwise, unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.promotion import no_bools, no_numbers, promote
-from tapegrad.ops.table.public import FUNCTIONAL, TOP, Names, public
+from tapegrad.ops.table.public import Names, public
 from tapegrad.tensor import Tensor
 
 add = binary(
@@ -147,7 +147,7 @@ relu = unary(
     to_float=False, special={0.0: 0.0}, oracle=lambda x: np.where(x <= 0, 0, x), real_only=True,
     fx=lambda x: xp.where(x < 0, 0.0, x),
     check_dtypes=no_bools("Boolean inputs not supported for relu"),
-    names=Names((), (TOP, FUNCTIONAL), method=True, inplace=True),
+    names=Names((), method=True, inplace=True),
 )  # fmt: skip
 
 _where = elementwise(

@@ -136,7 +136,9 @@ ifloordiv = _operator("//=", rounding.floor_divide, np.floor_divide)
 # Methods -----------------------------------------------------------------------------------------------------------
 
 
-def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., Tensor]:
+    """Return the function that writes the result over its first argument, and returns that."""
+
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if function is arithmetic.abs and self._layout.dtype.kind == "c":
             raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
@@ -161,7 +163,7 @@ def _method(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
     return call
 
 
-_rounded_quotient: Final = _method(rounding.div, "div")
+_rounded_quotient: Final = in_place(rounding.div, "div")
 
 
 def _scaled(operator: Callable[[Tensor, Any], Tensor], name: str) -> Callable[..., Tensor]:
@@ -246,7 +248,7 @@ def detach_(self: Tensor) -> Tensor:
 def methods() -> dict[str, Callable[..., Any]]:
     """Return the methods that write to a tensor, by their names."""
     return {
-        **{f"{name}_": _method(function, name) for name, function in public.inplace_functions().items()},
+        **{f"{name}_": in_place(function, name) for name, function in public.inplace_functions().items()},
         "add_": _scaled(iadd, "add"), "sub_": _scaled(isub, "sub"),
         "mul_": _scaled(imul, "mul"), "div_": div_,
         "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,

@@ -1,4 +1,4 @@
-"""Losses of numbers, made of ops, and how losses are reduced."""
+"""Losses of differences, and how losses are reduced."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.ops.arithmetic import mul, sub
+from tapegrad.ops.arithmetic import div, mul, sub
 from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.shaped import shaped
+from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor
 
@@ -30,6 +33,41 @@ def reduced(call: str, loss: Tensor, reduction: str) -> Tensor:
     if reduction in REDUCTIONS:
         return REDUCTIONS[reduction](loss)
     raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
+
+
+def reduced_with_weights(call: str, loss: Tensor, weight: Any, shape: tuple[int, ...], reduction: str) -> Tensor:
+    """Return losses times weights, reduced; a mean is divided by the sum of the weights.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not of the shape, or there is no such reduction.
+    """
+    weights = as_operand(weight, call, "weight", 3)
+    if weights.shape != shape:
+        raise ValueError(
+            f"Weights and input must have the same size. {call}() got {list(weights.shape)} and {list(shape)}"
+        )
+    if reduction == "mean":
+        return div(sum(mul(loss, weights)), sum(weights))
+    return reduced(call, mul(loss, weights), reduction)
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of a tensor, array or number."""
+    return np.shape(getattr(value, "_data", value))
+
+
+def _check_shapes(input: Any, target: Any) -> None:
+    """Warn if the shapes of an input and a target differ."""
+    shapes = shape_of(input), shape_of(target)
+    if shapes[0] != shapes[1]:
+        warnings.warn(
+            f"Using a target size ({list(shapes[1])}) that is different to the input size ({list(shapes[0])}). This "
+            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _difference(input: Any, target: Any) -> Tensor:
@@ -53,7 +91,7 @@ def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean"
     (Sample(((2, 3), (2, 3))), Sample(((3,), (3,)), {"reduction": "sum"}), Sample(((3,), (3,)), {"reduction": "none"})),
     _mse_by_numpy,
 )
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """Squares of the differences.
 
     Parameters
@@ -61,6 +99,8 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     input, target : Tensor or array
         Of the same shape.
     reduction : {"mean", "sum", "none"}
+    weight : Tensor or array, optional
+        Of each element; a mean is then divided by the sum of the weights.
 
     Raises
     ------
@@ -78,13 +118,143 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
     tensor(2.)
     """
+    _check_shapes(input, target)
     difference = _difference(input, target)
-    shapes = np.shape(getattr(input, "_data", input)), np.shape(getattr(target, "_data", target))
-    if shapes[0] != shapes[1]:
-        warnings.warn(
-            f"Using a target size ({list(shapes[1])}) that is different to the input size ({list(shapes[0])}). This "
-            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return reduced("mse_loss", mul(difference, difference), reduction)
+    squares = mul(difference, difference)
+    if weight is not None:
+        return reduced_with_weights("mse_loss", squares, weight, shape_of(input), reduction)
+    return reduced("mse_loss", squares, reduction)
+
+
+_l1_loss = shaped(
+    "l1_loss", {}, lambda x, y: abs(x - y),
+    (lambda ct, x, y: ct * xp.sgn(x - y), lambda ct, x, y: ct * xp.sgn(y - x)),
+    lambda x, y: np.where(x < y, y - x, x - y) if np.isrealobj(x) else np.hypot((x - y).real, (x - y).imag),
+    special={(1.0, 1.0): (0.0, 0.0), (2.0, 1.0): (1.0, -1.0)}, real_only=False,
+)  # fmt: skip
+
+
+@public(namespaces=(FUNCTIONAL,), common=docs.LOSS, of=_l1_loss)
+def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """Absolute values of the differences.
+
+    Parameters
+    ----------
+    weight : Tensor or array, optional
+        Of each element; a mean is then divided by the sum of the weights.
+
+    Warns
+    -----
+    UserWarning
+        If the shapes differ: they are broadcast, which is rarely meant.
+
+    Notes
+    -----
+    Derivative: the sign of the difference, 0 where it is 0.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.l1_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
+    _check_shapes(input, target)
+    loss = _l1_loss(input, target)
+    if weight is not None:
+        return reduced_with_weights("l1_loss", loss, weight, shape_of(input), reduction)
+    return reduced("l1_loss", loss, reduction)
+
+
+_huber_loss = shaped(
+    "huber_loss", {"delta": 1.25},
+    lambda x, y, delta: xp.where(abs(x - y) <= delta, 0.5 * (x - y) * (x - y), delta * (abs(x - y) - 0.5 * delta)),
+    (
+        lambda ct, x, y, delta: ct * xp.where(abs(x - y) <= delta, x - y, delta * xp.sgn(x - y)),
+        lambda ct, x, y, delta: ct * xp.where(abs(x - y) <= delta, y - x, delta * xp.sgn(y - x)),
+    ),
+    lambda x, y, delta: np.where(
+        np.abs(x - y) <= delta, np.square(x - y) / 2, delta * (np.abs(x - y) - delta / 2)
+    ),
+    special={(1.0, 1.0): (0.0, 0.0), (2.25, 1.0): (1.25, -1.25), (0.0, 2.0): (-1.25, 1.25)},
+)  # fmt: skip
+
+
+@public(namespaces=(FUNCTIONAL,), common=docs.LOSS, of=_huber_loss)
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
+    r"""Half the squares of small differences :math:`d`, and :math:`\delta (|d| - \delta/2)` of large ones.
+
+    Parameters
+    ----------
+    delta : float
+        Where a difference begins to be large.
+    weight : Tensor or array, optional
+        Of each element; a mean is divided by the number of elements.
+
+    Warns
+    -----
+    UserWarning
+        If the shapes differ: they are broadcast, which is rarely meant.
+
+    Raises
+    ------
+    RuntimeError
+        If `delta` is not positive.
+
+    Notes
+    -----
+    Derivative: the difference, limited to the range from ``-delta`` to `delta`. P. J. Huber, "Robust estimation of a
+    location parameter" (1964).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.huber_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
+    tensor(0.7500)
+    """
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    _check_shapes(input, target)
+    loss = _huber_loss(input, target, delta)
+    if weight is not None:
+        if shape_of(weight) != shape_of(input):
+            raise ValueError("Weights and input must have the same size.")
+        loss = mul(loss, weight)
+    return reduced("huber_loss", loss, reduction)
+
+
+@public(namespaces=(FUNCTIONAL,), common=docs.LOSS, of=_huber_loss)
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    r"""Absolute values of the differences, less :math:`\beta/2`; parabolas :math:`d^2/(2 \beta)` where they are small.
+
+    Parameters
+    ----------
+    beta : float
+        Where a difference begins to be large.
+
+    Warns
+    -----
+    UserWarning
+        If the shapes differ: they are broadcast, which is rarely meant.
+
+    Raises
+    ------
+    RuntimeError
+        If `beta` is negative.
+
+    Notes
+    -----
+    Equal to `huber_loss` divided by `beta`. R. Girshick, "Fast R-CNN" (2015).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.smooth_l1_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
+    tensor(0.7500)
+    """
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    _check_shapes(input, target)
+    if beta == 0:
+        return reduced("smooth_l1_loss", _l1_loss(input, target), reduction)
+    loss = reduced("smooth_l1_loss", _huber_loss(input, target, beta), reduction)
+    return loss if beta == 1 else div(loss, beta)

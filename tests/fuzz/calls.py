@@ -590,6 +590,22 @@ def loss(draw: Draw, name: str) -> str | None:
     return f"F.{name}({x.name}, m.tensor({target}, dtype=m.int64), reduction='{how}'{more})"
 
 
+def loss_of_numbers(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and math.prod(value.shape) > 0)
+    how = draw.rng.choice(["mean", "sum", "none"])
+    return None if x is None else f"F.{name}(m.sigmoid({x.name}), ({x.name} * 2 > 1) * 1.0, reduction='{how}')"
+
+
+def loss_of_rows(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and len(value.shape) == 2 and math.prod(value.shape) > 0)
+    return None if x is None else f"F.{name}({x.name}, ({x.name} > 0) * 1.0)"
+
+
+def loss_of_variances(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and math.prod(value.shape) > 0)
+    return None if x is None else f"F.{name}({x.name}, {x.name} * 0.5, m.exp({x.name}))"
+
+
 def softplus(draw: Draw, name: str) -> str | None:
     x = draw.one(real)
     if x is None:
@@ -613,7 +629,66 @@ def linear(draw: Draw, name: str) -> str | None:
 
 def functional(draw: Draw, name: str) -> str | None:
     x = draw.one(real)
-    return None if x is None else f"F.{name}({x.name}{', -1' if 'softmax' in name else ''})"
+    return None if x is None else f"F.{name}({x.name}{', -1' if 'softm' in name else ''})"
+
+
+def shaped(draw: Draw, name: str) -> str | None:
+    x, number = draw.one(real), draw.rng.choice([0.1, 0.5, 2.0])
+    if x is None:
+        return None
+    if name.endswith("_"):
+        return f"F.{name}({x.name} * 1.0, {'-0.5, ' if name in BOUNDS else ''}{number})"
+    return f"F.{name}({x.name}, {'-0.5, ' if name in BOUNDS else ''}{number})"
+
+
+BOUNDS = ("hardtanh", "hardtanh_", "threshold", "threshold_")  # functions of two numbers
+
+
+def activation(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    return None if x is None else f"F.{name}({x.name}{' * 1.0' if name.endswith('_') else ''})"
+
+
+def prelu(draw: Draw, name: str) -> str | None:
+    x = draw.one(real)
+    weight = None if x is None else draw.one(lambda value: value.shape == x.shape[1:2] and value.dtype == x.dtype)
+    return None if weight is None or x is None else f"m.{name}({x.name}, {weight.name})"
+
+
+def glu(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and len(value.shape) > 0 and value.shape[-1] % 2 == 0)
+    return None if x is None else f"F.{name}({x.name})"
+
+
+# Functions of networks by the text of a call of a matrix x, in which {n} and {m} are its lengths.
+NETWORK: dict[str, str] = {
+    "normalize": "F.normalize(x)",
+    "cosine_similarity": "F.cosine_similarity(x, x * 0.5 + 1)",
+    "pairwise_distance": "F.pairwise_distance(x, x * 0.5 + 1)",
+    "layer_norm": "F.layer_norm(x, ({m},), x[0], x[-1], 0.1)",
+    "rms_norm": "F.rms_norm(x, ({m},), x[0], 0.1)",
+    "batch_norm": "F.batch_norm(m.cat([x, x * 0.5]), None, None, x[0], training=True, eps=0.1)",
+    "group_norm": "F.group_norm(m.stack([x, x * 0.5]), {n}, eps=0.1)",
+    "instance_norm": "F.instance_norm(m.stack([x, x * 0.5], -1), eps=0.1)",
+    "local_response_norm": "F.local_response_norm(m.stack([x, x * 0.5], -1), 2)",
+    "scaled_dot_product_attention": "F.scaled_dot_product_attention(x, x * 0.5, x + 1, is_causal=True)",
+    "bilinear": "F.bilinear(x, x * 0.5, m.stack([x[:1].mT * x[:1]] * 2).reshape(2, {m}, {m}))",
+    "margin_ranking_loss": "F.margin_ranking_loss(x, x * 0.5 + 1, (x > 0) * 2.0 - 1, 0.3)",
+    "hinge_embedding_loss": "F.hinge_embedding_loss(x, (x > 0) * 2.0 - 1)",
+    "soft_margin_loss": "F.soft_margin_loss(x, (x > 0) * 2.0 - 1)",
+    "cosine_embedding_loss": "F.cosine_embedding_loss(x, x * 0.5 + 1, (x[:, 0] > 0) * 2 - 1)",
+    "triplet_margin_loss": "F.triplet_margin_loss(x, x * 0.5, 1 - x)",
+    "triplet_margin_with_distance_loss": "F.triplet_margin_with_distance_loss(x, x * 0.5, 1 - x)",
+    "multi_margin_loss": "F.multi_margin_loss(x, m.tensor([0] * {n}))",
+    "multilabel_margin_loss": "F.multilabel_margin_loss(x, m.tensor([[0] + [-1] * ({m} - 1)] * {n}))",
+}
+
+
+def network(draw: Draw, name: str) -> str | None:
+    x = draw.one(lambda value: real(value) and len(value.shape) == 2 and 0 < math.prod(value.shape) < 200)
+    if x is None or len(x.shape) != 2 or not math.prod(x.shape):
+        return None
+    return re.sub(r"\bx\b", x.name, NETWORK[name]).replace("{n}", str(x.shape[0])).replace("{m}", str(x.shape[1]))
 
 
 Generator = Callable[[Draw, str], str | None]
@@ -672,10 +747,19 @@ KINDS: dict[Generator, str] = {
     "sigmoid_ copy_ fill_ zero_ setitem",
     augmented: "add sub mul truediv pow",
     loss: "mse_loss nll_loss cross_entropy",
+    loss_of_numbers: "l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div "
+    "poisson_nll_loss",
+    loss_of_rows: "multilabel_soft_margin_loss",
+    loss_of_variances: "gaussian_nll_loss",
     softplus: "softplus",
     linear: "linear",
-    functional: "relu sigmoid tanh softmax log_softmax",
     **shapes.KINDS,
+    functional: "relu sigmoid tanh softmax log_softmax softmin",
+    shaped: "leaky_relu leaky_relu_ elu elu_ celu celu_ hardtanh hardtanh_ threshold threshold_ softshrink hardshrink",
+    activation: "relu_ relu6 selu selu_ silu mish gelu hardsigmoid hardswish softsign logsigmoid tanhshrink",
+    prelu: "prelu",
+    glu: "glu",
+    network: " ".join(NETWORK),
 }
 
 #: Public names that PyTorch has too and that no program calls, with the reason.
@@ -695,6 +779,14 @@ NOT_CALLED: dict[str, str] = {
             "manual_seed",
             "uniform_",
             "normal_",
+            "rrelu",
+            "rrelu_",
+            "dropout",
+            "dropout1d",
+            "dropout2d",
+            "dropout3d",
+            "alpha_dropout",
+            "feature_alpha_dropout",
         ],
         "other numbers for the same seed",
     ),

@@ -73,6 +73,11 @@ MOVEMENT: Final = Common(INPUT)
 MOVEMENT_OF_DIMS: Final = Common(INPUT, raises=_NO_DIM)
 ALONG: Final = Common(f"{INPUT}\ndim : int", returns=_SAME_SHAPE, raises=_NO_DIM)
 ALONG_IN_DTYPE: Final = ALONG._replace(options="dtype : dtype, optional\n    To compute in.")
+_REDUCTION = 'reduction : {"mean", "sum", "none"}'
+_LOSS = 'Tensor\n    A number; for "none" the loss of each element.'
+_NO_REDUCTION = "ValueError\n    If `reduction` is something else."
+LOSS: Final = Common("input, target : Tensor or array", _REDUCTION, _LOSS, _NO_REDUCTION)
+LOSS_OF_PARTS: Final = Common("", _REDUCTION, _LOSS, _NO_REDUCTION)
 NEW_TENSOR: Final = Common(options="dtype : dtype, optional\nrequires_grad : bool")
 RANDOM: Final = Common(
     options=f"generator : Generator, optional\n    Default the one that `manual_seed` seeds.\n{NEW_TENSOR.options}"

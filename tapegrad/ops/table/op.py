@@ -92,8 +92,7 @@ class Sample(NamedTuple):
 class Bound(NamedTuple):
     """A call of an op, bound: its operands as tensors, the values of its attributes, and arrays of indices.
 
-    Attributes are hashable: they are a part of the plan. Index arrays are integers that the rules need beside the
-    operands.
+    Attributes are hashable: they are a part of the plan. Index arrays are integers that rules need beside operands.
     """
 
     operands: Sequence[Tensor]

@@ -1,0 +1,96 @@
+"""Activations along a dimension: gated linear units, and softmin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.along import softmax
+from tapegrad.ops.arithmetic import neg
+from tapegrad.ops.indexing import getitem
+from tapegrad.ops.shaped import only_floats
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.elementwise import binary
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.structural import one_dim
+from tapegrad.tensor import Tensor
+
+
+def _gate_rule(ct: Any, x: Any, y: Any) -> Any:
+    part = xp.sigmoid(y)
+    return ct * x * (part * (1 - part))
+
+
+_gated = binary(
+    "gated", None, (lambda ct, y: ct * xp.sigmoid(y), _gate_rule), doc="", fx=lambda x, y: x * xp.sigmoid(y),
+    oracle=lambda x, y: x / (1 + np.exp(-y)), real_only=True, check_dtypes=only_floats("glu"), names=None,
+    special={(2.0, 0.0): (0.5, 0.5)}, node_name="GluBackward0",
+)  # fmt: skip
+
+
+def _glu_by_numpy(input: np.ndarray, dim: int = -1) -> Any:
+    x, y = np.split(input, 2, dim)
+    return x / (1 + np.exp(-y))
+
+
+@public(namespaces=(FUNCTIONAL,))
+@composite((Sample(((4,),)), Sample(((2, 4, 3),), {"dim": 1})), _glu_by_numpy, real_only=True)
+def glu(input: Any, dim: int = -1) -> Tensor:
+    """First half of a tensor, times the `sigmoid` of the second half.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    dim : int
+        Along which it is halved.
+
+    Raises
+    ------
+    RuntimeError
+        If its length is odd, or there is none.
+    IndexError
+        If `input` does not have such a dimension.
+
+    Notes
+    -----
+    Y. Dauphin et al., "Language modeling with gated convolutional networks" (2016).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.glu(tg.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
+    x = as_operand(input, "glu", "input", 1)
+    if not x.ndim:
+        raise RuntimeError("glu does not support 0-dimensional tensors; it halves a dimension")
+    place = one_dim("glu", x.ndim, dim)
+    half, odd = divmod(x.shape[place], 2)
+    if odd:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {x.shape[place]}")
+    before = (slice(None),) * place
+    result: Tensor = _gated(getitem(x, (*before, slice(0, half))), getitem(x, (*before, slice(half, 2 * half))))
+    return result
+
+
+def _softmin_by_numpy(input: np.ndarray, dim: int) -> Any:
+    powers = np.exp(-input)
+    return powers / powers.sum(dim, keepdims=True)
+
+
+@public(namespaces=(FUNCTIONAL,), common=docs.ALONG_IN_DTYPE)
+@composite((Sample(((2, 3),), {"dim": 1}), Sample(((3,),), {"dim": 0})), _softmin_by_numpy, real_only=True)
+def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
+    """`softmax` of the negative elements: the least has the largest share.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.softmin(tg.tensor([0.0, 0.0]), 0)
+    tensor([0.5000, 0.5000])
+    """
+    return softmax(neg(input), dim, dtype)

@@ -1,0 +1,110 @@
+"""Activations that replace small elements: softshrink, hardshrink, threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.shaped import and_inplace, applied, shaped
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.op import xp
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
+from tapegrad.tensor import Tensor
+
+_softshrink = shaped(
+    "softshrink", {"edge": 0.5},
+    lambda x, edge: xp.where(x > edge, x - edge, xp.where(x < -edge, x + edge, x * 0.0)),
+    lambda ct, x, edge: xp.where((x >= -edge) & (x <= edge), 0.0, ct),
+    lambda x, edge: np.where(x > edge, x - edge, np.where(x < -edge, x + edge, np.where(abs(x) < np.inf, 0, np.nan))),
+    special={-0.5: 0.0, 0.5: 0.0, 0.0: 0.0, 1.0: 1.0},
+)  # fmt: skip
+
+
+@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_softshrink)
+def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """Move elements towards 0 by `lambd`, and those nearer than that to 0.
+
+    Parameters
+    ----------
+    lambd : float
+
+    Raises
+    ------
+    RuntimeError
+        If `lambd` is negative.
+
+    Notes
+    -----
+    Derivative: 0 from ``-lambd`` to ``lambd``, 1 elsewhere.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.softshrink(tg.tensor([-1.0, 0.25, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    return _softshrink(input, lambd)
+
+
+_hardshrink = shaped(
+    "hardshrink", {"edge": 0.5}, lambda x, edge: xp.where((x >= -edge) & (x <= edge), 0.0, x),
+    lambda ct, x, edge: xp.where((x >= -edge) & (x <= edge), 0.0, ct),
+    lambda x, edge: np.where((x < -edge) | (x > edge) | np.isnan(x) | np.isnan(edge), x, 0),
+    special={-0.5: 0.0, 0.5: 0.0, 0.0: 0.0, 1.0: 1.0},
+)  # fmt: skip
+
+
+@public(namespaces=(TOP, FUNCTIONAL), method=True, common=docs.UNARY, of=_hardshrink)
+def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """Replace elements from ``-lambd`` to `lambd` by 0.
+
+    Parameters
+    ----------
+    lambd : float
+
+    Notes
+    -----
+    Derivative: 0 from ``-lambd`` to `lambd`, 1 elsewhere.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.hardshrink(tg.tensor([-1.0, 0.25, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
+    return _hardshrink(input, lambd)
+
+
+_threshold = shaped(
+    "threshold", {"edge": 0.5, "value": 2.0}, lambda x, edge, value: xp.where(x <= edge, value, x),
+    lambda ct, x, edge: xp.where(x <= edge, 0.0, ct),
+    lambda x, edge, value: np.where((x > edge) | np.isnan(x) | np.isnan(edge), x, value),
+    special={0.5: 0.0, 1.0: 1.0}, takes_integers=True,
+)  # fmt: skip
+
+
+@and_inplace
+@public(namespaces=(TOP, FUNCTIONAL), common=docs.UNARY, of=_threshold)
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Replace elements that are not above `threshold` by `value`.
+
+    Parameters
+    ----------
+    threshold, value : float
+    inplace : bool
+        Write the result to `input`.
+
+    Notes
+    -----
+    Derivative: 1 above `threshold`, 0 elsewhere.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.threshold(tg.tensor([-1.0, 0.5, 2.0]), 0.5, 20.0)
+    tensor([20., 20.,  2.])
+    """
+    return applied(inplace, _threshold, input, threshold, value)
