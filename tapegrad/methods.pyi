@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator
 from tapegrad.tensor import Tensor
@@ -459,6 +460,9 @@ class TensorMethods:
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
+    def i0(self) -> Tensor:
+        """Modified Bessel function of the first kind of order 0."""
+
     def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
 
@@ -554,6 +558,21 @@ class TensorMethods:
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Diagonal of each matrix that two dimensions form, as a view."""
 
+    def xlogy(self, other: Any) -> Tensor:
+        """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
+
+    def logaddexp2(self, other: Any) -> Tensor:
+        """Logarithm to base 2 of the sum of powers of 2."""
+
+    def sinc(self) -> Tensor:
+        """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""
+
+    def erfc(self) -> Tensor:
+        """Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small."""
+
+    def erfinv(self) -> Tensor:
+        """Inverse of the error function."""
+
     def fmax(self, other: Any) -> Tensor:
         """The larger of the two; the other one where one is nan."""
 
@@ -600,6 +619,16 @@ class TensorMethods:
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
+    def lgamma(self) -> Tensor:
+        """Logarithm of the absolute value of the gamma function."""
+
+    def digamma(self) -> Tensor:
+        """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
+
+    def polygamma(self, n: Any) -> Tensor: ...
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """Logarithm of the multivariate gamma function."""
+
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -611,6 +640,38 @@ class TensorMethods:
 
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
+
+    def isclose(
+        self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
+    ) -> Tensor:
+        """Whether elements are equal within ``atol + rtol * abs(other)``."""
+
+    def isnan(self) -> Tensor:
+        """Whether an element is nan."""
+
+    def isinf(self) -> Tensor:
+        """Whether an element is infinite."""
+
+    def isfinite(self) -> Tensor:
+        """Whether an element is neither nan nor infinite."""
+
+    def isposinf(self) -> Tensor:
+        """Whether an element is plus infinity."""
+
+    def isneginf(self) -> Tensor:
+        """Whether an element is minus infinity."""
+
+    def isreal(self) -> Tensor:
+        """Whether an element has no imaginary part."""
+
+    def signbit(self) -> Tensor:
+        """Whether the sign bit is set, as of -0.0."""
+
+    def logical_xor(self, other: Any) -> Tensor:
+        """Whether one of the two is nonzero, and the other is not."""
+
+    def frexp(self) -> Frexp:
+        """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
 
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
@@ -738,8 +799,17 @@ class TensorMethods:
     def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
 
+    def exp2_(self) -> Tensor:
+        """Compute `exp2` in place; recorded where a gradient is wanted."""
+
+    def expm1_(self) -> Tensor:
+        """Compute `expm1` in place; recorded where a gradient is wanted."""
+
     def log_(self) -> Tensor:
         """Compute `log` in place; recorded where a gradient is wanted."""
+
+    def log1p_(self) -> Tensor:
+        """Compute `log1p` in place; recorded where a gradient is wanted."""
 
     def sqrt_(self) -> Tensor:
         """Compute `sqrt` in place; recorded where a gradient is wanted."""
@@ -756,11 +826,32 @@ class TensorMethods:
     def sigmoid_(self) -> Tensor:
         """Compute `sigmoid` in place; recorded where a gradient is wanted."""
 
+    def logit_(self, eps: builtins.float | None = None) -> Tensor:
+        """Compute `logit` in place; recorded where a gradient is wanted."""
+
+    def erf_(self) -> Tensor:
+        """Compute `erf` in place; recorded where a gradient is wanted."""
+
+    def i0_(self) -> Tensor:
+        """Compute `i0` in place; recorded where a gradient is wanted."""
+
     def square_(self) -> Tensor:
         """Compute `square` in place; recorded where a gradient is wanted."""
 
     def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
+
+    def xlogy_(self, other: Any) -> Tensor:
+        """Compute `xlogy` in place; recorded where a gradient is wanted."""
+
+    def sinc_(self) -> Tensor:
+        """Compute `sinc` in place; recorded where a gradient is wanted."""
+
+    def erfc_(self) -> Tensor:
+        """Compute `erfc` in place; recorded where a gradient is wanted."""
+
+    def erfinv_(self) -> Tensor:
+        """Compute `erfinv` in place; recorded where a gradient is wanted."""
 
     def copysign_(self, other: Any) -> Tensor:
         """Compute `copysign` in place; recorded where a gradient is wanted."""
@@ -784,6 +875,15 @@ class TensorMethods:
 
     def clamp_max_(self, max: Any) -> Tensor:
         """Compute `clamp_max` in place; recorded where a gradient is wanted."""
+
+    def lgamma_(self) -> Tensor:
+        """Compute `lgamma` in place; recorded where a gradient is wanted."""
+
+    def digamma_(self) -> Tensor:
+        """Compute `digamma` in place; recorded where a gradient is wanted."""
+
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """Compute `mvlgamma` in place; recorded where a gradient is wanted."""
 
     def floor_(self) -> Tensor:
         """Compute `floor` in place; recorded where a gradient is wanted."""

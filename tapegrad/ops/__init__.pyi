@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "var"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "i0", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "lgamma", "digamma", "polygamma", "mvlgamma", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -298,6 +299,9 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
+def i0(input: Any) -> Tensor:
+    """Modified Bessel function of the first kind of order 0."""
+
 def expand(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
 
@@ -423,6 +427,21 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
+def xlogy(input: Any, other: Any) -> Tensor:
+    """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
+
+def logaddexp2(input: Any, other: Any) -> Tensor:
+    """Logarithm to base 2 of the sum of powers of 2."""
+
+def sinc(input: Any) -> Tensor:
+    """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""
+
+def erfc(input: Any) -> Tensor:
+    """Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small."""
+
+def erfinv(input: Any) -> Tensor:
+    """Inverse of the error function."""
+
 def fmax(input: Any, other: Any) -> Tensor:
     """The larger of the two; the other one where one is nan."""
 
@@ -476,6 +495,18 @@ def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
 
+def lgamma(input: Any) -> Tensor:
+    """Logarithm of the absolute value of the gamma function."""
+
+def digamma(input: Any) -> Tensor:
+    """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
+
+def polygamma(n: int, input: Any) -> Tensor:
+    """Differentiate the digamma function `n` times: :math:`\\psi^{(n)}(x)`."""
+
+def mvlgamma(input: Any, p: int) -> Tensor:
+    """Logarithm of the multivariate gamma function."""
+
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -493,6 +524,36 @@ def equal(input: Any, other: Any) -> bool:
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``."""
+
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Whether elements are equal within ``atol + rtol * abs(other)``."""
+
+def isnan(input: Any) -> Tensor:
+    """Whether an element is nan."""
+
+def isinf(input: Any) -> Tensor:
+    """Whether an element is infinite."""
+
+def isfinite(input: Any) -> Tensor:
+    """Whether an element is neither nan nor infinite."""
+
+def isposinf(input: Any) -> Tensor:
+    """Whether an element is plus infinity."""
+
+def isneginf(input: Any) -> Tensor:
+    """Whether an element is minus infinity."""
+
+def isreal(input: Any) -> Tensor:
+    """Whether an element has no imaginary part."""
+
+def signbit(input: Any) -> Tensor:
+    """Whether the sign bit is set, as of -0.0."""
+
+def logical_xor(input: Any, other: Any) -> Tensor:
+    """Whether one of the two is nonzero, and the other is not."""
+
+def frexp(input: Any) -> Frexp:
+    """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
 
 def manual_seed(seed: int) -> Generator:
     """Set the seed of the generator that is used where none is given, and return that generator."""

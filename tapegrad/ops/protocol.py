@@ -24,6 +24,7 @@ from tapegrad.tensor import Tensor, from_array
 # Our names for ufuncs of NumPy and SciPy, where they differ; else a ufunc is found by its name.
 UFUNCS: Final = public.ufunc_names()
 _REDUCTIONS: Final = public.reducing_ufuncs()
+_SPECIAL: Final = public.functions(public.SPECIAL)  # among them SciPy's ufuncs of no other namespace
 
 
 def _plain(value: Any) -> Any:
@@ -60,7 +61,8 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if method == "reduce" and name in _REDUCTIONS:
         result = _reduce(getattr(ops, _REDUCTIONS[name]), inputs[0], *inputs[1:], **kwargs)
         return result if dtype is None else result.to(dtype)
-    function = getattr(ops, UFUNCS.get(name, name), None)
+    ours = UFUNCS.get(name, name)
+    function = getattr(ops, ours, None) or _SPECIAL.get(ours)
     if method == "__call__" and not kwargs and callable(function):
         # NumPy hands over what it was given; lists are not operands of ours.
         operands = [np.asarray(value) if isinstance(value, (list, tuple)) else value for value in inputs]

@@ -14,6 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 TOP: Final = "tapegrad"
 FUNCTIONAL: Final = "tapegrad.nn.functional"
 LINALG: Final = "tapegrad.linalg"
+SPECIAL: Final = "tapegrad.special"
 
 
 class Names(NamedTuple):
