@@ -629,6 +629,12 @@ class TensorMethods:
     def mvlgamma(self, p: builtins.int) -> Tensor:
         """Logarithm of the multivariate gamma function."""
 
+    def igamma(self, other: Any) -> Tensor:
+        """Regularised lower incomplete gamma function :math:`P(a, x)`, of the parameter `input` and the limit `other`."""
+
+    def igammac(self, other: Any) -> Tensor:
+        """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
+
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -787,14 +793,68 @@ class TensorMethods:
     def neg_(self) -> Tensor:
         """Compute `neg` in place; recorded where a gradient is wanted."""
 
+    def negative_(self) -> Tensor:
+        """Compute `negative` in place; recorded where a gradient is wanted."""
+
     def abs_(self) -> Tensor:
         """Compute `abs` in place; recorded where a gradient is wanted."""
+
+    def absolute_(self) -> Tensor:
+        """Compute `absolute` in place; recorded where a gradient is wanted."""
+
+    def sign_(self) -> Tensor:
+        """Compute `sign` in place; recorded where a gradient is wanted."""
 
     def relu_(self) -> Tensor:
         """Compute `relu` in place; recorded where a gradient is wanted."""
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """Compute `clamp` in place; recorded where a gradient is wanted."""
+
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+        """Compute `clip` in place; recorded where a gradient is wanted."""
+
+    def eq_(self, other: Any) -> Tensor:
+        """Compute `eq` in place; recorded where a gradient is wanted."""
+
+    def ne_(self, other: Any) -> Tensor:
+        """Compute `ne` in place; recorded where a gradient is wanted."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """Compute `not_equal` in place; recorded where a gradient is wanted."""
+
+    def lt_(self, other: Any) -> Tensor:
+        """Compute `lt` in place; recorded where a gradient is wanted."""
+
+    def less_(self, other: Any) -> Tensor:
+        """Compute `less` in place; recorded where a gradient is wanted."""
+
+    def le_(self, other: Any) -> Tensor:
+        """Compute `le` in place; recorded where a gradient is wanted."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """Compute `less_equal` in place; recorded where a gradient is wanted."""
+
+    def gt_(self, other: Any) -> Tensor:
+        """Compute `gt` in place; recorded where a gradient is wanted."""
+
+    def greater_(self, other: Any) -> Tensor:
+        """Compute `greater` in place; recorded where a gradient is wanted."""
+
+    def ge_(self, other: Any) -> Tensor:
+        """Compute `ge` in place; recorded where a gradient is wanted."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """Compute `greater_equal` in place; recorded where a gradient is wanted."""
+
+    def logical_and_(self, other: Any) -> Tensor:
+        """Compute `logical_and` in place; recorded where a gradient is wanted."""
+
+    def logical_or_(self, other: Any) -> Tensor:
+        """Compute `logical_or` in place; recorded where a gradient is wanted."""
+
+    def logical_not_(self) -> Tensor:
+        """Compute `logical_not` in place; recorded where a gradient is wanted."""
 
     def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
@@ -808,11 +868,20 @@ class TensorMethods:
     def log_(self) -> Tensor:
         """Compute `log` in place; recorded where a gradient is wanted."""
 
+    def log2_(self) -> Tensor:
+        """Compute `log2` in place; recorded where a gradient is wanted."""
+
+    def log10_(self) -> Tensor:
+        """Compute `log10` in place; recorded where a gradient is wanted."""
+
     def log1p_(self) -> Tensor:
         """Compute `log1p` in place; recorded where a gradient is wanted."""
 
     def sqrt_(self) -> Tensor:
         """Compute `sqrt` in place; recorded where a gradient is wanted."""
+
+    def rsqrt_(self) -> Tensor:
+        """Compute `rsqrt` in place; recorded where a gradient is wanted."""
 
     def sin_(self) -> Tensor:
         """Compute `sin` in place; recorded where a gradient is wanted."""
@@ -820,14 +889,47 @@ class TensorMethods:
     def cos_(self) -> Tensor:
         """Compute `cos` in place; recorded where a gradient is wanted."""
 
+    def tan_(self) -> Tensor:
+        """Compute `tan` in place; recorded where a gradient is wanted."""
+
+    def asin_(self) -> Tensor:
+        """Compute `asin` in place; recorded where a gradient is wanted."""
+
+    def acos_(self) -> Tensor:
+        """Compute `acos` in place; recorded where a gradient is wanted."""
+
+    def atan_(self) -> Tensor:
+        """Compute `atan` in place; recorded where a gradient is wanted."""
+
+    def atan2_(self, other: Any) -> Tensor:
+        """Compute `atan2` in place; recorded where a gradient is wanted."""
+
+    def sinh_(self) -> Tensor:
+        """Compute `sinh` in place; recorded where a gradient is wanted."""
+
+    def cosh_(self) -> Tensor:
+        """Compute `cosh` in place; recorded where a gradient is wanted."""
+
     def tanh_(self) -> Tensor:
         """Compute `tanh` in place; recorded where a gradient is wanted."""
+
+    def asinh_(self) -> Tensor:
+        """Compute `asinh` in place; recorded where a gradient is wanted."""
+
+    def acosh_(self) -> Tensor:
+        """Compute `acosh` in place; recorded where a gradient is wanted."""
+
+    def atanh_(self) -> Tensor:
+        """Compute `atanh` in place; recorded where a gradient is wanted."""
 
     def sigmoid_(self) -> Tensor:
         """Compute `sigmoid` in place; recorded where a gradient is wanted."""
 
     def logit_(self, eps: builtins.float | None = None) -> Tensor:
         """Compute `logit` in place; recorded where a gradient is wanted."""
+
+    def hypot_(self, other: Any) -> Tensor:
+        """Compute `hypot` in place; recorded where a gradient is wanted."""
 
     def erf_(self) -> Tensor:
         """Compute `erf` in place; recorded where a gradient is wanted."""
@@ -843,6 +945,9 @@ class TensorMethods:
 
     def xlogy_(self, other: Any) -> Tensor:
         """Compute `xlogy` in place; recorded where a gradient is wanted."""
+
+    def logaddexp2_(self, other: Any) -> Tensor:
+        """Compute `logaddexp2` in place; recorded where a gradient is wanted."""
 
     def sinc_(self) -> Tensor:
         """Compute `sinc` in place; recorded where a gradient is wanted."""
@@ -885,6 +990,15 @@ class TensorMethods:
     def mvlgamma_(self, p: builtins.int) -> Tensor:
         """Compute `mvlgamma` in place; recorded where a gradient is wanted."""
 
+    def igamma_(self, other: Any) -> Tensor:
+        """Compute `igamma` in place; recorded where a gradient is wanted."""
+
+    def igammac_(self, other: Any) -> Tensor:
+        """Compute `igammac` in place; recorded where a gradient is wanted."""
+
+    def logical_xor_(self, other: Any) -> Tensor:
+        """Compute `logical_xor` in place; recorded where a gradient is wanted."""
+
     def floor_(self) -> Tensor:
         """Compute `floor` in place; recorded where a gradient is wanted."""
 
@@ -893,6 +1007,9 @@ class TensorMethods:
 
     def trunc_(self) -> Tensor:
         """Compute `trunc` in place; recorded where a gradient is wanted."""
+
+    def fix_(self) -> Tensor:
+        """Compute `fix` in place; recorded where a gradient is wanted."""
 
     def frac_(self) -> Tensor:
         """Compute `frac` in place; recorded where a gradient is wanted."""

@@ -37,6 +37,8 @@ NO_KERNEL = {
     "betaln",
     "digamma",
     "gamma",
+    "gammainc",
+    "gammaincc",
     "i0",
     "i0e",
     "i1",

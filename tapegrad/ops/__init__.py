@@ -26,6 +26,7 @@ from tapegrad.ops import (
     extremes,
     fill,
     gamma_functions,
+    incomplete,
     linalg,
     logic,
     losses,

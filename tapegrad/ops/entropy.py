@@ -70,9 +70,10 @@ def _sinc_slope(x: Any) -> Any:
 
 
 sinc = unary(
-    "sinc", np.sinc, lambda ct, x: ct * xp.conj(math.pi * _sinc_slope(math.pi * x)),
+    "sinc", None, lambda ct, x: ct * xp.conj(math.pi * _sinc_slope(math.pi * x)),
     doc="Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0.",
     derivative=":math:`(\\cos \\pi x - \\mathrm{sinc}\\,x)/x`, 0 at 0.", special={0.0: 0.0}, oracle=np.sinc,
+    fx=lambda x: xp.where(x == 0, 1.0, xp.sin(math.pi * x) / xp.where(x == 0, 1.0, math.pi * x)),
     names=Names((), (TOP, SPECIAL), method=True, inplace=True, functions=("sinc",)),
 )  # fmt: skip
 

@@ -107,6 +107,8 @@ OUTPUTS = {
     "betaln": "tensor([ 0.2877, -1.7918])",
     "beta": "tensor([1.3333, 0.1667])",
     "zeta": "tensor([0.5027, 0.0326])",
+    "gammainc": "tensor([0.9545, 0.5940])",
+    "gammaincc": "tensor([0.0455, 0.4060])",
     "isnan": "tensor([False, False])",
     "isinf": "tensor([False, False])",
     "isfinite": "tensor([True, True])",
