@@ -20,6 +20,7 @@ NO_FORMULA = {
     "isneginf",
     "isposinf",
     "isreal",
+    "logaddexp2",
     "floor_divide",
     "fmod",
     "frac",
