@@ -18,7 +18,7 @@ from tapegrad.tape.layout import FLOAT, INTEGER, layout_of
 UFUNCS = {
     name: row.forward
     for name, row in op_table.items()
-    if isinstance(row.forward, np.ufunc) and not row.forward.signature
+    if isinstance(row.forward, np.ufunc) and not row.forward.signature and row.forward.nout == 1
 }
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-310, 1e30, -1e30, 700.0]
 

@@ -25,7 +25,7 @@ ORDER = [
     {"sweep"},
     {"autograd"},
     {"ops"},
-    {"nn", "optim", "linalg", "fft", "data"},
+    {"nn", "optim", "linalg", "fft", "special", "data"},
     {"tapegrad"},
     {"demo"},
     {"__main__"},

@@ -55,14 +55,16 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
     return torch.where((x >= low) & (x <= high), x, outside)
 
 
-# Where PyTorch has no derivative; it is 0 here.
-WITHOUT_DERIVATIVE = ("floor_divide", "heaviside")
-
-
 def _root(x: Any) -> Any:
     return torch.where(x == 0, 0.0, torch.where(x == 0, 1.0, x).sqrt())
 
 
+# Functions of which PyTorch has no derivative, or that it lacks.
+WITHOUT_DERIVATIVE = (
+    "floor_divide", "heaviside", "zeta", "bessel_j2", "bessel_i2", "bessel_i2e", "spherical_bessel_j0", "gamma",
+    "beta", "betaln", "j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e", "jv", "yv", "iv", "ive", "kv",
+    "gammainc", "gammaincc",
+)  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "root": _root,
     "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),

@@ -78,13 +78,14 @@ def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | No
 def run_loop(self: NDArray, args: Array[Object], nargs: int) -> int:
     """Call the loop and return its result; 0 if Python raised. NumPy reports floating-point errors as usual."""
     words, places, count = Loop(self.data), Array[int](stack(64)), Array[int](stack(8))
+    begins = Array[int](stack(64))  # of the row: SciPy's loops write to the places that they get
     out = new_result(words)
     if out == 0:
         return 0
     for number in range(nargs):
         value = args[number]
-        places[number] = Scalar(value).value if words.inline >> number & 1 else NDArray(value).data
-    places[nargs] = out.data
+        places[number] = begins[number] = Scalar(value).value if words.inline >> number & 1 else NDArray(value).data
+    places[nargs] = begins[nargs] = out.data
     count[0] = words.count
     if float_errors(FLOAT_ERRORS) != 0:
         clear_float_errors(FLOAT_ERRORS)
@@ -93,7 +94,8 @@ def run_loop(self: NDArray, args: Array[Object], nargs: int) -> int:
     for row in range(rows):
         call_void(words.function, places, count, within, words.data)
         for number in range(nargs + 1 if row + 1 < rows else 0):
-            places[number] += between[number]
+            begins[number] += between[number]
+            places[number] = begins[number]
     if float_errors(FLOAT_ERRORS) != 0:
         decref(out)
         return vectorcall(words.otherwise, args, nargs, 0)

@@ -19,7 +19,7 @@ from tapegrad.ops.reductions import kept_shape, sum, total_shape
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
-from tapegrad.ops.table.public import FUNCTIONAL, TOP, public, publish
+from tapegrad.ops.table.public import FUNCTIONAL, SPECIAL, TOP, public, publish
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduced_dims
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tape.layout import Layout
@@ -116,7 +116,7 @@ def _normalising(
 ) -> Callable[..., Tensor]:
     """Return a function whose results belong together along one dimension, and whose rule asks for them."""
 
-    @public(method=True, namespaces=(TOP, FUNCTIONAL))
+    @public(method=True, namespaces=(TOP, FUNCTIONAL, SPECIAL))
     @operation(
         name,
         forward=by_numpy,
@@ -203,7 +203,7 @@ _logsumexp = Op(
 )
 
 
-@public(method=True, reduces="logaddexp")
+@public(namespaces=(TOP, SPECIAL), method=True, reduces="logaddexp")
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows.
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.elementwise import check_broadcast
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
 from tapegrad.ops.table.public import public
@@ -129,3 +131,35 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
     """
     x, y = as_operand(input, "allclose", "input", 1), as_operand(other, "allclose", "other", 2)
     return bool(np.allclose(x._data, y._data, rtol, atol, equal_nan))
+
+
+@public(method=True, common=docs.BINARY)
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Whether elements are equal within ``atol + rtol * abs(other)``.
+
+    Parameters
+    ----------
+    rtol, atol : float
+        At least 0.
+    equal_nan : bool
+        Whether nan equals nan.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtypes differ, or a tolerance is negative.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.isclose(tg.tensor([1.0, 2.0]), tg.tensor([1.0 + 1e-9, 2.1]))
+    tensor([ True, False])
+    """
+    x, y = as_operand(input, "isclose", "input", 1), as_operand(other, "isclose", "other", 2)
+    if x.dtype != y.dtype:
+        raise RuntimeError(f"isclose(): {x.dtype} did not match {y.dtype}; convert one with .to(...)")
+    if rtol < 0 or atol < 0:
+        wrong, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
+        raise RuntimeError(f"{wrong} must be greater than or equal to zero, but got {value}")
+    check_broadcast("isclose", (x, y))
+    return from_array(np.asarray(np.isclose(x._data, y._data, rtol, atol, equal_nan)))

@@ -27,7 +27,8 @@ from tapegrad.tensor import Tensor, from_array
 # Our names for ufuncs of NumPy and SciPy, where they differ; else a ufunc is found by its name.
 UFUNCS: Final = public.ufunc_names()
 _REDUCTIONS: Final = public.reducing_ufuncs()
-_LINALG: Final = public.functions(public.LINALG)
+# Where ufuncs are that are no functions of the module itself: NumPy's of matrices, SciPy's.
+_ELSEWHERE: Final = public.functions(public.LINALG) | public.functions(public.SPECIAL)
 
 
 def _plain(value: Any) -> Any:
@@ -65,7 +66,8 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if method == "reduce" and name in _REDUCTIONS:
         result = _reduce(getattr(ops, _REDUCTIONS[name]), inputs[0], *inputs[1:], **kwargs)
         return result if dtype is None else result.to(dtype)
-    function = getattr(ops, UFUNCS.get(name, name), None) or _LINALG.get(name)
+    ours = UFUNCS.get(name, name)
+    function = getattr(ops, ours, None) or _ELSEWHERE.get(ours)
     if method == "__call__" and not kwargs and callable(function):
         # NumPy hands over what it was given; lists are not operands of ours.
         operands = [np.asarray(value) if isinstance(value, (list, tuple)) else value for value in inputs]

@@ -14,7 +14,7 @@ from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.promotion import no_bools, only_floats
-from tapegrad.ops.table.public import Names, public
+from tapegrad.ops.table.public import SPECIAL, TOP, Names, public
 from tapegrad.ops.table.structural import operation
 from tapegrad.tensor import Tensor, from_array
 
@@ -41,7 +41,7 @@ frac = unary(
 )  # fmt: skip
 
 
-@public(method=True, inplace=True, ufuncs=("rint",))
+@public(namespaces=(TOP, SPECIAL), method=True, inplace=True, ufuncs=("rint",))
 @operation(
     "round",
     forward=lambda x, decimals: np.round(x, decimals),

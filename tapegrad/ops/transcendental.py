@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.scipy import SciPy
 from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.arithmetic import clamp
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import binary, unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.promotion import no_numbers
-from tapegrad.ops.table.public import FUNCTIONAL, TOP, Names, public
+from tapegrad.ops.table.public import FUNCTIONAL, SPECIAL, TOP, Names, public, register
 from tapegrad.tensor import Tensor
 from tapegrad.vmath import plane
 
 # `Function`: where our own loop is faster than NumPy's or SciPy's. The dtypes are those in which it is faster than
 # NumPy's loop for AVX-512, too.
+
+_TOO = Names((), (TOP, SPECIAL), method=True, inplace=True)
 
 exp = unary(
     "exp", Function("exp", np.exp, errors="over under"), lambda ct, out: ct * xp.conj(out),
@@ -29,11 +32,13 @@ exp = unary(
 exp2 = unary(
     "exp2", np.exp2, lambda ct, out: ct * xp.conj(out) * math.log(2),
     doc="Power of 2.", derivative=":math:`2^x \\log 2`.", special={-np.inf: 0.0},
+    names=_TOO,
 )  # fmt: skip
 
 expm1 = unary(
     "expm1", Function("expm1", np.expm1, ("float64",), "over"), lambda ct, out: ct * xp.conj(out + 1),
     doc="Exponential less 1, precise near 0.", derivative=":math:`e^x`.", special={0.0: 1.0, -np.inf: 0.0},
+    names=_TOO,
 )  # fmt: skip
 
 log = unary(
@@ -56,6 +61,7 @@ log1p = unary(
     "log1p", Function("log1p", np.log1p, (), "divide invalid"), lambda ct, x: ct / xp.conj(x + 1),
     doc="Natural logarithm of 1 + x, precise near 0.", derivative=":math:`1/(1 + x)`.", domain=(-0.9, 3.0),
     special={0.0: 1.0, -1.0: np.inf},
+    names=_TOO,
 )  # fmt: skip
 
 sqrt = unary(
@@ -185,6 +191,7 @@ sigmoid = unary(
     special={0.0: 0.25, -np.inf: 0.0, np.inf: 0.0}, oracle=lambda x: 1 / (1 + np.exp(-x)),
     names=Names((), (TOP, FUNCTIONAL), method=True, inplace=True, ufuncs=("expit",)),
 )  # fmt: skip
+register("expit", sigmoid, Names(namespaces=(SPECIAL,)))
 
 _logit = unary(
     "logit", None, _logit_rule,
@@ -194,7 +201,7 @@ _logit = unary(
 )  # fmt: skip
 
 
-@public(method=True, common=docs.UNARY, of=_logit)
+@public(namespaces=(TOP, SPECIAL), method=True, inplace=True, common=docs.UNARY, of=_logit)
 def logit(input: Any, eps: float | None = None) -> Tensor:
     r"""Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`.
 
@@ -269,15 +276,10 @@ hypot = binary(
 )  # fmt: skip
 
 
-def _erf(x: Any) -> Any:
-    from scipy.special import erf as function  # at call time: SciPy would double the time of `import tapegrad`
-
-    return function(x)
-
-
 erf = unary(
-    "erf", Function("erf", _erf), lambda ct, x: ct * (xp.exp(-x * x) * (2 / math.sqrt(math.pi))),
+    "erf", Function("erf", SciPy("erf")), lambda ct, x: ct * (xp.exp(-x * x) * (2 / math.sqrt(math.pi))),
     doc="Error function.", derivative=":math:`2 e^{-x^2}/\\sqrt{\\pi}`.", real_only=True,
     special={0.0: 2 / math.sqrt(math.pi), np.inf: 0.0},
     oracle=lambda x: np.vectorize(math.erf, otypes=[np.float64])(x).astype(np.result_type(x)),
+    names=_TOO,
 )  # fmt: skip

@@ -15,6 +15,7 @@ TOP: Final = "tapegrad"
 FUNCTIONAL: Final = "tapegrad.nn.functional"
 LINALG: Final = "tapegrad.linalg"
 FFT: Final = "tapegrad.fft"
+SPECIAL: Final = "tapegrad.special"
 
 
 class Names(NamedTuple):

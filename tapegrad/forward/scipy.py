@@ -1,0 +1,33 @@
+"""Functions of SciPy as forwards. SciPy is loaded at the first call: it would double the time of `import tapegrad`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.forward.ufuncs import Function
+
+
+class SciPy(Function):
+    """A function of `scipy.special`, by its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, lambda *operands: scipy_function(name)(*operands))
+
+    def of(self, dtype: np.dtype) -> Callable[..., Any]:
+        """Return SciPy's function; it would widen single precision beside Python numbers."""
+        function = scipy_function(self.name)
+        narrow = dtype == np.float32 and getattr(function, "nin", 1) > 1
+        return functools.partial(function, dtype=dtype) if narrow else function
+
+
+@functools.cache
+def scipy_function(name: str) -> Callable[..., Any]:
+    """Return a function of `scipy.special`."""
+    import scipy.special
+
+    function: Callable[..., Any] = getattr(scipy.special, name)
+    return function

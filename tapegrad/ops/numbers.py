@@ -1,0 +1,97 @@
+"""Ops: what kind of number an element is, which has no gradient; mantissa and exponent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.elementwise import UNARY_SAMPLES, binary, unary
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, xp
+from tapegrad.ops.table.promotion import no_numbers
+from tapegrad.ops.table.public import Names, public
+from tapegrad.ops.table.structural import operation
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tensor import Tensor
+
+
+def _predicate(name: str, forward: Callable[..., Any], doc: str, real_only: bool = False) -> Callable[[Any], Tensor]:
+    functions = () if isinstance(forward, np.ufunc) else (name,)
+    return unary(
+        name, forward, NOT_DIFFERENTIABLE, doc=doc, to_float=False, real_only=real_only, oracle=forward,
+        names=Names(method=True, functions=functions),
+    )  # fmt: skip
+
+
+isnan = _predicate("isnan", np.isnan, "Whether an element is nan.")
+isinf = _predicate("isinf", np.isinf, "Whether an element is infinite.")
+isfinite = _predicate("isfinite", np.isfinite, "Whether an element is neither nan nor infinite.")
+isposinf = _predicate("isposinf", np.isposinf, "Whether an element is plus infinity.", real_only=True)
+isneginf = _predicate("isneginf", np.isneginf, "Whether an element is minus infinity.", real_only=True)
+isreal = _predicate("isreal", np.isreal, "Whether an element has no imaginary part.")
+signbit = _predicate("signbit", np.signbit, "Whether the sign bit is set, as of -0.0.", real_only=True)
+
+logical_xor = binary(
+    "logical_xor", np.logical_xor, (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE),
+    doc="Whether one of the two is nonzero, and the other is not.", oracle=np.logical_xor,
+    check_dtypes=no_numbers("logical_xor", "input", "other"),
+)  # fmt: skip
+
+
+class Frexp(NamedTuple):
+    """Mantissa and exponent."""
+
+    mantissa: Tensor
+    exponent: Tensor
+
+
+def _whole(x: Any) -> Any:
+    exponents = np.where((x == 0) | ~np.isfinite(x), 0, np.floor(np.log2(np.where(x == 0, 1, abs(x)))) + 1)
+    return np.where(exponents == 0, x, x / np.exp2(exponents)).astype(x.dtype)
+
+
+@public(method=True)
+@operation(
+    "frexp",
+    forward=np.frexp,
+    vjp=(lambda ct, exponent: ct * xp.exp2(-exponent),),
+    family="results",
+    results=("mantissa", "exponent"),
+    result_type=Frexp,
+    samples=tuple(UNARY_SAMPLES),
+    oracle=lambda x: _whole(x),
+    real_only=True,
+    domain=(0.6, 0.9),
+    errors=(ErrorSample(lambda: xp.frexp(np.arange(3)), RuntimeError, "only supports floating-point dtypes"),),
+    common=docs.Common(docs.INPUT),
+)
+def frexp(input: Any) -> Bound:
+    """Split numbers into a mantissa from 0.5 to 1 and a power of 2.
+
+    Returns
+    -------
+    named tuple of Tensor
+        ``mantissa``, and ``exponent`` of dtype int32: ``input`` is ``mantissa * 2**exponent``.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is not floating point.
+
+    Notes
+    -----
+    Derivative: of the mantissa :math:`2^{-e}`; the exponent has no gradient.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.frexp(tg.tensor([3.0, 8.0])).mantissa
+    tensor([0.7500, 0.5000])
+    """
+    x = as_operand(input, "frexp", "input", 1)
+    if x.dtype.kind != "f":
+        raise RuntimeError(f"frexp() only supports floating-point dtypes; it got {x.dtype}, convert with .to(...)")
+    return Bound((x,))
