@@ -2,7 +2,7 @@
 
 from math import e, inf, nan, pi
 
-from tapegrad import autograd, linalg, nn, ops, optim
+from tapegrad import autograd, fft, linalg, nn, ops, optim
 from tapegrad._version import __version__
 from tapegrad.dtypes import (
     bool as bool,
@@ -51,7 +51,7 @@ __all__ = [
     # compiling ahead of time
     "warmup",
     # namespaces
-    "linalg", "nn", "optim",
+    "fft", "linalg", "nn", "optim",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "e", "inf", "nan", "pi",

@@ -363,6 +363,9 @@ class TensorMethods:
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Join neighbouring dimensions into one."""
 
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+        """Give one dimension another shape, as a view."""
+
     def ravel(self) -> Tensor:
         """Join all dimensions into one; a view if that is possible."""
 
@@ -488,6 +491,9 @@ class TensorMethods:
     def contiguous(self) -> Tensor:
         """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
+    def flip(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Reverse the order of the elements along dimensions, in a copy."""
+
     def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Put the dimensions into another order, as a view."""
 
@@ -512,6 +518,18 @@ class TensorMethods:
         self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
     ) -> Tensor:
         """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def angle(self) -> Tensor:
+        """Angle of complex numbers, in radians; 0 or pi of real ones."""
+
+    def conj_physical(self) -> Tensor:
+        """Complex conjugate; the same as `conj`."""
+
+    def resolve_conj(self) -> Tensor:
+        """Return the tensor itself: conjugates are computed at once here."""
+
+    def resolve_neg(self) -> Tensor:
+        """Return the tensor itself: conjugates are computed at once here."""
 
     def matmul(self, other: Any) -> Tensor:
         """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
@@ -553,6 +571,37 @@ class TensorMethods:
 
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Diagonal of each matrix that two dimensions form, as a view."""
+
+    def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
+        """Return some neighbouring indices of a dimension, as a view."""
+
+    def select(self, dim: builtins.int, index: Any) -> Tensor:
+        """Return one index of a dimension, as a view without that dimension."""
+
+    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Return each index of a dimension, as views without that dimension."""
+
+    def split(
+        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views."""
+
+    def unsafe_split(
+        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views."""
+
+    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of these lengths; see `split`."""
+
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of one length, of which the last may be shorter."""
+
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of one length, of which the last may be shorter."""
+
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+        """Differences of neighbours along a dimension: each element less the one before it."""
 
     def fmax(self, other: Any) -> Tensor:
         """The larger of the two; the other one where one is nan."""
@@ -600,6 +649,9 @@ class TensorMethods:
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
+    def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
+        """Rows with `r` elements of a vector, all that there are, in order."""
+
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -614,6 +666,52 @@ class TensorMethods:
 
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
+
+    def repeat(self, repeats: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat the tensor along each dimension, in a copy. NumPy's function of this name is `repeat_interleave`."""
+
+    def tile(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat the tensor along dimensions, in a copy."""
+
+    def repeat_interleave(
+        self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
+    ) -> Tensor:
+        """Repeat each element along a dimension, in a copy."""
+
+    def as_strided(
+        self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None
+    ) -> Tensor:
+        """View of the elements, in the order of memory, with another shape and other strides."""
+
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
+
+    def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> Tensor:
+        """Copy with one index of a dimension replaced; see `select`."""
+
+    def slice_scatter(
+        self,
+        src: Any,
+        dim: builtins.int = 0,
+        start: builtins.int | None = None,
+        end: builtins.int | None = None,
+        step: builtins.int = 1,
+    ) -> Tensor:
+        """Copy with a slice of a dimension replaced."""
+
+    def diagonal_scatter(
+        self, src: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """Copy with the diagonal of each matrix replaced; see `diagonal`."""
+
+    def as_strided_scatter(
+        self,
+        src: Any,
+        size: Sequence[builtins.int],
+        stride: Sequence[builtins.int],
+        storage_offset: builtins.int | None = None,
+    ) -> Tensor:
+        """Copy with the elements replaced that `as_strided` would show."""
 
     def floor(self) -> Tensor:
         """The largest integer that is not larger; integers stay as they are."""
@@ -680,6 +778,47 @@ class TensorMethods:
 
     def rad2deg(self) -> Tensor:
         """Convert radians to degrees."""
+
+    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views, at indices or into nearly equal parts."""
+
+    def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length."""
+
+    def vsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split matrices along dimension 0; see `tensor_split`. A number of parts must divide the length."""
+
+    def dsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
+
+    def roll(
+        self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None
+    ) -> Tensor:
+        """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
+
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+        """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
+
+    def fliplr(self) -> Tensor:
+        """Reverse the order of columns, that is along dimension 1, in a copy; see `flip`."""
+
+    def flipud(self) -> Tensor:
+        """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
+
+    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+        """Lower triangles of matrices: zero above a diagonal."""
+
+    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+        """Upper triangles of matrices: zero below a diagonal; see `tril`."""
+
+    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+        """Matrices that have the lines along the last dimension as diagonals, and zeros elsewhere."""
+
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """Matrix with a vector as diagonal; of a matrix its diagonal, in a copy."""
+
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """Matrix with the elements of a tensor, joined into one dimension, as diagonal."""
 
     def var(
         self,
@@ -756,6 +895,9 @@ class TensorMethods:
     def sigmoid_(self) -> Tensor:
         """Compute `sigmoid` in place; recorded where a gradient is wanted."""
 
+    def conj_physical_(self) -> Tensor:
+        """Compute `conj_physical` in place; recorded where a gradient is wanted."""
+
     def square_(self) -> Tensor:
         """Compute `square` in place; recorded where a gradient is wanted."""
 
@@ -829,6 +971,12 @@ class TensorMethods:
 
     def rad2deg_(self) -> Tensor:
         """Compute `rad2deg` in place; recorded where a gradient is wanted."""
+
+    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
+        """Compute `tril` in place; recorded where a gradient is wanted."""
+
+    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
+        """Compute `triu` in place; recorded where a gradient is wanted."""
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `add` in place, with `other` times `alpha`; recorded where a gradient is wanted."""

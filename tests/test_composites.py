@@ -56,6 +56,15 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "type_as": lambda x, other: x.type_as(torch.tensor(other)),
     "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),
     "view": lambda x, size: x.view(size),
+    "repeat_interleave": lambda x, repeats, dim=None: torch.repeat_interleave(x, torch.as_tensor(repeats), dim),
+    "tensor_split": lambda x, indices_or_sections, dim=0: torch.tensor_split(x, indices_or_sections, dim),
+    "hsplit": lambda x, indices_or_sections: torch.hsplit(x, indices_or_sections),
+    "vsplit": lambda x, indices_or_sections: torch.vsplit(x, indices_or_sections),
+    "dsplit": lambda x, indices_or_sections: torch.dsplit(x, indices_or_sections),
+    # PyTorch's own has gradients where elements were replaced.
+    "as_strided_scatter": lambda x, src, size, stride: torch.diagonal_scatter(x, src),
+    "fftshift": lambda x, dim=None: torch.fft.fftshift(x, dim),
+    "ifftshift": lambda x, dim=None: torch.fft.ifftshift(x, dim),
     "sum_to_size": lambda x, size: x.sum_to_size(size),
 }
 
@@ -155,7 +164,7 @@ def test_a_look_at_numbers_is_seen(looks: Callable[[Any], Any]) -> None:
 
 
 # Files whose public functions have no gradient.
-WITHOUT_GRADIENT = ("creation", "fill", "logic", "random", "ranges")
+WITHOUT_GRADIENT = ("creation", "fill", "indices", "logic", "random", "ranges")
 
 
 def test_every_public_function_is_an_op_or_a_composite() -> None:

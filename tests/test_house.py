@@ -25,7 +25,7 @@ ORDER = [
     {"sweep"},
     {"autograd"},
     {"ops"},
-    {"nn", "optim", "linalg", "data"},
+    {"nn", "optim", "linalg", "fft", "data"},
     {"tapegrad"},
     {"demo"},
     {"__main__"},

@@ -292,6 +292,12 @@ def _strided_put(x: Any, value: Any, part: Any) -> Any:
     return x.reshape(-1).index_put((places.reshape(-1),), value.expand(part.shape).reshape(-1)).reshape(x.shape)
 
 
+def _strided_sum(x: Any, part: Any, shape: tuple[int, ...]) -> Any:
+    places = torch.arange(part.offset + 10_000).as_strided(part.shape, part.strides, part.offset)
+    zeros = torch.zeros(int(np.prod(shape)), dtype=x.dtype)
+    return zeros.index_add(0, places.reshape(-1), x.reshape(-1)).reshape(shape)
+
+
 # Torch's functions of another name, or with other arguments.
 AS_TORCH: dict[str, Callable[..., Any]] = {
     "cast": lambda x, source, dtype: FUNCTIONS["cast"](x, dtype),
@@ -300,6 +306,11 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "index_scatter_add": _scatter_add,
     "prod": _prod,
     "solve": lambda a, b, left=True: torch.linalg.solve(a, b, left=left),
+    "repeat": lambda x, repeats: x.repeat(repeats),
+    "unfold": lambda x, **attrs: x.unfold(**attrs),
+    "block_diag": lambda tensors: torch.block_diag(*tensors),
+    "view_as_real": lambda x: torch.view_as_real(torch.complex(x, torch.zeros_like(x))),
+    "strided_sum": _strided_sum,
     "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
     "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),
     "eigh": _eigh,

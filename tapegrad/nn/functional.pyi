@@ -3,13 +3,14 @@
 Written by `python -m tools.stubs`, from the public functions.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d"]  # fmt: skip
+__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "one_hot", "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]  # fmt: skip
 
 def relu(input: Any) -> Tensor:
     """The larger of `input` and 0."""
@@ -58,3 +59,18 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of images with kernels, which networks call convolution."""
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+    """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension."""
+
+def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Add elements at the ends of dimensions; negative lengths take elements away."""
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
+    """Make images of `upscale_factor` times the height and width of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
+    """Make channels of pixels, the inverse of `pixel_shuffle`: (..., c, h r, w r) to (..., c r^2, h, w)."""
+
+def channel_shuffle(input: Any, groups: int) -> Tensor:
+    """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""

@@ -13,7 +13,7 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "var"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "diff", "gradient", "trapezoid", "trapz", "cumulative_trapezoid", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "constant_pad_nd", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "tile", "repeat_interleave", "as_strided", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "tensor_split", "hsplit", "vsplit", "dsplit", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "tril", "triu", "diag_embed", "diag", "diagflat", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -205,6 +205,9 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Join neighbouring dimensions into one."""
 
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
+    """Give one dimension another shape, as a view."""
+
 def ravel(input: Any) -> Tensor:
     """Join all dimensions into one; a view if that is possible."""
 
@@ -346,6 +349,30 @@ def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence
 def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move dimensions to other positions, as a view; the others keep their order."""
 
+def complex(real: Any, imag: Any) -> Tensor:
+    """Complex numbers with these real and imaginary parts."""
+
+def polar(abs: Any, angle: Any) -> Tensor:
+    """Complex numbers with these absolute values and angles."""
+
+def angle(input: Any) -> Tensor:
+    """Angle of complex numbers, in radians; 0 or pi of real ones."""
+
+def view_as_real(input: Any) -> Tensor:
+    """Real and imaginary parts along a new last dimension, as a view."""
+
+def view_as_complex(input: Any) -> Tensor:
+    """Complex numbers whose real and imaginary parts stand along the last dimension, as a view."""
+
+def conj_physical(input: Any) -> Tensor:
+    """Complex conjugate; the same as `conj`."""
+
+def resolve_conj(input: Any) -> Tensor:
+    """Return the tensor itself: conjugates are computed at once here."""
+
+def resolve_neg(input: Any) -> Tensor:
+    """Return the tensor itself: conjugates are computed at once here."""
+
 def matmul(input: Any, other: Any) -> Tensor:
     """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
 
@@ -420,6 +447,47 @@ def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Diagonal of each matrix that two dimensions form, as a view."""
 
+def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
+    """Return some neighbouring indices of a dimension, as a view."""
+
+def select(input: Any, dim: int, index: Any) -> Tensor:
+    """Return one index of a dimension, as a view without that dimension."""
+
+def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return each index of a dimension, as views without that dimension."""
+
+def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views."""
+
+def unsafe_split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views."""
+
+def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views of these lengths; see `split`."""
+
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views of one length, of which the last may be shorter."""
+
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views of one length, of which the last may be shorter."""
+
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """Differences of neighbours along a dimension: each element less the one before it."""
+
+def gradient(
+    input: Any, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    """Slopes along dimensions, by differences of neighbours."""
+
+def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+    """Integral along a dimension, by the trapezoidal rule."""
+
+def trapz(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+    """Integral along a dimension, by the trapezoidal rule."""
+
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+    """Integrals along a dimension from its beginning to each later point, by the trapezoidal rule; see `trapezoid`."""
+
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
@@ -476,6 +544,57 @@ def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
 
+def atleast_1d(*tensors: Any) -> Any:
+    """Return tensors as views with at least one dimension: one tensor, or a tuple if there are several."""
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Return tensors as views with at least two dimensions, new ones in front; see `atleast_1d`."""
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Return tensors as views with at least three dimensions; vectors of shape (1, n, 1). See `atleast_1d`."""
+
+def hstack(tensors: Sequence[Any]) -> Tensor:
+    """Join tensors along dimension 1, vectors along their only one; see `cat`."""
+
+def vstack(tensors: Sequence[Any]) -> Tensor:
+    """Join tensors along dimension 0, vectors as rows of a matrix; see `cat`."""
+
+def row_stack(tensors: Sequence[Any]) -> Tensor:
+    """Join tensors along dimension 0, vectors as rows of a matrix; see `cat`."""
+
+def dstack(tensors: Sequence[Any]) -> Tensor:
+    """Join tensors along dimension 2, after `atleast_3d`; see `cat`."""
+
+def column_stack(tensors: Sequence[Any]) -> Tensor:
+    """Join matrices along dimension 1, vectors as columns; see `cat`."""
+
+def block_diag(*tensors: Any) -> Tensor:
+    """Matrix that has matrices as blocks on its diagonal, and zeros elsewhere."""
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Repeat tensors to the shape that they broadcast to, as views; see `expand`."""
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Return coordinates of the points of a grid, as views: one tensor for each vector."""
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """Rows with one element of each vector, all that there are; of one vector itself."""
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Rows with `r` elements of a vector, all that there are, in order."""
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = ...) -> Tensor:
+    """Rows and columns of the elements of a lower triangle; see `tril`."""
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = ...) -> Tensor:
+    """Rows and columns of the elements of an upper triangle; see `tril_indices`."""
+
+def is_complex(input: Any) -> bool:
+    """Whether a tensor has a complex dtype."""
+
+def is_floating_point(input: Any) -> bool:
+    """Whether a tensor has a real floating dtype."""
+
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -493,6 +612,9 @@ def equal(input: Any, other: Any) -> bool:
 
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``."""
+
+def constant_pad_nd(input: Any, pad: Sequence[int], value: float = 0) -> Tensor:
+    """Add a number at the ends of dimensions; negative lengths take elements away."""
 
 def manual_seed(seed: int) -> Generator:
     """Set the seed of the generator that is used where none is given, and return that generator."""
@@ -562,6 +684,33 @@ def logspace(
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
 
+def tile(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Repeat the tensor along dimensions, in a copy."""
+
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Repeat each element along a dimension, in a copy."""
+
+def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """View of the elements, in the order of memory, with another shape and other strides."""
+
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
+    """Copy with one index of a dimension replaced; see `select`."""
+
+def slice_scatter(
+    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """Copy with a slice of a dimension replaced."""
+
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Copy with the diagonal of each matrix replaced; see `diagonal`."""
+
+def as_strided_scatter(
+    input: Any, src: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """Copy with the elements replaced that `as_strided` would show."""
+
 def floor(input: Any) -> Tensor:
     """The largest integer that is not larger; integers stay as they are."""
 
@@ -630,6 +779,48 @@ def deg2rad(input: Any) -> Tensor:
 
 def rad2deg(input: Any) -> Tensor:
     """Convert radians to degrees."""
+
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split along a dimension into views, at indices or into nearly equal parts."""
+
+def hsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length."""
+
+def vsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Split matrices along dimension 0; see `tensor_split`. A number of parts must divide the length."""
+
+def dsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
+
+def roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
+
+def rot90(input: Any, k: int = 1, dims: Sequence[int] = ...) -> Tensor:
+    """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
+
+def fliplr(input: Any) -> Tensor:
+    """Reverse the order of columns, that is along dimension 1, in a copy; see `flip`."""
+
+def flipud(input: Any) -> Tensor:
+    """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
+
+def channel_shuffle(input: Any, groups: int) -> Tensor:
+    """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""
+
+def tril(input: Any, diagonal: int = 0) -> Tensor:
+    """Lower triangles of matrices: zero above a diagonal."""
+
+def triu(input: Any, diagonal: int = 0) -> Tensor:
+    """Upper triangles of matrices: zero below a diagonal; see `tril`."""
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices that have the lines along the last dimension as diagonals, and zeros elsewhere."""
+
+def diag(input: Any, diagonal: int = 0) -> Tensor:
+    """Matrix with a vector as diagonal; of a matrix its diagonal, in a copy."""
+
+def diagflat(input: Any, offset: int = 0) -> Tensor:
+    """Matrix with the elements of a tensor, joined into one dimension, as diagonal."""
 
 def var(
     input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False

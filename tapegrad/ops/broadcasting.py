@@ -300,11 +300,15 @@ def contiguous(input: Any) -> Tensor:
     return x if x._layout.contiguous or x._data.flags.c_contiguous else clone(x)
 
 
-@public()
+def _reversed(ndim: int, dims: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return the index of an array with reversed dimensions; with an Ellipsis, so that the result is no scalar."""
+    return (..., *(slice(None, None, -1 if dim in dims else 1) for dim in range(ndim)))
+
+
+@public(method=True)
 @movement(
-    "flip", lambda x, dims: np.flip(x, dims).copy(), lambda ct, dims: xp.flip(ct, dims),
-    # Of no dimensions NumPy would make a scalar.
-    lambda plan, operand: view_step(plan, lambda x: np.flip(x, plan.attrs["dims"]) if plan.attrs["dims"] else x),
+    "flip", lambda x, dims: x[_reversed(x.ndim, dims)].copy(), lambda ct, dims: xp.flip(ct, dims),
+    lambda plan, operand: view_step(plan, lambda x: x[_reversed(x.ndim, plan.attrs["dims"])]),
     common=docs.MOVEMENT_OF_DIMS, attrs=("dims",),
     oracle=lambda x, dims: np.flip(x, dims if np.ndim(x) else ()),
     samples=(

@@ -16,27 +16,31 @@ from tapegrad.tape.layout import contiguous_strides
 from tapegrad.tensor import Tensor
 
 
-def _view(x: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
+def diagonal_view(x: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
+    """Return diagonals as a view, which may be written to if the array may."""
     view = x.diagonal(offset, dim1, dim2)
     view.flags.writeable = x.flags.writeable  # NumPy's is not, for now
     return view
 
 
-def _part(x_shape: tuple[int, ...], shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Part:
-    """Return what the diagonal, of the given shape, is of a contiguous array."""
+def diagonal_part(x_shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Part:
+    """Return what the diagonals are of a contiguous array."""
     strides = contiguous_strides(x_shape, 1)
-    rest = (stride for dim, stride in enumerate(strides) if dim not in (dim1, dim2))
+    rest = [dim for dim in range(len(x_shape)) if dim not in (dim1, dim2)]
+    count = max(min(x_shape[dim1] + min(offset, 0), x_shape[dim2] - max(offset, 0)), 0)
+    shape = (*(x_shape[dim] for dim in rest), count)
     start = offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
-    return Part(shape, (*rest, strides[dim1] + strides[dim2]), 0 if 0 in shape else start)
+    steps = (*(strides[dim] for dim in rest), strides[dim1] + strides[dim2])
+    return Part(shape, steps, 0 if 0 in shape else start)
 
 
 @public(method=True)
 @movement(
-    "diagonal", _view,
+    "diagonal", diagonal_view,
     lambda ct, x_shape, offset, dim1, dim2: xp.strided_put(
-        np.zeros(x_shape, ct.dtype), ct, _part(x_shape, ct.shape, offset, dim1, dim2)
+        np.zeros(x_shape, ct.dtype), ct, diagonal_part(x_shape, offset, dim1, dim2)
     ),
-    lambda plan, operand: view_step(plan, lambda x: _view(x, **plan.attrs)),
+    lambda plan, operand: view_step(plan, lambda x: diagonal_view(x, **plan.attrs)),
     common=docs.MOVEMENT_OF_DIMS, attrs=("offset", "dim1", "dim2"),
     oracle=lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
     samples=(

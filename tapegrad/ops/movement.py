@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -229,6 +230,48 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> dict[str, A
     for length in x.shape[first : last + 1]:
         middle *= length
     return {"shape": (*x.shape[:first], middle, *x.shape[last + 1 :])}
+
+
+@public(method=True, common=docs.MOVEMENT_OF_DIMS)
+@composite(
+    (Sample(((2, 6),), {"dim": 1, "sizes": (2, -1)}), Sample(((4, 1),), {"dim": -2, "sizes": (2, 2)})),
+    lambda input, dim, sizes: input.reshape((2, 2, 3) if dim == 1 else (2, 2, 1)),
+)
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
+    """Give one dimension another shape, as a view.
+
+    Parameters
+    ----------
+    dim : int
+    sizes : tuple of int
+        One of them may be -1; it is inferred from the others.
+
+    Raises
+    ------
+    RuntimeError
+        If that shape does not hold the elements of the dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.unflatten(tg.zeros(2, 6), 1, (3, 2)).shape
+    (2, 3, 2)
+    """
+    x = as_operand(input, "unflatten", "input", 1)
+    place, lengths = one_dim("unflatten", x.ndim, dim), [length.__index__() for length in sizes]
+    own = x.shape[place] if x.ndim else 1
+    if not lengths:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    if lengths.count(-1) > 1:
+        raise RuntimeError(f"only one dimension can be inferred; unflatten got {lengths}")
+    known = math.prod(length for length in lengths if length != -1)
+    if own % known if known and -1 in lengths else known != own:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {lengths} don't multiply up to the size of dim {place} ({own}) in the input "
+            f"tensor, of shape {list(x.shape)}"
+        )
+    lengths = [own // known if length == -1 else length for length in lengths]
+    return reshape(x, (*x.shape[:place], *lengths, *x.shape[place + 1 :]))
 
 
 @public(method=True, common=docs.MOVEMENT)

@@ -7,6 +7,7 @@ made it, the history of a view is one entry.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,21 @@ def view_of(x: np.ndarray, part: Part) -> np.ndarray:
     return np.ndarray(part.shape, x.dtype, x, part.offset * size, [step * size for step in part.strides])
 
 
+def may_overlap(part: Part) -> bool:
+    """Whether a part may show an element several times."""
+    reach = 0
+    for step, length in sorted(zip(map(abs, part.strides), part.shape, strict=True)):
+        if length > 1 and step <= reach:
+            return True
+        reach += step * (length - 1)
+    return False
+
+
+def overlapping_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> Step:
+    """Return the step of an op whose result is a view that may show an element several times."""
+    return view_step(plan, view)._replace(into_view=True, donate=False)
+
+
 def _put_forward(x: Any, value: Any, part: Part) -> np.ndarray:
     out = np.array(x, order="C")
     view_of(out, part)[...] = value
@@ -66,10 +82,10 @@ strided_part_op = Op(
     name="strided_part",
     operands=("x",),
     forward=view_of,
-    vjp=(lambda ct, part, x_shape: xp.strided_put(_zeros(ct, x_shape, part), ct, part),),
+    vjp=(lambda ct, part, x_shape: xp.strided_sum(ct, part, x_shape),),
     family="indexing",
     linear=True,
-    step=lambda plan, operand: view_step(plan, lambda x: view_of(x, plan.attrs["part"])),
+    step=lambda plan, operand: overlapping_step(plan, lambda x: view_of(x, plan.attrs["part"])),
     attrs=("part",),
     node_name="AsStridedBackward0",
     oracle=lambda x, part: np.lib.stride_tricks.as_strided(
@@ -77,6 +93,41 @@ strided_part_op = Op(
     ),
     samples=tuple(Sample(((3, 3),), {"part": part}) for part in (_ROWS, _DIAGONAL, _ELEMENT)),
 )
+
+
+# The adjoint of a part -----------------------------------------------------------------------------------------------
+
+
+def _sum_forward(x: Any, part: Part, shape: tuple[int, ...]) -> np.ndarray:
+    out = _zeros(x, shape, part)
+    places = view_of(np.arange(out.size), part)
+    np.add.at(out.reshape(-1), places, x)
+    return out
+
+
+strided_sum_op = Op(
+    name="strided_sum",
+    operands=("x",),
+    forward=_sum_forward,
+    vjp=(lambda ct, part: xp.strided_part(ct, part),),
+    family="indexing",
+    linear=True,
+    step=lambda plan, operand: gather_step(plan, lambda x: view_of(x, plan.attrs["part"])),
+    attrs=("part", "shape"),
+    oracle=lambda x, part, shape: _sum_oracle(x, part, shape),
+    samples=(
+        Sample(((2, 2),), {"part": _ROWS, "shape": (3, 3)}),
+        Sample(((4, 3),), {"part": Part((4, 3), (1, 1)), "shape": (2, 3)}),
+        Sample(((2, 3),), {"part": Part((2, 3), (0, 1), 1), "shape": (4,)}),
+    ),
+)
+
+
+def _sum_oracle(x: Any, part: Part, shape: tuple[int, ...]) -> np.ndarray:
+    out = np.zeros(shape, x.dtype)
+    for index in np.ndindex(part.shape):
+        out.flat[part.offset + sum(n * step for n, step in zip(index, part.strides, strict=True))] += x[index]
+    return out
 
 
 def _rule_of_the_rest(ct: Any, part: Part) -> Any:
@@ -120,5 +171,14 @@ def strided_put(input: Any, value: Any, part: Part) -> Tensor:
     return apply(strided_put_op, Bound((x, v), {"part": part}))
 
 
+def strided_sum(input: Any, part: Part, shape: tuple[int, ...]) -> Tensor:
+    """Return zeros of a shape, with elements added to a part, which may show an element several times."""
+    if part.of_real or not may_overlap(part):
+        return strided_put(_zeros(input, shape, part), input, part)
+    x = as_operand(input, "strided_sum", "input", 1)
+    return apply(strided_sum_op, Bound((x,), {"part": part, "shape": shape}))
+
+
+publish(strided_sum, strided_sum_op, strided_sum.__doc__ or "")
 publish(strided_part, strided_part_op, strided_part.__doc__ or "")
 publish(strided_put, strided_put_op, strided_put.__doc__ or "")

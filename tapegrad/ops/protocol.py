@@ -6,7 +6,7 @@ Each function of ours says which of NumPy's it is, and how the arguments differ:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from tapegrad import ops
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
+from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
@@ -193,6 +194,10 @@ def _concatenate(arrays: Any, axis: Any = 0, out: Any = None, **kwargs: Any) -> 
     return ops.cat([as_operand(one, "concatenate", "arrays", 1) for one in arrays], axis)
 
 
+def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    return _concatenate([as_operand(one, "append", "arr", 1) for one in (arr, values)], axis)
+
+
 def _stack(arrays: Any, axis: int = 0, out: Any = None, **kwargs: Any) -> Any:
     _refuse("stack", out=out, dtype=kwargs.get("dtype"))
     return ops.stack([as_operand(one, "stack", "arrays", 1) for one in arrays], axis)
@@ -255,8 +260,10 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, *_: Any, shape: Any =
 
 def _adapted(one: public.Public) -> Callable[..., Any]:
     """Return what takes the arguments of NumPy's functions that one of ours is."""
-    adapter = one.names.adapter
-    return adapter if callable(adapter) else _ADAPTERS[adapter](one.name, one.function)
+    adapter, function = one.names.adapter, one.function
+    if isinstance(adapter, Mapping):
+        return lambda *args, **kwargs: function(*args, **{adapter.get(key, key): own for key, own in kwargs.items()})
+    return adapter if callable(adapter) else _ADAPTERS[adapter](one.name, function)
 
 
 def _by_values(function: Callable[..., Any], wrap: bool = False) -> Callable[..., Any]:
@@ -295,7 +302,7 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
     np.flip: lambda m, axis=None: ops.flip(m, tuple(range(m.ndim)) if axis is None else axis),
     np.zeros_like: _like("zeros"), np.ones_like: _like("ones"), np.empty_like: _like("empty"),
     np.full_like: _full_like,
-    np.imag: imag_or_zero,
+    np.imag: imag_or_zero, np.pad: pad_of_numpy, np.append: _append,
     **{
         function: _by_values(function)
         for function in (

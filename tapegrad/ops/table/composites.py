@@ -50,6 +50,11 @@ def first_of_several(function: Callable[..., Any], *operands: Any, **attrs: Any)
     return out[0] if isinstance(out, tuple) else out
 
 
+def last_of_several(function: Callable[..., Any], *operands: Any, **attrs: Any) -> Any:
+    """Return the last result of a function of several results: a `call` of composites."""
+    return function(*operands, **attrs)[-1]
+
+
 def composite(
     samples: Sequence[Sample],
     oracle: Callable[..., Any],

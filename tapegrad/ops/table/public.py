@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from tapegrad.ops.table.docs import RESULT, Common, docstring
@@ -14,6 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 TOP: Final = "tapegrad"
 FUNCTIONAL: Final = "tapegrad.nn.functional"
 LINALG: Final = "tapegrad.linalg"
+FFT: Final = "tapegrad.fft"
 
 
 class Names(NamedTuple):
@@ -37,8 +38,9 @@ class Names(NamedTuple):
         The ufunc that it is the ``reduce`` of.
     functions : tuple of str
         NumPy's functions, no ufuncs, that are this function: ``sum``, ``linalg.inv``.
-    adapter : str or callable
-        How the arguments of these are converted, by name (see `tapegrad.ops.protocol`) or as a function.
+    adapter : str, callable or mapping
+        How the arguments of these are converted: by name (see `tapegrad.ops.protocol`), as a function, or our name of
+        each keyword that is called otherwise.
     """
 
     aliases: tuple[str, ...] = ()
@@ -49,7 +51,7 @@ class Names(NamedTuple):
     ufuncs: tuple[str, ...] = ()
     reduces: str = ""
     functions: tuple[str, ...] = ()
-    adapter: str | Callable[..., Any] = "same"
+    adapter: str | Callable[..., Any] | Mapping[str, str] = "same"
 
 
 def module_of(names: Names | None) -> str:
@@ -106,7 +108,7 @@ def public(
     ufuncs: tuple[str, ...] = (),
     reduces: str = "",
     functions: tuple[str, ...] = (),
-    adapter: str | Callable[..., Any] = "same",
+    adapter: str | Callable[..., Any] | Mapping[str, str] = "same",
     common: Common = RESULT,
     of: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:

@@ -1,0 +1,136 @@
+"""Functions without gradient: indices of triangles, one-hot vectors, and questions about a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.ops.creation import made
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.tensor import Tensor
+
+
+def _check_lengths(row: int, col: int) -> None:
+    for name, length in (("row", row), ("col", col)):
+        if length < 0:
+            raise RuntimeError(f"{name} must be non-negative, got {length}")
+
+
+@public()
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = np.int64) -> Tensor:
+    """Rows and columns of the elements of a lower triangle; see `tril`.
+
+    Parameters
+    ----------
+    row, col : int
+        Of the matrix.
+    offset : int
+        The diagonal: 0 is the main one, 1 the next above it.
+    dtype : dtype
+
+    Returns
+    -------
+    Tensor, (2, n)
+
+    Raises
+    ------
+    RuntimeError
+        If a length is negative.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.tril_indices(2, 2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    _check_lengths(row, col)
+    return made(np.stack(np.tril_indices(row, offset, col)).astype(dtype), False)
+
+
+@public()
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = np.int64) -> Tensor:
+    """Rows and columns of the elements of an upper triangle; see `tril_indices`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.triu_indices(2, 2).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    _check_lengths(row, col)
+    return made(np.stack(np.triu_indices(row, offset, col)).astype(dtype), False)
+
+
+@public(namespaces=(FUNCTIONAL,))
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+    """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension.
+
+    Parameters
+    ----------
+    tensor : Tensor or array
+        Classes: 0, 1, ..., of dtype int64.
+    num_classes : int
+        How many there are; default one more than the largest.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64.
+
+    Raises
+    ------
+    RuntimeError
+        If a class is negative, or is not below `num_classes`, or nothing says how many there are.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.one_hot(tg.tensor([0, 2])).tolist()
+    [[1, 0, 0], [0, 0, 1]]
+    """
+    classes = np.asarray(as_operand(tensor, "one_hot", "tensor", 1)._data)
+    if classes.dtype != np.int64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor; it got {classes.dtype}")
+    if not classes.size and num_classes <= 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if classes.size and classes.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    count = int(classes.max()) + 1 if num_classes == -1 else num_classes
+    if classes.size and classes.max() >= count:
+        raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {classes.max()}")
+    return made((classes[..., None] == np.arange(count)).astype(np.int64), False)
+
+
+def _asked(call: str, input: Any) -> Tensor:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{call}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input
+
+
+@public()
+def is_complex(input: Any) -> bool:
+    """Whether a tensor has a complex dtype.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_complex(tg.tensor([1j]))
+    True
+    """
+    return _asked("is_complex", input).is_complex()
+
+
+@public()
+def is_floating_point(input: Any) -> bool:
+    """Whether a tensor has a real floating dtype.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_floating_point(tg.tensor([1]))
+    False
+    """
+    return _asked("is_floating_point", input).is_floating_point()
