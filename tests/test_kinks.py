@@ -120,7 +120,7 @@ BETTER_PAIRS: dict[str, Callable[[float, float], bool]] = {
 def on_torch(name: str) -> Callable[..., Any]:
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    modules = (torch, torch.special, torch.nn.functional, torch.linalg)
+    modules = (torch, torch.special, torch.nn.functional, torch.linalg, torch.fft)
     function: Callable[..., Any] = next(getattr(own, name) for own in modules if hasattr(own, name))
     return function
 
@@ -316,7 +316,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "eigh": _eigh,
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
-NOT_ON_TORCH = ("im2col", "col2im", "conv2d_biased", "float_power")
+NOT_ON_TORCH = ("resized", "im2col", "col2im", "conv2d_biased", "float_power")
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
 OWN_AT_INFINITY = ("addcdiv", "deviations", "var", "prod", "sgn", "logsumexp")
 

@@ -24,6 +24,8 @@ from tapegrad.ops import (
     extrema,
     extremes,
     fill,
+    fourier,
+    frequencies,
     grids,
     indices,
     joining,
