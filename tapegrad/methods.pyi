@@ -664,6 +664,42 @@ class TensorMethods:
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
+    def floor(self) -> Tensor:
+        """The largest integer that is not larger; integers stay as they are."""
+
+    def ceil(self) -> Tensor:
+        """The smallest integer that is not smaller; integers stay as they are."""
+
+    def trunc(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def fix(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def frac(self) -> Tensor:
+        """Fraction of a number, of its sign."""
+
+    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
+        """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+    def remainder(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+    def fmod(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `input`: that of C."""
+
+    def floor_divide(self, other: Any) -> Tensor:
+        """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
 
@@ -712,42 +748,6 @@ class TensorMethods:
         storage_offset: builtins.int | None = None,
     ) -> Tensor:
         """Copy with the elements replaced that `as_strided` would show."""
-
-    def floor(self) -> Tensor:
-        """The largest integer that is not larger; integers stay as they are."""
-
-    def ceil(self) -> Tensor:
-        """The smallest integer that is not smaller; integers stay as they are."""
-
-    def trunc(self) -> Tensor:
-        """The number without its fraction; integers stay as they are."""
-
-    def fix(self) -> Tensor:
-        """The number without its fraction; integers stay as they are."""
-
-    def frac(self) -> Tensor:
-        """Fraction of a number, of its sign."""
-
-    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
-        """Round to the nearest integer, halves to the even one; integers stay as they are."""
-
-    def remainder(self, other: Any) -> Tensor:
-        """Remainder of a division, of the sign of `other`: Python's ``%``."""
-
-    def fmod(self, other: Any) -> Tensor:
-        """Remainder of a division, of the sign of `input`: that of C."""
-
-    def floor_divide(self, other: Any) -> Tensor:
-        """The largest integer that is not larger than the quotient: Python's ``//``."""
-
-    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
     def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `other`, times a factor."""

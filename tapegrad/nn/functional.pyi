@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "one_hot", "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]  # fmt: skip
+__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "one_hot", "pad", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]  # fmt: skip
 
 def relu(input: Any) -> Tensor:
     """The larger of `input` and 0."""
@@ -65,6 +65,47 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
 
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Add elements at the ends of dimensions; negative lengths take elements away."""
+
+def avg_pool1d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Mean of each window of signals, of one dimension."""
+
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """Means of signals over windows, as many of one dimension as asked for, which may overlap."""
+
+def avg_pool2d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Mean of each window of images, of two dimensions."""
+
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
+    """Means of images over windows, as many of two dimensions as asked for, which may overlap."""
+
+def avg_pool3d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Mean of each window of volumes, of three dimensions."""
+
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
+    """Means of volumes over windows, as many of three dimensions as asked for, which may overlap."""
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     """Make images of `upscale_factor` times the height and width of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""
