@@ -652,18 +652,6 @@ class TensorMethods:
     def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
         """Rows with `r` elements of a vector, all that there are, in order."""
 
-    def bitwise_and(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where both are."""
-
-    def bitwise_or(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where one of the two is."""
-
-    def bitwise_xor(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where the two differ."""
-
-    def bitwise_not(self) -> Tensor:
-        """Invert integers bit by bit, or truth values."""
-
     def floor(self) -> Tensor:
         """The largest integer that is not larger; integers stay as they are."""
 
@@ -699,6 +687,18 @@ class TensorMethods:
 
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def bitwise_and(self, other: Any) -> Tensor:
+        """Combine integers bit by bit, or truth values: 1 where both are."""
+
+    def bitwise_or(self, other: Any) -> Tensor:
+        """Combine integers bit by bit, or truth values: 1 where one of the two is."""
+
+    def bitwise_xor(self, other: Any) -> Tensor:
+        """Combine integers bit by bit, or truth values: 1 where the two differ."""
+
+    def bitwise_not(self) -> Tensor:
+        """Invert integers bit by bit, or truth values."""
 
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""

@@ -22,7 +22,7 @@ NOT_DRAWN = {
     "cast", "index_scatter_add", "strided_part", "strided_put", "any", "all", "argmax", "argmin", "conj", "imag",
     "take_along", "put_along", "class_loss", "prod", "cumsum", "im2col", "col2im", "conv2d",
     "conv2d_biased", "inv", "solve", "eigh",
-    "resampled", "resized", "fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn",
+    "resampled", "pooled", "resized", "fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn",
 }  # fmt: skip
 
 

@@ -316,7 +316,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "eigh": _eigh,
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
-NOT_ON_TORCH = ("resampled", "resized", "im2col", "col2im", "conv2d_biased", "float_power")
+NOT_ON_TORCH = ("resampled", "pooled", "resized", "im2col", "col2im", "conv2d_biased", "float_power")
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
 OWN_AT_INFINITY = ("addcdiv", "deviations", "var", "prod", "sgn", "logsumexp")
 

@@ -187,12 +187,12 @@ def _bind(name: str, kind: _Kind, input: Any, s: Any, dim: Any, norm: Any) -> Bo
 # Functions ---------------------------------------------------------------------------------------------------------
 
 _EXAMPLES: Final = {
-    "fft": ("tg.tensor([1.0, 0.0, 0.0, 1.0])", "[(2+0j), (1+1j), 0j, (1-1j)]"),
-    "ifft": ("tg.tensor([2.0, 1.0, 0.0, 1.0])", "[(1+0j), (0.5+0j), 0j, (0.5+0j)]"),
-    "rfft": ("tg.tensor([1.0, 0.0, 0.0, 1.0])", "[(2+0j), (1+1j), 0j]"),
-    "irfft": ("tg.tensor([2.0, 1.0, 0.0])", "[1.0, 0.5, 0.0, 0.5]"),
-    "hfft": ("tg.tensor([1.0, 2.0, 1.0])", "[6.0, 0.0, -2.0, 0.0]"),
-    "ihfft": ("tg.tensor([6.0, 0.0, -2.0, 0.0])", "[(1-0j), (2-0j), (1-0j)]"),
+    "fft": ("tg.tensor([1.0, 2.0, 1.0, 0.0])", ".abs()", "[4.0, 2.0, 0.0, 2.0]"),
+    "ifft": ("tg.tensor([2.0, 1.0, 0.0, 1.0])", ".abs()", "[1.0, 0.5, 0.0, 0.5]"),
+    "rfft": ("tg.tensor([1.0, 2.0, 1.0, 0.0])", ".abs()", "[4.0, 2.0, 0.0]"),
+    "irfft": ("tg.tensor([2.0, 1.0, 0.0])", "", "[1.0, 0.5, 0.0, 0.5]"),
+    "hfft": ("tg.tensor([1.0, 2.0, 1.0])", "", "[6.0, 0.0, -2.0, 0.0]"),
+    "ihfft": ("tg.tensor([6.0, 0.0, -2.0, 0.0])", ".abs()", "[1.0, 2.0, 1.0]"),
 }
 _SAMPLES: Final = (
     Sample(((4,),)),
@@ -228,7 +228,7 @@ Derivative: the adjoint transform, which is `{adjoint}` with the opposite scale;
 Examples
 --------
 >>> import tapegrad as tg
->>> tg.fft.{name}({argument}).tolist()
+>>> tg.fft.{name}({argument}){then}.tolist()
 {result}
 """
 _SIZE = "n : int, optional\n    Its length is cut, or filled with zeros, to this{}.\ndim : int"
@@ -308,14 +308,14 @@ def _functions(name: str, kind: _Kind) -> None:
         ),
     ):
         own = f"{name}{end}"
-        argument, result = _EXAMPLES[name]
+        argument, then, result = _EXAMPLES[name]
         if end == "2":
             argument, result = argument.replace("([", "([[").replace("])", "]])"), f"[{result}]"
         function.__name__ = function.__qualname__ = own
         function.__module__ = FFT
         function.__doc__ = _DOC.format(
             says=kind.says.format(f"{name.replace('i', '', 1)}{end}"), dimensions=dimensions, parameters=parameters,
-            adjoint=kind.adjoint.removesuffix("n") + end, name=own, argument=argument, result=result,
+            adjoint=kind.adjoint.removesuffix("n") + end, name=own, then=then, argument=argument, result=result,
         )  # fmt: skip
         function.op = op
         of_numpy = (f"fft.{own}",) if not (name[-4:] == "hfft" and end) else ()
