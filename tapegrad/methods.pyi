@@ -555,6 +555,59 @@ class TensorMethods:
     def reciprocal(self) -> Tensor:
         """Elementwise reciprocal, :math:`1/x`."""
 
+    def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor as `empty` does, by default of this tensor's dtype."""
+
+    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor as `zeros` does, by default of this tensor's dtype."""
+
+    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor as `ones` does, by default of this tensor's dtype."""
+
+    def new_full(
+        self, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False
+    ) -> Tensor:
+        """Return a tensor as `full` does, by default of this tensor's dtype."""
+
+    def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor with a copy of the data, by default of this tensor's dtype."""
+
+    def floor(self) -> Tensor:
+        """The largest integer that is not larger; integers stay as they are."""
+
+    def ceil(self) -> Tensor:
+        """The smallest integer that is not smaller; integers stay as they are."""
+
+    def trunc(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def fix(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def frac(self) -> Tensor:
+        """Fraction of a number, of its sign."""
+
+    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
+        """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+    def remainder(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+    def fmod(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `input`: that of C."""
+
+    def floor_divide(self, other: Any) -> Tensor:
+        """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
     def prod(
         self,
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
@@ -632,61 +685,8 @@ class TensorMethods:
     def clamp_max(self, max: Any) -> Tensor:
         """Lower elements to at most `max`; see `clamp`."""
 
-    def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor as `empty` does, by default of this tensor's dtype."""
-
-    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor as `zeros` does, by default of this tensor's dtype."""
-
-    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor as `ones` does, by default of this tensor's dtype."""
-
-    def new_full(
-        self, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False
-    ) -> Tensor:
-        """Return a tensor as `full` does, by default of this tensor's dtype."""
-
-    def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor with a copy of the data, by default of this tensor's dtype."""
-
     def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
         """Rows with `r` elements of a vector, all that there are, in order."""
-
-    def floor(self) -> Tensor:
-        """The largest integer that is not larger; integers stay as they are."""
-
-    def ceil(self) -> Tensor:
-        """The smallest integer that is not smaller; integers stay as they are."""
-
-    def trunc(self) -> Tensor:
-        """The number without its fraction; integers stay as they are."""
-
-    def fix(self) -> Tensor:
-        """The number without its fraction; integers stay as they are."""
-
-    def frac(self) -> Tensor:
-        """Fraction of a number, of its sign."""
-
-    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
-        """Round to the nearest integer, halves to the even one; integers stay as they are."""
-
-    def remainder(self, other: Any) -> Tensor:
-        """Remainder of a division, of the sign of `other`: Python's ``%``."""
-
-    def fmod(self, other: Any) -> Tensor:
-        """Remainder of a division, of the sign of `input`: that of C."""
-
-    def floor_divide(self, other: Any) -> Tensor:
-        """The largest integer that is not larger than the quotient: Python's ``//``."""
-
-    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
@@ -904,29 +904,6 @@ class TensorMethods:
     def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
 
-    def copysign_(self, other: Any) -> Tensor:
-        """Compute `copysign` in place; recorded where a gradient is wanted."""
-
-    def nextafter_(self, other: Any) -> Tensor:
-        """Compute `nextafter` in place; recorded where a gradient is wanted."""
-
-    def heaviside_(self, other: Any) -> Tensor:
-        """Compute `heaviside` in place; recorded where a gradient is wanted."""
-
-    def nan_to_num_(
-        self,
-        nan: builtins.float | None = None,
-        posinf: builtins.float | None = None,
-        neginf: builtins.float | None = None,
-    ) -> Tensor:
-        """Compute `nan_to_num` in place; recorded where a gradient is wanted."""
-
-    def clamp_min_(self, min: Any) -> Tensor:
-        """Compute `clamp_min` in place; recorded where a gradient is wanted."""
-
-    def clamp_max_(self, max: Any) -> Tensor:
-        """Compute `clamp_max` in place; recorded where a gradient is wanted."""
-
     def floor_(self) -> Tensor:
         """Compute `floor` in place; recorded where a gradient is wanted."""
 
@@ -950,6 +927,29 @@ class TensorMethods:
 
     def floor_divide_(self, other: Any) -> Tensor:
         """Compute `floor_divide` in place; recorded where a gradient is wanted."""
+
+    def copysign_(self, other: Any) -> Tensor:
+        """Compute `copysign` in place; recorded where a gradient is wanted."""
+
+    def nextafter_(self, other: Any) -> Tensor:
+        """Compute `nextafter` in place; recorded where a gradient is wanted."""
+
+    def heaviside_(self, other: Any) -> Tensor:
+        """Compute `heaviside` in place; recorded where a gradient is wanted."""
+
+    def nan_to_num_(
+        self,
+        nan: builtins.float | None = None,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """Compute `nan_to_num` in place; recorded where a gradient is wanted."""
+
+    def clamp_min_(self, min: Any) -> Tensor:
+        """Compute `clamp_min` in place; recorded where a gradient is wanted."""
+
+    def clamp_max_(self, max: Any) -> Tensor:
+        """Compute `clamp_max` in place; recorded where a gradient is wanted."""
 
     def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """Compute `addcmul` in place; recorded where a gradient is wanted."""

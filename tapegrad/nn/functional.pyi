@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "one_hot", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "max_pool1d", "adaptive_max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d", "adaptive_max_pool3d", "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]  # fmt: skip
+__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "one_hot", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "max_pool1d", "adaptive_max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d", "adaptive_max_pool3d", "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]  # fmt: skip
 
 def relu(input: Any) -> Tensor:
     """The larger of `input` and 0."""
@@ -60,9 +60,6 @@ def conv2d(
 ) -> Tensor:
     """Cross-correlation of images with kernels, which networks call convolution."""
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
-    """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension."""
-
 def avg_pool1d(
     input: Any,
     kernel_size: int | Sequence[int],
@@ -103,6 +100,67 @@ def avg_pool3d(
 
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     """Means of volumes over windows, as many of three dimensions as asked for, which may overlap."""
+
+def conv1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of signals with kernels, which networks call convolution."""
+
+def conv3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of volumes with kernels, which networks call convolution."""
+
+def conv_transpose1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of signals: the adjoint of a convolution, which makes them larger."""
+
+def conv_transpose2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of images: the adjoint of a convolution, which makes them larger."""
+
+def conv_transpose3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of volumes: the adjoint of a convolution, which makes them larger."""
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+    """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension."""
 
 def interpolate(
     input: Any,

@@ -15,6 +15,7 @@ from tapegrad.ops import (
     composite,
     concat,
     convolution,
+    convolutions,
     creation,
     cumulative,
     diagonals,

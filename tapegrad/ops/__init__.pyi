@@ -13,7 +13,7 @@ from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diagonal", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "diff", "gradient", "trapezoid", "trapz", "cumulative_trapezoid", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "constant_pad_nd", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "tile", "repeat_interleave", "as_strided", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "tensor_split", "hsplit", "vsplit", "dsplit", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "tril", "triu", "diag_embed", "diag", "diagflat", "var"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "prod", "cumsum", "diagonal", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "diff", "gradient", "trapezoid", "trapz", "cumulative_trapezoid", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "constant_pad_nd", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "tile", "repeat_interleave", "as_strided", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "tensor_split", "hsplit", "vsplit", "dsplit", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "tril", "triu", "diag_embed", "diag", "diagflat", "var"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -430,6 +430,69 @@ def FloatTensor(data: Any) -> Tensor:
 def DoubleTensor(data: Any) -> Tensor:
     """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
+def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor whose elements are not set to anything."""
+
+def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of zeros."""
+
+def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of ones."""
+
+def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of one value."""
+
+def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a matrix with ones on its diagonal and zeros elsewhere."""
+
+def empty_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of elements that are not set to anything, of the shape and dtype of another."""
+
+def zeros_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of zeros, of the shape and dtype of another."""
+
+def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of ones, of the shape and dtype of another."""
+
+def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of one value, of the shape and dtype of another."""
+
+def floor(input: Any) -> Tensor:
+    """The largest integer that is not larger; integers stay as they are."""
+
+def ceil(input: Any) -> Tensor:
+    """The smallest integer that is not smaller; integers stay as they are."""
+
+def trunc(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def fix(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def frac(input: Any) -> Tensor:
+    """Fraction of a number, of its sign."""
+
+def round(input: Any, *, decimals: int | None = None) -> Tensor:
+    """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+def fmod(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `input`: that of C."""
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
 def prod(
     input: Any,
     dim: int | tuple[int, ...] | None = None,
@@ -517,33 +580,6 @@ def clamp_min(input: Any, min: Any) -> Tensor:
 def clamp_max(input: Any, max: Any) -> Tensor:
     """Lower elements to at most `max`; see `clamp`."""
 
-def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor whose elements are not set to anything."""
-
-def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of zeros."""
-
-def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of ones."""
-
-def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of one value."""
-
-def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a matrix with ones on its diagonal and zeros elsewhere."""
-
-def empty_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of elements that are not set to anything, of the shape and dtype of another."""
-
-def zeros_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of zeros, of the shape and dtype of another."""
-
-def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of ones, of the shape and dtype of another."""
-
-def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of one value, of the shape and dtype of another."""
-
 def atleast_1d(*tensors: Any) -> Any:
     """Return tensors as views with at least one dimension: one tensor, or a tuple if there are several."""
 
@@ -594,42 +630,6 @@ def is_complex(input: Any) -> bool:
 
 def is_floating_point(input: Any) -> bool:
     """Whether a tensor has a real floating dtype."""
-
-def floor(input: Any) -> Tensor:
-    """The largest integer that is not larger; integers stay as they are."""
-
-def ceil(input: Any) -> Tensor:
-    """The smallest integer that is not smaller; integers stay as they are."""
-
-def trunc(input: Any) -> Tensor:
-    """The number without its fraction; integers stay as they are."""
-
-def fix(input: Any) -> Tensor:
-    """The number without its fraction; integers stay as they are."""
-
-def frac(input: Any) -> Tensor:
-    """Fraction of a number, of its sign."""
-
-def round(input: Any, *, decimals: int | None = None) -> Tensor:
-    """Round to the nearest integer, halves to the even one; integers stay as they are."""
-
-def remainder(input: Any, other: Any) -> Tensor:
-    """Remainder of a division, of the sign of `other`: Python's ``%``."""
-
-def fmod(input: Any, other: Any) -> Tensor:
-    """Remainder of a division, of the sign of `input`: that of C."""
-
-def floor_divide(input: Any, other: Any) -> Tensor:
-    """The largest integer that is not larger than the quotient: Python's ``//``."""
-
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where both are."""
