@@ -1,6 +1,7 @@
 """tapegrad: gradients of ordinary NumPy programs, with the meaning of PyTorch's ``backward()``."""
 
 from math import e, inf, nan, pi
+from typing import TYPE_CHECKING
 
 from tapegrad import autograd, fft, linalg, nn, ops, optim
 from tapegrad._version import __version__
@@ -34,6 +35,7 @@ from tapegrad.dtypes import (
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.ops import *
 from tapegrad.ops.bind import install
+from tapegrad.ops.table.scope import module_getattr as _module_getattr
 from tapegrad.ops.warmup import warmup
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
@@ -58,3 +60,5 @@ __all__ = [
     "__version__",
 ]  # fmt: skip
 __all__ += ops.__all__
+if not TYPE_CHECKING:  # for type checkers there is nothing else
+    __getattr__ = _module_getattr("tapegrad")

@@ -865,8 +865,17 @@ class TensorMethods:
     def neg_(self) -> Tensor:
         """Compute `neg` in place; recorded where a gradient is wanted."""
 
+    def negative_(self) -> Tensor:
+        """Compute `negative` in place; recorded where a gradient is wanted."""
+
     def abs_(self) -> Tensor:
         """Compute `abs` in place; recorded where a gradient is wanted."""
+
+    def absolute_(self) -> Tensor:
+        """Compute `absolute` in place; recorded where a gradient is wanted."""
+
+    def sign_(self) -> Tensor:
+        """Compute `sign` in place; recorded where a gradient is wanted."""
 
     def relu_(self) -> Tensor:
         """Compute `relu` in place; recorded where a gradient is wanted."""
@@ -874,14 +883,77 @@ class TensorMethods:
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """Compute `clamp` in place; recorded where a gradient is wanted."""
 
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+        """Compute `clip` in place; recorded where a gradient is wanted."""
+
+    def eq_(self, other: Any) -> Tensor:
+        """Compute `eq` in place; recorded where a gradient is wanted."""
+
+    def ne_(self, other: Any) -> Tensor:
+        """Compute `ne` in place; recorded where a gradient is wanted."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """Compute `not_equal` in place; recorded where a gradient is wanted."""
+
+    def lt_(self, other: Any) -> Tensor:
+        """Compute `lt` in place; recorded where a gradient is wanted."""
+
+    def less_(self, other: Any) -> Tensor:
+        """Compute `less` in place; recorded where a gradient is wanted."""
+
+    def le_(self, other: Any) -> Tensor:
+        """Compute `le` in place; recorded where a gradient is wanted."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """Compute `less_equal` in place; recorded where a gradient is wanted."""
+
+    def gt_(self, other: Any) -> Tensor:
+        """Compute `gt` in place; recorded where a gradient is wanted."""
+
+    def greater_(self, other: Any) -> Tensor:
+        """Compute `greater` in place; recorded where a gradient is wanted."""
+
+    def ge_(self, other: Any) -> Tensor:
+        """Compute `ge` in place; recorded where a gradient is wanted."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """Compute `greater_equal` in place; recorded where a gradient is wanted."""
+
+    def logical_and_(self, other: Any) -> Tensor:
+        """Compute `logical_and` in place; recorded where a gradient is wanted."""
+
+    def logical_or_(self, other: Any) -> Tensor:
+        """Compute `logical_or` in place; recorded where a gradient is wanted."""
+
+    def logical_not_(self) -> Tensor:
+        """Compute `logical_not` in place; recorded where a gradient is wanted."""
+
     def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
+
+    def exp2_(self) -> Tensor:
+        """Compute `exp2` in place; recorded where a gradient is wanted."""
+
+    def expm1_(self) -> Tensor:
+        """Compute `expm1` in place; recorded where a gradient is wanted."""
 
     def log_(self) -> Tensor:
         """Compute `log` in place; recorded where a gradient is wanted."""
 
+    def log2_(self) -> Tensor:
+        """Compute `log2` in place; recorded where a gradient is wanted."""
+
+    def log10_(self) -> Tensor:
+        """Compute `log10` in place; recorded where a gradient is wanted."""
+
+    def log1p_(self) -> Tensor:
+        """Compute `log1p` in place; recorded where a gradient is wanted."""
+
     def sqrt_(self) -> Tensor:
         """Compute `sqrt` in place; recorded where a gradient is wanted."""
+
+    def rsqrt_(self) -> Tensor:
+        """Compute `rsqrt` in place; recorded where a gradient is wanted."""
 
     def sin_(self) -> Tensor:
         """Compute `sin` in place; recorded where a gradient is wanted."""
@@ -889,11 +961,47 @@ class TensorMethods:
     def cos_(self) -> Tensor:
         """Compute `cos` in place; recorded where a gradient is wanted."""
 
+    def tan_(self) -> Tensor:
+        """Compute `tan` in place; recorded where a gradient is wanted."""
+
+    def asin_(self) -> Tensor:
+        """Compute `asin` in place; recorded where a gradient is wanted."""
+
+    def acos_(self) -> Tensor:
+        """Compute `acos` in place; recorded where a gradient is wanted."""
+
+    def atan_(self) -> Tensor:
+        """Compute `atan` in place; recorded where a gradient is wanted."""
+
+    def atan2_(self, other: Any) -> Tensor:
+        """Compute `atan2` in place; recorded where a gradient is wanted."""
+
+    def sinh_(self) -> Tensor:
+        """Compute `sinh` in place; recorded where a gradient is wanted."""
+
+    def cosh_(self) -> Tensor:
+        """Compute `cosh` in place; recorded where a gradient is wanted."""
+
     def tanh_(self) -> Tensor:
         """Compute `tanh` in place; recorded where a gradient is wanted."""
 
+    def asinh_(self) -> Tensor:
+        """Compute `asinh` in place; recorded where a gradient is wanted."""
+
+    def acosh_(self) -> Tensor:
+        """Compute `acosh` in place; recorded where a gradient is wanted."""
+
+    def atanh_(self) -> Tensor:
+        """Compute `atanh` in place; recorded where a gradient is wanted."""
+
     def sigmoid_(self) -> Tensor:
         """Compute `sigmoid` in place; recorded where a gradient is wanted."""
+
+    def hypot_(self, other: Any) -> Tensor:
+        """Compute `hypot` in place; recorded where a gradient is wanted."""
+
+    def erf_(self) -> Tensor:
+        """Compute `erf` in place; recorded where a gradient is wanted."""
 
     def conj_physical_(self) -> Tensor:
         """Compute `conj_physical` in place; recorded where a gradient is wanted."""
@@ -912,6 +1020,9 @@ class TensorMethods:
 
     def trunc_(self) -> Tensor:
         """Compute `trunc` in place; recorded where a gradient is wanted."""
+
+    def fix_(self) -> Tensor:
+        """Compute `fix` in place; recorded where a gradient is wanted."""
 
     def frac_(self) -> Tensor:
         """Compute `frac` in place; recorded where a gradient is wanted."""

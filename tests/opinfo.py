@@ -44,6 +44,7 @@ NOT_COMPARED: Final = {
     "new_empty": "has any values",
     "new_empty_strided": "has any values",
     "zero_": "writes: a method here",
+    "to": "its samples name devices",
 }
 # What does not depend on a choice, such as the phase of an eigenvector.
 INVARIANT: Final[dict[str, Callable[..., Any]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import operator
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -203,3 +204,28 @@ def test_defaults_of_functions_in_python_are_those_of_torch(module: str) -> None
                 compared += 1
                 assert parameter.default == default, f"{name}: {parameter}, but of PyTorch {default}"
     assert compared > 5
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        (tg, "inv", "it is tapegrad.linalg.inv"),
+        (tg.linalg, "softmax", "it is tapegrad.softmax"),
+        (tg, "log_sum_exp", "did you mean tapegrad.logsumexp?"),
+        (tg.nn.functional, "cross_entrpy", "did you mean tapegrad.nn.functional.cross_entropy?"),
+        (tg, "cuda", "tapegrad computes on the CPU only"),
+        (tg, "frobnicate", "docs/ops.md lists what there is"),
+    ],
+)
+def test_a_missing_name_says_what_is_meant(module: object, name: str, words: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': {re.escape(words)}"):
+        getattr(module, name)
+    with pytest.raises(AttributeError, match=r"has no attribute '__path_of__'$"):
+        module.__path_of__  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_function_of_numpy_that_is_missing_says_what_is_near() -> None:
+    with pytest.raises(TypeError, match=r"np\.sort_complex does not work on tensors; .* x\.detach\(\)\.numpy\(\)"):
+        np.sort_complex(tg.ones(3))
+    with pytest.raises(TypeError, match=r"np\.nanprod .* \(nearest in name is tapegrad\.[a-z]+\)"):
+        np.nanprod(tg.ones(3))

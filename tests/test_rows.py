@@ -158,3 +158,19 @@ def test_operands_of_several_kinds_of_numbers(dtypes, shapes):
         np.testing.assert_allclose(
             leaf.grad.numpy(), expected, rtol=1e-12 if leaf.dtype != np.float32 else 1e-5, atol=1e-6
         )
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("columns", [3, 700])
+def test_rows_are_added_once(rows: int, columns: int) -> None:
+    """Two sums of rows into one gradient: also where the number of rows is odd, and rows are summed two at a time."""
+    x = tg.tensor(np.arange(1.0, rows + 1.0), requires_grad=True)
+    column, ones = (x * 1.0).unsqueeze(-1), tg.ones(rows, columns)
+    ((column * ones).sum() + (column * 2.0 * ones).sum() + (column + ones).sum()).backward()
+    leaf = tg.tensor(np.ones((rows, 1)), requires_grad=True)
+    for _ in range(2):
+        (leaf * ones).sum().backward()
+    assert x.grad is not None
+    assert leaf.grad is not None
+    assert x.grad.tolist() == [4.0 * columns] * rows
+    assert leaf.grad.tolist() == [[2.0 * columns]] * rows

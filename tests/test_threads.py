@@ -107,6 +107,22 @@ def test_threads_compile_and_record_at_once():
     in_threads(6, work)
 
 
+def test_threads_remember_layouts_of_arrays_at_once():
+    """No tensor gets the layout that another thread was putting into the same bucket."""
+
+    def work(number):
+        for size in range(2, 400):
+            x, w = tg.full((3, size), 2.0), tg.full((size,), 3.0)
+            assert (x._layout.shape, w._layout.shape) == ((3, size), (size,))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        in_threads(6, work)
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_pages_are_turned_by_one_thread_at_a_time(monkeypatch):
     """Slots stay in the order of recording, though a thread is held up in the middle of turning a page."""
     next_page = entries.Recorder._next_page

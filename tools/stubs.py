@@ -3,7 +3,8 @@
 Editors and type checkers do not run code, so that they know nothing of lists that are made from a table. The stubs say
 what a module or a class gets: `tapegrad.ops`, `tapegrad.linalg` and other modules that have public functions, none of
 which have other code, and the methods of Tensor, as a base class that exists for type checkers only. What the examples
-in docstrings of ops print is written down too, so that it is not computed at each import.
+in docstrings of ops print is written down too, so that it is not computed at each import; and docs/ops.md is the table
+itself, for readers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from tapegrad.ops import bind
 from tapegrad.ops.table import public
 from tapegrad.ops.table.docs import example_output, has_example
 from tapegrad.ops.table.op import op_table
+from tapegrad.ops.table.scope import PAGE
+from tools.ops_page import page
 
 ROOT = Path(__file__).parents[1]
 
@@ -129,7 +132,11 @@ def example_outputs() -> str:
 
 def stubs() -> dict[str, str]:
     """Return the text of each file by its path."""
-    made = {"tapegrad/methods.pyi": class_stub(), "tapegrad/ops/table/outputs.py": example_outputs()}
+    made = {
+        "tapegrad/methods.pyi": class_stub(),
+        "tapegrad/ops/table/outputs.py": example_outputs(),
+        PAGE: page(),
+    }
     for namespace in public.namespaces():
         module = importlib.import_module("tapegrad.ops" if namespace == public.TOP else namespace)
         path = Path(str(module.__file__)).relative_to(ROOT).with_suffix(".pyi")
@@ -158,7 +165,7 @@ def main() -> int:
     check = parser.parse_args().check
     stale = []
     for path, text in stubs().items():
-        new, file = formatted(path, text), ROOT / path
+        new, file = formatted(path, text) if path.endswith((".py", ".pyi")) else text, ROOT / path
         if not file.exists() or file.read_text(encoding="utf-8") != new:
             stale.append(path)
             if not check:

@@ -57,9 +57,9 @@ def row_sum_loop(
         part = as_pointer(memory, target)
         half = (rows + 1) >> 1
         for row in range(half):
-            # Two rows at a time, half of all rows apart: see `sums_of_two`. Of an odd number the last is its own pair.
+            # Two rows at a time, half of all rows apart: see `sums_of_two`. A row without a partner is its own.
             places = beginnings(first, row_step, row)
-            others = beginnings(first, row_step, min(row + half, rows - 1))
+            others = beginnings(first, row_step, row + half if row + half < rows else row)
             fixed, other_fixed = singles(places), singles(others)
             total, error, other_total, other_error = zero, zero, zero, zero
             for top in range(0, n, terms):

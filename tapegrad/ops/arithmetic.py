@@ -126,6 +126,7 @@ maximum = binary(
     real_only=True, check_dtypes=no_numbers("maximum", "input", "other"),
     doc="The larger of the two; nan if one is.", derivative="1 for the larger, 0 for the other, half each for ties.",
     special={(1.0, 1.0): (0.5, 0.5)},
+    names=Names(method=True),
 )  # fmt: skip
 
 minimum = binary(
@@ -137,6 +138,7 @@ minimum = binary(
     real_only=True, check_dtypes=no_numbers("minimum", "input", "other"),
     doc="The smaller of the two; nan if one is.", derivative="1 for the smaller, 0 for the other, half each for ties.",
     special={(1.0, 1.0): (0.5, 0.5)},
+    names=Names(method=True),
 )  # fmt: skip
 
 relu = unary(
@@ -168,7 +170,7 @@ def _method_where(input: Tensor, condition: Any, other: Any) -> Tensor:
     return where(condition, input, other)
 
 
-@public(method=_method_where)
+@public(method=_method_where, of=_where)
 def where(condition: Any, input: Any, other: Any) -> Tensor:
     """Choose elements of `input` where the condition holds, of `other` elsewhere.
 
@@ -238,7 +240,7 @@ _clamp = elementwise(
 )  # fmt: skip
 
 
-@public(aliases=("clip",), method=True, inplace=True)
+@public(aliases=("clip",), method=True, inplace=True, of=_clamp)
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """Limit elements to the range from `min` to `max`.
 
@@ -301,7 +303,7 @@ def clip_to(input: Any, low: Any, high: Any) -> Tensor:
 
 def _comparison(name: str, forward: np.ufunc, doc: str, alias: str = "", **kwargs: Any) -> Callable[[Any, Any], Tensor]:
     rules = (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE)
-    names = Names((alias,) if alias else (), method=True, ufuncs=(forward.__name__,))
+    names = Names((alias,) if alias else (), method=True, inplace=True, ufuncs=(forward.__name__,))
     return binary(name, forward, rules, doc=doc, oracle=forward, names=names, **kwargs)
 
 

@@ -20,6 +20,7 @@ from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
+from tapegrad.ops.table.scope import nearest
 from tapegrad.tensor import Tensor, from_array
 
 # Our names for ufuncs of NumPy and SciPy, where they differ; else a ufunc is found by its name.
@@ -45,9 +46,10 @@ def _tensors(value: Any) -> Iterable[Tensor]:
 
 
 def _unsupported(function: str, why: str = "") -> TypeError:
+    near = "" if why else nearest(function.rpartition(".")[2])
     return TypeError(
-        f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning, or "
-        f"x.detach().numpy() where no gradient is wanted"
+        f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning"
+        f"{near and f' (nearest in name is {near})'}, or x.detach().numpy() where no gradient is wanted"
     )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.arithmetic import div as true_divide
 from tapegrad.ops.arithmetic import flat
 from tapegrad.ops.table import docs
@@ -94,15 +93,17 @@ def round(input: Any, *, decimals: int | None = None) -> Bound:
 # Division ----------------------------------------------------------------------------------------------------------
 
 
-class _Quotient(Function):
+class _Quotient:
     """A division; of integers, one that refuses to divide by 0."""
 
     def __init__(self, name: str, of_floats: Callable[..., Any], of_integers: Callable[..., Any]) -> None:
-        super().__init__(name, of_floats)
-        self.of_integers = of_integers
+        self.name, self.of_floats, self.of_integers = name, of_floats, of_integers
 
     def of(self, dtype: np.dtype) -> Callable[..., Any]:
-        return self._of_integers if dtype.kind in "iu" else self.other
+        return self._of_integers if dtype.kind in "iu" else self.of_floats
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        return self.of(np.result_type(x, y))(x, y)
 
     def _of_integers(self, x: Any, y: Any) -> Any:
         if not np.all(y):

@@ -92,14 +92,14 @@ asin = unary(
     "asin", np.arcsin, lambda ct, x: ct / xp.conj(xp.sqrt(1 - x * x)),
     doc="Angle in radians of a sine.", derivative=":math:`1/\\sqrt{1 - x^2}`.", domain=(-0.9, 0.9),
     special={1.0: np.inf}, oracle=np.arcsin,
-    names=Names(method=True, ufuncs=("arcsin",)),
+    names=Names(method=True, inplace=True, ufuncs=("arcsin",)),
 )  # fmt: skip
 
 acos = unary(
     "acos", np.arccos, lambda ct, x: -ct / xp.conj(xp.sqrt(1 - x * x)),
     doc="Angle in radians of a cosine.", derivative=":math:`-1/\\sqrt{1 - x^2}`.", domain=(-0.9, 0.9),
     special={1.0: -np.inf}, oracle=np.arccos,
-    names=Names(method=True, ufuncs=("arccos",)),
+    names=Names(method=True, inplace=True, ufuncs=("arccos",)),
 )  # fmt: skip
 
 atan = unary(
@@ -110,7 +110,7 @@ atan = unary(
     derivative=":math:`1/(1 + x^2)`.",
     special={0.0: 1.0, np.inf: 0.0},
     oracle=np.arctan,
-    names=Names(method=True, ufuncs=("arctan",)),
+    names=Names(method=True, inplace=True, ufuncs=("arctan",)),
 )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ atan2 = binary(
     check_dtypes=no_numbers("atan2", "input", "other"),
     special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (-1.0, -1.0): (-0.5, 0.5), (2.0, -1.0): (-0.2, -0.4)},
     oracle=np.arctan2,
-    names=Names(method=True, ufuncs=("arctan2",)),
+    names=Names(method=True, inplace=True, ufuncs=("arctan2",)),
 )  # fmt: skip
 
 sinh = unary(
@@ -156,21 +156,21 @@ asinh = unary(
     "asinh", np.arcsinh, lambda ct, x: ct / xp.conj(xp.sqrt(x * x + 1)),
     doc="Inverse hyperbolic sine.", derivative=":math:`1/\\sqrt{x^2 + 1}`.", domain=(0.1, 3.0),
     special={0.0: 1.0}, oracle=np.arcsinh,
-    names=Names(method=True, ufuncs=("arcsinh",)),
+    names=Names(method=True, inplace=True, ufuncs=("arcsinh",)),
 )  # fmt: skip
 
 acosh = unary(
     "acosh", np.arccosh, lambda ct, x: ct / xp.conj(xp.sqrt(x - 1)) / xp.conj(xp.sqrt(x + 1)),
     doc="Inverse hyperbolic cosine.", derivative=":math:`1/\\sqrt{x^2 - 1}`.", domain=(1.1, 3.0),
     special={1.0: np.inf}, oracle=np.arccosh,
-    names=Names(method=True, ufuncs=("arccosh",)),
+    names=Names(method=True, inplace=True, ufuncs=("arccosh",)),
 )  # fmt: skip
 
 atanh = unary(
     "atanh", np.arctanh, lambda ct, x: ct / xp.conj(1 - x * x),
     doc="Inverse hyperbolic tangent.", derivative=":math:`1/(1 - x^2)`.", domain=(-0.9, 0.9),
     special={0.0: 1.0, 1.0: np.inf}, oracle=np.arctanh,
-    names=Names(method=True, ufuncs=("arctanh",)),
+    names=Names(method=True, inplace=True, ufuncs=("arctanh",)),
 )  # fmt: skip
 
 
@@ -233,9 +233,19 @@ softplus = unary(  # of `tapegrad.nn.functional.softplus`
 def _logaddexp(x: Any, y: Any) -> Any:
     if np.result_type(x, y).kind != "c":
         return np.logaddexp(x, y)
-    largest = np.maximum(np.real(x), np.real(y))
-    shift = np.where(np.isfinite(largest), largest, 0).astype(largest.dtype)
-    return np.log(np.exp(x - shift) + np.exp(y - shift)) + shift
+    # The imaginary part is not wrapped: it goes on from that of the larger operand.
+    is_less = np.real(x) < np.real(y)
+    low, high = np.where(is_less, x, y), np.where(is_less, y, x)
+    total = high + np.log1p(np.exp(low - high))
+    both_infinite = (np.real(low) == np.real(high)) & ~np.isfinite(np.real(low))
+    return np.where(both_infinite, np.where(np.real(low) < 0, low, np.log(np.exp(low) + np.exp(high))), total)
+
+
+def _logaddexp_by_numpy(x: Any, y: Any) -> Any:
+    if np.result_type(x, y).kind != "c":
+        return np.logaddexp(x, y)
+    larger = np.where(np.real(x) < np.real(y), y, x)
+    return np.log(np.exp(x - larger) + np.exp(y - larger)) + larger
 
 
 logaddexp = binary(
@@ -243,9 +253,10 @@ logaddexp = binary(
     (lambda ct, x, y: ct / xp.conj(1 + xp.exp(y - x)), lambda ct, x, y: ct / xp.conj(1 + xp.exp(x - y))),
     doc="Logarithm of the sum of exponentials.", derivative=":math:`\\sigma(x - y)` and :math:`\\sigma(y - x)`.",
     to_float=True, check_dtypes=no_numbers("logaddexp", "input", "other"),
-    oracle=lambda x, y: np.log(np.exp(x) + np.exp(y)) if np.result_type(x, y).kind == "c" else np.logaddexp(x, y),
+    oracle=_logaddexp_by_numpy,
     special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1.0, 0.0)},
     fx=lambda x, y: xp.where(x < y, y, x) + xp.log1p(xp.exp(xp.where(x == y, 0.0, -abs(x - y)))),
+    names=Names(method=True),
 )  # fmt: skip
 
 hypot = binary(

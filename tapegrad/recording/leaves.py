@@ -16,6 +16,7 @@ from tapegrad.recording.native import Lazy, decref, get_item, incref, integer, l
 from tapegrad.recording.objects import LayoutObject, LeafObject, Runtime, TensorObject, new_tensor, with_runtime
 from tapegrad.recording.results import take_slot
 from tapegrad.runtime import state
+from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.memory import watch
 from tapegrad.runtime.objects import ALIGNED, List, NDArray, Object, Type
 from tapegrad.runtime.structs import WORD, Array, Struct, embedded, sizeof
@@ -53,21 +54,26 @@ class Maker(Struct):
 BUCKET_WORDS: Final = sizeof(Bucket) // WORD
 _table: Final = watch(np.zeros(BUCKETS * BUCKET_WORDS, dtype=np.int64), "layouts of arrays")
 _held: Final[dict[int, tuple[Layout, np.dtype]]] = {}
+_lock = module_lock()
 
 
 def remember(number: int, array: np.ndarray, layout: Layout) -> None:
     """Put the layout of an array into a bucket of the table, so that compiled code finds it."""
-    first = number * BUCKET_WORDS
-    _table[first] = 0
-    _held[number] = layout, array.dtype
+    first, held = number * BUCKET_WORDS, (layout, array.dtype)
     steps = [word for pair in zip(array.shape, array.strides, strict=True) for word in pair]
-    _table[first + 1 : first + 3 + len(steps)] = [id(array.dtype), array.ndim, *steps]
-    _table[first] = id(layout)
+    words = np.array([id(layout), id(array.dtype), array.ndim, *steps])
+    with _lock:
+        _table[first] = 0  # an exception in the middle leaves it empty
+        _held[number] = held
+        _table[first : first + len(words)] = words
+        if _held.get(number) is not held:  # a finalizer in the middle put another one there
+            _table[first] = 0
 
 
 def _forget() -> None:
-    _table[:] = 0
-    _held.clear()
+    with _lock:
+        _table[:] = 0
+        _held.clear()
 
 
 state.register("recording.leaves: layouts of arrays", lambda: len(_held), _forget)

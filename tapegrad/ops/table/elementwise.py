@@ -33,7 +33,7 @@ BINARY_SAMPLES = (
 )
 
 
-METHOD = Names(method=True)  # public, and a method
+METHOD = Names(method=True, inplace=True)  # public, and a method, also one that writes
 
 
 def unary(

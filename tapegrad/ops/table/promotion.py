@@ -11,7 +11,6 @@ import numpy as np
 from tapegrad.dtypes import default_dtype
 from tapegrad.forward import rowwise
 from tapegrad.forward.powers import Power, check_exponent
-from tapegrad.forward.ufuncs import Function
 from tapegrad.tape.layout import Layout
 
 
@@ -114,7 +113,7 @@ def forward_for(
     Parameters
     ----------
     function : callable
-        On arrays.
+        On arrays; if it has ``of(dtype)``, that is called for the function.
     scalar : callable, optional
         An operator that does the same, and is faster on scalar objects.
     to_float : bool
@@ -135,7 +134,7 @@ def forward_for(
             number in chosen and layout.dtype != common and (numbers or narrow or not layout.weak)
             for number, layout in enumerate(layouts)
         ]
-        chosen_function = function.of(common) if isinstance(function, Function) else function
+        chosen_function = function.of(common) if hasattr(function, "of") else function
         if common.kind == "b":
             chosen_function = _OF_BOOLS.get(function, chosen_function)
         if any(cast):

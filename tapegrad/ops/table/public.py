@@ -183,7 +183,7 @@ def properties() -> dict[str, property]:
 
 def inplace_functions() -> dict[str, Callable[..., Any]]:
     """Return the functions that tensors have as methods that write to them, by their names without the underscore."""
-    return {one.name: one.function for one in registry if one.names.inplace}
+    return {name: one.function for one in registry if one.names.inplace for name in one.all_names()}
 
 
 def ufunc_names() -> dict[str, str]:
