@@ -59,6 +59,10 @@ def _index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, includ
 # Where torch's function of the same meaning is called otherwise, or takes the arguments in another way.
 ON_TORCH: dict[str, Callable[..., Any]] = {
     "index_reduce": _index_reduce,
+    # Those of these names warn.
+    "upsample": lambda x, **options: torch.nn.functional.interpolate(x, **options),
+    "upsample_nearest": lambda x, size: torch.nn.functional.interpolate(x, size),
+    "upsample_bilinear": lambda x, size: torch.nn.functional.interpolate(x, size, None, "bilinear", True),
     "to": lambda x, dtype: x.to(getattr(torch, dtype)),
     "type_as": lambda x, other: x.type_as(torch.tensor(other)),
     "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),

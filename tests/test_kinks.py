@@ -136,7 +136,7 @@ BETTER_PAIRS: dict[str, Callable[[float, float], bool]] = {
 def on_torch(name: str) -> Callable[..., Any]:
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    modules = (torch, torch.special, torch.nn.functional, torch.linalg)
+    modules = (torch, torch.special, torch.nn.functional, torch.linalg, torch.fft)
     function: Callable[..., Any] = next(getattr(own, name) for own in modules if hasattr(own, name))
     return function
 
@@ -400,6 +400,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
 # frexp has several results; mvlgamma: see ROUGH.
 NOT_ON_TORCH = (
     "im2col", "col2im", "conv2d_biased", "float_power", "recurrence", "solve_sylvester", "sqrtm", "frexp", "mvlgamma",
+    "resampled", "pooled", "resized",
 )  # fmt: skip
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
 OWN_AT_INFINITY = (

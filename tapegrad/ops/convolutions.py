@@ -1,0 +1,278 @@
+"""Convolutions of signals and volumes, and transposed ones: composites of `conv2d`, `im2col` and `col2im`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.kernels.convolution import Window
+from tapegrad.ops.convolution import conv2d
+from tapegrad.ops.fill import zeros
+from tapegrad.ops.patches import col2im
+from tapegrad.ops.pooling import input_of, numbers
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.tensor import Tensor
+
+_DOC: Final = """{sentence}
+
+Parameters
+----------
+{operand}
+weight : Tensor or array, {shape}
+    Of the same dtype.
+bias : Tensor or array, (out,), optional
+stride, dilation : int or tuple of int
+    How far the kernel moves; how far its elements stand from each other.
+padding : int or tuple of int
+    {padding}
+{more}groups : int
+    Channels, in and out, are divided into so many groups that do not mix.
+
+Returns
+-------
+Tensor
+
+Raises
+------
+RuntimeError
+    If shapes do not fit, dtypes differ, or a number is out of range.
+
+Notes
+-----
+Derivatives: {derivative}
+
+Examples
+--------
+>>> import tapegrad as tg
+>>> x, w = tg.tensor({x}), tg.tensor({w}, requires_grad=True)
+>>> y = tg.nn.functional.{name}(x, w)
+>>> y.tolist()
+{y}
+>>> y.sum().backward()
+>>> w.grad.tolist()
+{grad}
+"""
+_KERNEL: Final = {1: "length", 2: "height, width", 3: "depth, height, width"}
+_WHAT: Final = ("signals", "images", "volumes")
+
+
+def _nested(values: Any, n: int) -> Any:
+    for _ in range(n + 1):
+        values = [values]
+    return values
+
+
+def _doc(name: str, n: int, transposed: bool) -> str:
+    sentence = f"Cross-correlation of {_WHAT[n - 1]} with kernels, which networks call convolution."
+    if transposed:
+        sentence = f"Transposed convolution of {_WHAT[n - 1]}: the adjoint of a convolution, which makes them larger."
+    more = (
+        "output_padding : int or tuple of int\n    How much longer the result is, at its end.\n" if transposed else ""
+    )
+    return _DOC.format(
+        sentence=sentence, operand=input_of(n), name=name, more=more,
+        shape=f"({'channels, out / groups' if transposed else 'out, channels / groups'}, {_KERNEL[n]})",
+        padding="What is cut from the result." if transposed else 'Zeros around; or "valid", or "same" as the input.',
+        derivative="the convolution is linear in both operands; its adjoint is "
+        + ("a convolution." if transposed else "the transposed convolution."),
+        x=_nested([1.0, 2.0], n), w=_nested([1.0, -1.0], n),
+        y=_nested([1.0, 1.0, -2.0] if transposed else [-1.0], n),
+        grad=_nested([3.0, 3.0] if transposed else [1.0, 2.0], n),
+    )  # fmt: skip
+
+
+def _operands(name: str, n: int, input: Any, weight: Any) -> tuple[Tensor, Tensor]:
+    x, w = as_operand(input, name, "input", 1), as_operand(weight, name, "weight", 2)
+    if x.ndim not in (n + 1, n + 2) or w.ndim != n + 2:
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, and a {n + 2}D weight, but got "
+            f"input of size: {list(x.shape)} and weight of size: {list(w.shape)}"
+        )
+    return x, w
+
+
+def _conv1d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    (s,), (d,) = numbers("conv1d", "stride", stride, 1), numbers("conv1d", "dilation", dilation, 1)
+    pads: Any = padding if isinstance(padding, str) else (0, *numbers("conv1d", "padding", padding, 1))
+    return xp.squeeze(conv2d(xp.unsqueeze(x, -2), xp.unsqueeze(w, -2), bias, (1, s), pads, (1, d), groups), -2)
+
+
+def _conv3d(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """Make the depth of the kernels a part of their channels: one convolution of images for all depths."""
+    s, d = numbers("conv3d", "stride", stride, 3), numbers("conv3d", "dilation", dilation, 3)
+    n, c, depth, *size = x.shape
+    kernel = w.shape[2]
+    before = behind = 0
+    pads: Any = padding
+    if not isinstance(padding, str):
+        first, *pads = numbers("conv3d", "padding", padding, 3)
+        before = behind = first
+    elif padding == "same":
+        if s != (1, 1, 1):
+            raise RuntimeError("padding='same' is not supported for strided convolutions")
+        before = d[0] * (kernel - 1) // 2
+        behind = d[0] * (kernel - 1) - before
+    if before or behind:
+        ends = [zeros((n, c, count, *size), dtype=x.dtype) for count in (before, behind)]
+        x = xp.cat([ends[0], x, ends[1]], 2)
+    count = (depth + before + behind - d[0] * (kernel - 1) - 1) // s[0] + 1
+    if count < 1:
+        raise RuntimeError(
+            f"Calculated padded input size per channel: {list(x.shape[2:])}. Kernel size can't be greater"
+        )
+    parts = [x[:, :, k * d[0] : k * d[0] + (count - 1) * s[0] + 1 : s[0]] for k in range(kernel)]
+    images = xp.reshape(xp.permute(xp.stack(parts, 3), (0, 2, 1, 3, 4, 5)), (n * count, c * kernel, *size))
+    kernels = xp.reshape(w, (w.shape[0], -1, *w.shape[3:]))
+    pads = pads if isinstance(pads, str) else tuple(pads)
+    found: Any = conv2d(images, kernels, bias, (s[1], s[2]), pads, (d[1], d[2]), groups)
+    return xp.permute(xp.reshape(found, (n, count, *found.shape[1:])), (0, 2, 1, 3, 4))
+
+
+def _transposed(
+    name: str, n: int, x: Any, w: Any, stride: Any, padding: Any, extra: Any, groups: int, dilation: Any
+) -> Any:
+    """Return columns, a product of matrices, put where the kernels' elements stand, the last two dimensions first."""
+    s, p, d = (
+        numbers(name, key, value, n)
+        for key, value in (("stride", stride), ("padding", padding), ("dilation", dilation))
+    )
+    more = numbers(name, "output_padding", extra, n)
+    for e, one, other in zip(more, s, d, strict=True):
+        if not 0 <= e < max(one, other):
+            raise RuntimeError(
+                f"output padding must be smaller than either stride or dilation, but got output_padding {list(more)}"
+            )
+    if x.shape[1] != w.shape[0] or groups < 1 or w.shape[0] % groups:
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(w.shape)}, expected input{list(x.shape)} to have {w.shape[0]} "
+            f"channels, in {groups} groups, but got {x.shape[1]} channels instead"
+        )
+    kernel, space = w.shape[2:], x.shape[2:]
+    out = w.shape[1] * groups
+    full = [(m - 1) * one + step * (k - 1) + 1 for m, one, step, k in zip(space, s, d, kernel, strict=True)]
+    sizes = [whole - 2 * cut + e for whole, cut, e in zip(full, p, more, strict=True)]
+    kernels = xp.transpose(xp.reshape(w, (groups, w.shape[0] // groups, -1)), 1, 2)
+    columns = xp.matmul(kernels, xp.reshape(x, (len(x), groups, w.shape[0] // groups, -1)))
+    # One dimension after the other: (n, before, kernel, after, space before, space, space after)
+    found = xp.reshape(columns, (len(x), out, *kernel, *space))
+    for k in range(n - 1, -1, -1):
+        # Now (n, out, kernel of dimensions up to k, space up to k, what is done).
+        order = (0, 1, *range(2, 2 + k), *range(3 + k, 3 + 2 * k), *range(4 + 2 * k, found.ndim), 2 + k, 3 + 2 * k)
+        lines = xp.permute(found, order)
+        window: Window = ((kernel[k], 1), (s[k], 1), ((0, 0), (0, 0)), (d[k], 1))
+        lead = lines.shape[1:-2]
+        placed = col2im(xp.reshape(lines, (len(x), math.prod(lead) * kernel[k], space[k])), window, (full[k], 1))
+        placed = xp.reshape(placed, (len(x), *lead, full[k]))
+        # The result stands behind the kernels and spaces that are left, before what is done.
+        at = 2 + 2 * k
+        order = (*range(at), placed.ndim - 1, *range(at, placed.ndim - 1))
+        found = xp.permute(placed, order)
+    longer = tuple([max(whole, cut + size) for whole, cut, size in zip(full, p, sizes, strict=True)])
+    if longer != tuple(full):
+        found = xp.resized(found, (*found.shape[:2], *longer))
+    if longer != tuple(sizes):
+        found = found[(..., *[slice(cut, cut + size) for cut, size in zip(p, sizes, strict=True)])]
+    return found
+
+
+def _oracle_transposed(x: Any, w: Any, stride: int = 1, padding: int = 0, groups: int = 1, dilation: int = 1) -> Any:
+    """Add each element, times the kernels, where it goes."""
+    n, size = x.ndim - 2, len(w) // groups
+    full = [(m - 1) * stride + dilation * (k - 1) + 1 for m, k in zip(x.shape[2:], w.shape[2:], strict=True)]
+    out = np.zeros((len(x), w.shape[1] * groups, *full), x.dtype)
+    for channel, kernel in enumerate(w):
+        first = channel // size * w.shape[1]
+        for at in np.ndindex(*x.shape[2:]):
+            place = tuple(slice(a * stride, a * stride + dilation * (k - 1) + 1, dilation)
+                          for a, k in zip(at, w.shape[2:], strict=True))  # fmt: skip
+            values = x[(slice(None), channel, *at)].reshape(-1, *(1,) * (n + 1))
+            out[(slice(None), slice(first, first + w.shape[1]), *place)] += values * kernel
+    cut: Any = (..., *[slice(padding, m - padding) for m in full])
+    return out[cut]
+
+
+def _oracle(x: Any, w: Any, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1) -> Any:
+    """Return the sums over each place of the kernels."""
+    n, size = x.ndim - 2, len(w) // groups
+    x = np.pad(x, [(0, 0), (0, 0), *[(padding, padding)] * n])
+    extents = [dilation * (k - 1) + 1 for k in w.shape[2:]]
+    ends = [(m - own) // stride + 1 for m, own in zip(x.shape[2:], extents, strict=True)]
+    out = np.zeros((len(x), len(w), *ends), x.dtype)
+    for o, kernel in enumerate(w):
+        first = o // size * w.shape[1]
+        for at in np.ndindex(*ends):
+            place = tuple(slice(a * stride, a * stride + own, dilation) for a, own in zip(at, extents, strict=True))
+            part = x[(slice(None), slice(first, first + w.shape[1]), *place)]
+            out[(slice(None), o, *at)] = (part * kernel).reshape(len(x), -1).sum(-1)
+    return out
+
+
+def _samples(n: int, transposed: bool) -> list[Sample]:
+    space, kernel = (4, 3, 4)[:n], (2, 2, 3)[:n]
+    return [  # without output_padding, of which PyTorch has no third derivative
+        Sample(((2, 2, *space), (2, 1 if n == 3 else 2, *kernel)), {"groups": 2} if n == 3 else {}),
+        Sample(((1, 2, *space), (2, 1, *kernel)), {"stride": 2, "padding": 1, "groups": 2}),
+    ]
+
+
+def _publish(name: str, n: int, transposed: bool, function: Callable[..., Any]) -> None:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _doc(name, n, transposed)
+    public(namespaces=(FUNCTIONAL,))(
+        composite(_samples(n, transposed), _oracle_transposed if transposed else _oracle)(function)
+    )
+
+
+def _convolution(n: int, compute: Callable[..., Any]) -> None:
+    name = f"conv{n}d"
+
+    def convolve(
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        x, w = _operands(name, n, input, weight)
+        batch = x if x.ndim == n + 2 else xp.unsqueeze(x, 0)
+        found: Tensor = compute(batch, w, bias, stride, padding, dilation, groups)
+        return found if batch is x else found[0]
+
+    _publish(name, n, False, convolve)
+
+
+def _transposed_convolution(n: int) -> None:
+    name = f"conv_transpose{n}d"
+
+    def convolve(
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        groups: int = 1,
+        dilation: int | Sequence[int] = 1,
+    ) -> Tensor:
+        x, w = _operands(name, n, input, weight)
+        batch = x if x.ndim == n + 2 else xp.unsqueeze(x, 0)
+        found: Tensor = _transposed(name, n, batch, w, stride, padding, output_padding, groups, dilation)
+        if bias is not None:
+            found = found + xp.reshape(as_operand(bias, name, "bias", 3), (-1,) + (1,) * n)
+        return found if batch is x else found[0]
+
+    _publish(name, n, True, convolve)
+
+
+_convolution(1, _conv1d)
+_convolution(3, _conv3d)
+for _n in (1, 2, 3):
+    _transposed_convolution(_n)

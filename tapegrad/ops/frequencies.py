@@ -1,0 +1,56 @@
+"""Frequencies that the elements of Fourier transforms belong to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapegrad.dtypes import DTypeLike, default_dtype
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.public import FFT, public
+from tapegrad.tensor import Tensor, from_array
+
+
+@public(namespaces=(FFT,), common=docs.NEW_TENSOR)
+def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Frequencies of the elements of what `fft` returns.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    d : float
+        The distance between samples.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    first = np.arange(n, dtype=dtype or default_dtype())
+    return _frequencies(np.where(first >= (n + 1) // 2, first - n, first) / (n * d), requires_grad)
+
+
+@public(namespaces=(FFT,), common=docs.NEW_TENSOR)
+def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Frequencies of the elements of what `rfft` returns.
+
+    Parameters
+    ----------
+    n : int
+        How many elements `rfft` took.
+    d : float
+        The distance between samples.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    return _frequencies(np.arange(n // 2 + 1, dtype=dtype or default_dtype()) / (n * d), requires_grad)
+
+
+def _frequencies(values: np.ndarray, requires_grad: bool) -> Tensor:
+    result = from_array(values)
+    return result.requires_grad_() if requires_grad else result

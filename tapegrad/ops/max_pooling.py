@@ -1,0 +1,192 @@
+"""Largest elements of windows of signals, images and volumes: an op, whose cotangent goes where the indices say."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.ops.pooling import (
+    adaptive_windows,
+    images,
+    numbers,
+    output_sizes,
+    over_windows,
+    pool_counts,
+    pool_doc,
+    publish_composite,
+    windows_of,
+)
+from tapegrad.ops.resampling import adaptive_range
+from tapegrad.ops.table.composites import first_of_several
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.promotion import only_floats
+from tapegrad.ops.table.structural import operation
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tensor import Tensor
+
+Shape = tuple[int, ...]
+# Of a dimension: its length, how many windows it has, and their size, stride, padding and dilation. Without these four
+# they are adaptive.
+Windows = tuple[tuple[int, ...], ...]
+
+
+class ValuesIndices(NamedTuple):
+    """Largest elements, and their places in the flat signal, image or volume."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@functools.lru_cache(maxsize=64)
+def _elements(windows: Windows) -> np.ndarray:
+    """Return the flat indices of the elements of each window, in their order; short windows repeat their first."""
+    lines = []
+    for n, count, *rest in windows:
+        if rest:
+            size, stride, padding, dilation = rest
+            table = np.arange(count)[:, None] * stride - padding + np.arange(size) * dilation
+            inside = (table >= 0) & (table < n)
+        else:
+            ends = [adaptive_range(j, n, count) for j in range(count)]
+            first = np.array([begin for begin, _ in ends], np.int64)[:, None]
+            table = first + np.arange(max((end - begin for begin, end in ends), default=0))
+            inside = table < np.array([end for _, end in ends])[:, None]
+        first = np.take_along_axis(table, inside.argmax(1)[:, None], 1)
+        lines.append(np.where(inside, table, first))
+    found = np.zeros((1, 1), np.int64)
+    for (n, *_), line in zip(windows, lines, strict=True):
+        # (windows before, 1, elements before, 1) and (1, windows, 1, elements)
+        grown = found[:, None, :, None] * n + line[None, :, None, :]
+        found = grown.reshape(len(found) * len(line), -1)
+    return found
+
+
+def _forward(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
+    outer, places = x.shape[: -len(windows)], _elements(windows)
+    flat = x.reshape(math.prod(outer), -1)
+    # NumPy says where the first of the largest stands, or the first nan.
+    chosen = flat.take(places, axis=1).argmax(-1)
+    indices = places.ravel()[chosen + np.arange(0, places.size, places.shape[1])]
+    shape = (*outer, *[count for _, count, *_ in windows])
+    return np.take_along_axis(flat, indices, 1).reshape(shape), indices.reshape(shape)
+
+
+def _rule(ct: Any, indices: Any, x_shape: Shape, windows: Windows) -> Any:
+    outer, n = x_shape[: -len(windows)], math.prod(x_shape[-len(windows) :])
+    flat = (math.prod(outer), math.prod(one[1] for one in windows))
+    return xp.reshape(xp.put_along(xp.reshape(ct, flat), xp.reshape(indices, flat), 1, n), x_shape)
+
+
+def _oracle(x: Any, windows: Windows) -> Any:
+    n, count, *rest = windows[0]
+    ranges = windows_of(n, rest[0], rest[1], rest[2], rest[3], False) if rest else adaptive_windows((n,), count)[0]
+    return over_windows(x, [ranges], lambda own: own.max(-1))
+
+
+@operation(
+    "pooled",
+    forward=_forward,
+    vjp=(_rule,),
+    family="pooling",
+    real_only=True,
+    check_dtypes=only_floats("pooled"),
+    attrs=("windows",),
+    results=("values", "indices"),
+    result_type=ValuesIndices,
+    oracle=_oracle,
+    samples=(
+        Sample(((2, 5),), {"windows": ((5, 3, 2, 2, 1, 1),)}),
+        Sample(((2, 5),), {"windows": ((5, 3),)}),
+    ),
+    errors=(ErrorSample(lambda: xp.pooled(None, ()), TypeError, "pooled"),),
+)
+def pooled(input: Any, windows: Windows) -> Bound:
+    """Return the largest element of each window, and where it stands."""
+    return Bound((as_operand(input, "pooled", "input", 1),), {"windows": windows})
+
+
+# Functions ---------------------------------------------------------------------------------------------------------
+
+_WINDOW: Final = """\
+kernel_size : int or tuple of int
+    Of the window.
+stride : int or tuple of int, optional
+    How far it moves; default its size.
+padding : int or tuple of int
+    How many elements, which are never the largest, stand around; at most half of the window.
+dilation : int or tuple of int
+    How far the elements of a window stand from each other.
+ceil_mode : bool
+    The last window may reach beyond the padding.
+"""
+_INDICES: Final = "return_indices : bool\n    Whether to return the places of the elements, too."
+_SHAPES: Final = {1: (2, 2, 5), 2: (1, 2, 4, 5), 3: (1, 1, 2, 3, 4)}
+
+
+def _max_oracle(
+    x: Any, kernel_size: int, stride: int | None = None, padding: int = 0, dilation: int = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    stride = kernel_size if stride is None else stride
+    windows = [windows_of(n, kernel_size, stride, padding, dilation, ceil_mode) for n in x.shape[2:]]
+    return over_windows(x, windows, lambda own: own.max(-1))
+
+
+def _adaptive_oracle(x: Any, output_size: Any, return_indices: bool = False) -> Any:
+    return over_windows(x, adaptive_windows(x.shape[2:], output_size), lambda own: own.max(-1))
+
+
+def _functions(n: int) -> None:
+    """Make the functions of `n` dimensions."""
+    name, adaptive = f"max_pool{n}d", f"adaptive_max_pool{n}d"
+    names = ("signals, of one dimension", "images, of two dimensions", "volumes, of three dimensions")[n - 1]
+
+    def largest(
+        input: Any,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Tensor:
+        x = images(name, input, n)
+        kernel = numbers(name, "kernel_size", kernel_size, n)
+        strides = kernel if stride is None or stride in ([], ()) else numbers(name, "stride", stride, n)
+        pads, dilations = numbers(name, "padding", padding, n), numbers(name, "dilation", dilation, n)
+        counts = pool_counts(name, x, kernel, strides, pads, dilations, ceil_mode)
+        found: Any = pooled(x, tuple(zip(x.shape[-n:], counts, kernel, strides, pads, dilations, strict=True)))
+        result: Any = tuple(found) if return_indices else found[0]
+        return result  # type: ignore[no-any-return]
+
+    def to_size(input: Any, output_size: Any, return_indices: bool = False) -> Tensor:
+        x = images(adaptive, input, n)
+        sizes = output_sizes(adaptive, x, output_size, n)
+        found: Any = pooled(x, tuple(zip(x.shape[-n:], sizes, strict=True)))
+        result: Any = tuple(found) if return_indices else found[0]
+        return result  # type: ignore[no-any-return]
+
+    derivative = "the cotangent goes to the element that was chosen, the first of those that tie."
+    options: tuple[dict[str, Any], ...] = (
+        {"kernel_size": 2},
+        {"kernel_size": 3, "stride": 1, "padding": 1},
+        {"kernel_size": 2, "stride": 3, "ceil_mode": n < 3},
+    )  # fmt: skip
+    samples = [Sample((_SHAPES[n],), own) for own in options]
+    sentence = f"Largest element of each window of {names}."
+    doc = pool_doc(name, n, sentence, _WINDOW + _INDICES, derivative, 2, 3.0, [0.0, 1.0])
+    publish_composite(name, largest, doc, samples, _max_oracle, call=first_of_several)
+    size = f"output_size : int or tuple of int\n    Of the result; None in it stands for that of the input.\n{_INDICES}"
+    sentence = f"Largest elements of windows, as many as asked for, of {names}."
+    doc = pool_doc(adaptive, n, sentence, size, derivative, 1, 3.0, [0.0, 1.0])
+    samples = [Sample((_SHAPES[n],), {"output_size": own}) for own in (2, 3)]
+    publish_composite(adaptive, to_size, doc, samples, _adaptive_oracle, call=first_of_several)
+
+
+for _n in (1, 2, 3):
+    _functions(_n)

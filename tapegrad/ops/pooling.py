@@ -1,0 +1,325 @@
+"""Averages over windows of signals, images and volumes: composites of `resampled`; what all kinds of pools share."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.ops.casts import cast
+from tapegrad.ops.resampling import Key, adaptive_range, resampled
+from tapegrad.ops.rounding import trunc
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.tensor import Tensor
+
+Shape = tuple[int, ...]
+
+_LETTERS: Final = {
+    1: "(n, channels, length)",
+    2: "(n, channels, height, width)",
+    3: "(n, channels, depth, height, width)",
+}
+_WINDOW: Final = """\
+kernel_size : int or tuple of int
+    Of the window.
+stride : int or tuple of int, optional
+    How far it moves; default its size.
+padding : int or tuple of int
+    How many elements stand around each {what}; at most half of the window."""
+
+
+def input_of(n: int) -> str:
+    """Return the line of a docstring on an operand of `n` dimensions of space."""
+    return f"input : Tensor or array, {_LETTERS[n]}\n    The first dimension may be missing."
+
+
+def numbers(call: str, name: str, value: Any, n: int) -> Shape:
+    """Return a number for each of `n` dimensions.
+
+    Raises
+    ------
+    RuntimeError
+        If there are others than one or `n`.
+    """
+    values = tuple(int(one) for one in value) if isinstance(value, (tuple, list)) else (int(value),)
+    if len(values) not in (1, n):
+        raise RuntimeError(f"{call}: {name} must either be a single int, or a tuple of {n} ints; got {values}")
+    return values * n if len(values) == 1 else values
+
+
+def images(call: str, input: Any, n: int, also_integers: bool = False) -> Tensor:
+    """Return an operand of `n` dimensions of space.
+
+    Raises
+    ------
+    RuntimeError
+        If it has others.
+    """
+    x = as_operand(input, call, "input", 1)
+    if x.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"{call}(): Expected {n + 1}D or {n + 2}D (batch mode) tensor for input, but got {list(x.shape)}"
+        )
+    if x.dtype.kind == "c" or (x.dtype.kind != "f" and not also_integers):
+        raise NotImplementedError(f'"{call}" not implemented for {TORCH_NAMES[x.dtype.name]!r}; convert it first')
+    return x
+
+
+def pool_counts(
+    call: str, x: Tensor, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool
+) -> Shape:
+    """Return how many windows there are in each dimension.
+
+    Raises
+    ------
+    RuntimeError
+        If a number is out of range, or there is no window.
+    """
+    if min(kernel) < 1:
+        raise RuntimeError(f"{call}() kernel_size must be greater than zero, but got {list(kernel)}")
+    if min(stride) < 1:
+        raise RuntimeError(f"stride should not be zero; {call}() got {list(stride)}")
+    if min(dilation) < 1:
+        raise RuntimeError(f"dilation should be greater than zero, but {call}() got {list(dilation)}")
+    space, counts = x.shape[-len(kernel) :], []
+    for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True):
+        if not 0 <= p <= (d * (k - 1) + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
+                f"dilation={d}"
+            )
+        count = (n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
+        counts.append(count - (ceil_mode and (count - 1) * s >= n + p))  # the last begins on the data
+    if min(counts) < 1:
+        raise RuntimeError(
+            f"Given input size: {list(x.shape)}. Calculated output size: {counts}. Output size is too small: {call}() "
+            f"has no place for its window"
+        )
+    return tuple(counts)
+
+
+def output_sizes(call: str, x: Tensor, size: Any, n: int) -> Shape:
+    """Return the lengths that an adaptive pool gives; None stands for that of the input.
+
+    Raises
+    ------
+    RuntimeError
+        If one is negative, or there are others than one or `n`.
+    """
+    values = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
+    if len(values) != n:
+        raise RuntimeError(f"{call}: output_size must be {n}; got {values}")
+    found = tuple([own if value is None else int(value) for value, own in zip(values, x.shape[-n:], strict=True)])
+    if min(found) < 0:
+        raise RuntimeError(
+            f"{call}: elements of output_size must be greater than or equal to 0 but received {list(found)}"
+        )
+    return found
+
+
+# Oracles -----------------------------------------------------------------------------------------------------------
+
+
+def over_windows(x: Any, windows: Sequence[Sequence[slice]], function: Callable[[Any], Any]) -> Any:
+    """Return a function of each window: `windows` has those of each dimension."""
+    n = len(windows)
+    parts = [function(x[(..., *at)].reshape(*x.shape[:-n], -1)) for at in itertools.product(*windows)]
+    return np.stack(parts, -1).reshape(*x.shape[:-n], *map(len, windows))
+
+
+def windows_of(n: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> list[slice]:
+    """Return the windows along a dimension, but for padding."""
+    found = []
+    for first in range(-padding, n + padding, stride):
+        end = first + dilation * (kernel - 1) + 1
+        if end <= n + padding or (
+            ceil_mode and first < n and (first + padding) % stride == 0 and end - n - padding < stride
+        ):
+            begin = first + dilation * max(-(first // dilation), 0)
+            found.append(slice(begin, min(end, n), dilation))
+    return found
+
+
+def _avg_oracle(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    n = x.ndim - 2
+    kernel, padding = np.broadcast_to(kernel_size, n), np.broadcast_to(padding, n)
+    stride = np.broadcast_to(kernel if stride is None else stride, n)
+    room = [(0, 0), (0, 0), *((p, p) for p in padding)]
+    windows = [windows_of(m + 2 * p, k, s, 0, 1, ceil_mode)
+               for m, k, s, p in zip(x.shape[2:], kernel, stride, padding, strict=True)]  # fmt: skip
+    sums = over_windows(np.pad(x, room), windows, lambda own: own.sum(-1))
+    ones = np.pad(np.ones_like(x), room, constant_values=float(count_include_pad))
+    return sums / (divisor_override or over_windows(ones, windows, lambda own: own.sum(-1)))
+
+
+def _adaptive_oracle(x: Any, output_size: Any) -> Any:
+    return over_windows(x, adaptive_windows(x.shape[2:], output_size), lambda own: own.mean(-1))
+
+
+def adaptive_windows(shape: Shape, size: Any) -> list[list[slice]]:
+    """Return the windows of adaptive pools along each dimension."""
+    return [[slice(*adaptive_range(j, n, count)) for j in range(count)]
+            for n, count in zip(shape, np.broadcast_to(size, len(shape)), strict=True)]  # fmt: skip
+
+
+# Functions ---------------------------------------------------------------------------------------------------------
+
+
+def _average(
+    call: str, n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool,
+    divisor: int | None,
+) -> Tensor:  # fmt: skip
+    x = images(call, input, n, also_integers=True)
+    kernel = numbers(call, "kernel_size", kernel_size, n)
+    strides = kernel if stride is None or stride in ([], ()) else numbers(call, "stride", stride, n)
+    pads = numbers(call, "padding", padding, n)
+    counts = pool_counts(call, x, kernel, strides, pads, (1,) * n, ceil_mode)
+    if divisor == 0:
+        raise RuntimeError(f"divisor must be not zero; {call}() got divisor_override=0")
+    rest = 0 if include else None
+    keys: tuple[Key, ...] = tuple([
+        ("pool", *sizes, rest if divisor is None else divisor if place == 0 else 1)
+        for place, sizes in enumerate(zip(x.shape[-n:], counts, kernel, strides, pads, strict=True))
+    ])  # fmt: skip
+    if x.dtype.kind != "f":
+        return cast(trunc(resampled(cast(x, np.float64), keys)), x.dtype)
+    result: Tensor = resampled(x, keys)
+    return result
+
+
+_DOC: Final = """{sentence}
+
+Parameters
+----------
+{parameters}
+
+Returns
+-------
+Tensor
+
+Raises
+------
+RuntimeError
+    If shapes or numbers do not fit.
+
+Notes
+-----
+Derivative: {derivative}
+
+Examples
+--------
+>>> import tapegrad as tg
+>>> x = tg.tensor({data}, requires_grad=True)
+>>> y = tg.nn.functional.{name}(x, {argument})
+>>> y.tolist()
+{value}
+>>> y.sum().backward()
+>>> x.grad.tolist()
+{grad}
+"""
+
+
+def pool_doc(
+    name: str, n: int, sentence: str, parameters: str, derivative: str, argument: Any, value: float, grad: list[float]
+) -> str:
+    """Return the docstring of a pool of `n` dimensions, with an example on two channels of two elements."""
+    argument = argument if n == 1 else (1,) * (n - 1) + (argument,)
+    return _DOC.format(
+        sentence=sentence, parameters=f"{input_of(n)}\n{parameters}", derivative=derivative, name=name,
+        data=nested_in([1.0, 3.0], n), argument=argument, value=nested_in([value], n), grad=nested_in(grad, n),
+    )  # fmt: skip
+
+
+def nested_in(values: Any, n: int) -> Any:
+    """Return a list in `n` lists: a channel."""
+    for _ in range(n):
+        values = [values]
+    return values
+
+
+_SHAPES: Final = {1: (2, 2, 5), 2: (1, 2, 4, 5), 3: (1, 1, 2, 3, 4)}
+
+
+def _pools_of(n: int) -> None:
+    """Make the functions of `n` dimensions."""
+    shape = _SHAPES[n]
+    name, adaptive = f"avg_pool{n}d", f"adaptive_avg_pool{n}d"
+    what = ("signal", "image", "volume")[n - 1]
+    options: list[dict[str, Any]] = [
+        {"kernel_size": 2},
+        {"kernel_size": 2, "stride": 1, "padding": 1, "count_include_pad": False},
+        {"kernel_size": 2, "stride": 3, "ceil_mode": True} | ({} if n == 1 else {"divisor_override": 3}),
+    ]
+
+    def average(
+        input: Any,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Tensor:
+        return _average(
+            name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )  # fmt: skip
+
+    def average_of_signals(
+        input: Any,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> Tensor:
+        return _average(name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+    def to_size(input: Any, output_size: Any) -> Tensor:
+        x = images(adaptive, input, n)
+        sizes = output_sizes(adaptive, x, output_size, n)
+        result: Tensor = resampled(x, tuple([("adaptive", *pair) for pair in zip(x.shape[-n:], sizes, strict=True)]))
+        return result
+
+    mean = "Mean of each window of {}s, of {}."
+    dimensions = f"{('one', 'two', 'three')[n - 1]} dimension{'s' if n > 1 else ''}"
+    more = (
+        "ceil_mode : bool\n    The last window may reach beyond the padding.\ncount_include_pad : bool\n"
+        "    Whether the padding counts as elements."
+    )
+    if n > 1:
+        more += "\ndivisor_override : int, optional\n    What sums are divided by, in place of the count."
+    shared = "the mean's divisor divides the cotangent, which each element of a window gets."
+    parameters = f"{_WINDOW.format(what=what)}\n{more}"
+    function: Callable[..., Tensor] = average_of_signals if n == 1 else average
+    doc = pool_doc(name, n, mean.format(what, dimensions), parameters, shared, 2, 2.0, [0.5, 0.5])
+    publish_composite(name, function, doc, [Sample((shape,), own) for own in options], _avg_oracle)
+    size = f"output_size : int or tuple of int\n    Of the result; None in it stands for that of the {what}s."
+    doc = pool_doc(
+        adaptive, n, f"Means of {what}s over windows, as many of {dimensions} as asked for, which may overlap.",
+        size, shared, 1, 2.0, [0.5, 0.5],
+    )  # fmt: skip
+    samples = [Sample((shape,), {"output_size": own}) for own in (2, 3)]
+    publish_composite(adaptive, to_size, doc, samples, _adaptive_oracle)
+
+
+def publish_composite(
+    name: str, function: Callable[..., Any], doc: str, samples: Sequence[Sample], oracle: Callable[..., Any],
+    namespaces: tuple[str, ...] = (FUNCTIONAL,), **options: Any,
+) -> None:  # fmt: skip
+    """Make a function of real numbers public, and a composite, under a name."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    public(namespaces=namespaces)(composite(samples, oracle, real_only=True, **options)(function))
+
+
+for _n in (1, 2, 3):
+    _pools_of(_n)
