@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.embedding import MinMax
+from tapegrad.ops.numbers import Frexp
+from tapegrad.ops.older import SVD
 from tapegrad.ops.ordering import ValuesIndices
+from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator
 from tapegrad.tensor import Tensor
 
@@ -252,14 +256,68 @@ class TensorMethods:
     def logical_not(self) -> Tensor:
         """Whether an element is zero."""
 
+    def floor(self) -> Tensor:
+        """The largest integer that is not larger; integers stay as they are."""
+
+    def ceil(self) -> Tensor:
+        """The smallest integer that is not smaller; integers stay as they are."""
+
+    def trunc(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def fix(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def frac(self) -> Tensor:
+        """Fraction of a number, of its sign."""
+
+    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
+        """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+    def remainder(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+    def fmod(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `input`: that of C."""
+
+    def floor_divide(self, other: Any) -> Tensor:
+        """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
     def to(self, dtype: Any) -> Tensor:
         """Return the tensor converted to another dtype; itself if it has that dtype."""
 
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor converted to the dtype of another."""
 
-    def conj(self) -> Tensor:
-        """Complex conjugate; of real numbers the tensor itself."""
+    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
+
+    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Give the elements another shape without copying them."""
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """Give the elements the shape of another tensor without copying them; see `view`."""
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """Give the elements the shape of another tensor; see `reshape`."""
+
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+        """Join neighbouring dimensions into one."""
+
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+        """Give one dimension another shape, as a view."""
+
+    def ravel(self) -> Tensor:
+        """Join all dimensions into one; a view if that is possible."""
 
     def sum(
         self,
@@ -302,6 +360,102 @@ class TensorMethods:
         keepdims: builtins.bool | None = None,
     ) -> Tensor:
         """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
+
+    def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+
+    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
+        """Repeat to a shape; see `expand`."""
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Repeat to the shape of another tensor; see `expand`."""
+
+    def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+
+    def squeeze(
+        self,
+        dim: builtins.int | Sequence[builtins.int] | None = None,
+        *,
+        axis: builtins.int | Sequence[builtins.int] | None = None,
+    ) -> Tensor:
+        """Drop dimensions of length 1, as a view."""
+
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """Insert a dimension of length 1, as a view."""
+
+    def clone(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
+
+    def alias_copy(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
+
+    def contiguous(self) -> Tensor:
+        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+    def flip(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Reverse the order of the elements along dimensions, in a copy."""
+
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+        """Return ones with the given probabilities, zeros otherwise."""
+
+    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Put the dimensions into another order, as a view."""
+
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
+
+    def t(self) -> Tensor:
+        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+    def movedim(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def moveaxis(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def matmul(self, other: Any) -> Tensor:
+        """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
+    def mm(self, mat2: Any) -> Tensor:
+        """Product of two matrices; see `matmul`."""
+
+    def mv(self, vec: Any) -> Tensor:
+        """Product of a matrix and a vector; see `matmul`."""
+
+    def dot(self, tensor: Any) -> Tensor:
+        """Product of two vectors, without conjugation."""
+
+    def outer(self, vec2: Any) -> Tensor:
+        """Products of each element of one vector with each of another."""
+
+    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
+
+    def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Product of a matrix and a vector, times `alpha`, plus `beta` times a vector."""
+
+    def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
+
+    def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
+
+    def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
+
+    def conj(self) -> Tensor:
+        """Complex conjugate; of real numbers the tensor itself."""
 
     def sort(
         self,
@@ -348,24 +502,6 @@ class TensorMethods:
 
     def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
         """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
-
-    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
-
-    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Give the elements another shape without copying them."""
-
-    def view_as(self, other: Tensor) -> Tensor:
-        """Give the elements the shape of another tensor without copying them; see `view`."""
-
-    def reshape_as(self, other: Tensor) -> Tensor:
-        """Give the elements the shape of another tensor; see `reshape`."""
-
-    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Join neighbouring dimensions into one."""
-
-    def ravel(self) -> Tensor:
-        """Join all dimensions into one; a view if that is possible."""
 
     def exp(self) -> Tensor:
         """Exponential."""
@@ -460,74 +596,26 @@ class TensorMethods:
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-    def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+        """Diagonal of each matrix that two dimensions form, as a view."""
 
-    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
-        """Repeat to a shape; see `expand`."""
+    def i0(self) -> Tensor:
+        """Modified Bessel function of the first kind of order 0."""
 
-    def expand_as(self, other: Tensor) -> Tensor:
-        """Repeat to the shape of another tensor; see `expand`."""
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
-    def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+    def angle(self) -> Tensor:
+        """Angle of complex numbers, in radians; 0 or pi of real ones."""
 
-    def squeeze(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = None,
-        *,
-        axis: builtins.int | Sequence[builtins.int] | None = None,
-    ) -> Tensor:
-        """Drop dimensions of length 1, as a view."""
+    def conj_physical(self) -> Tensor:
+        """Complex conjugate; the same as `conj`."""
 
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """Insert a dimension of length 1, as a view."""
+    def resolve_conj(self) -> Tensor:
+        """Return the tensor itself: conjugates are computed at once here."""
 
-    def clone(self) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`."""
-
-    def contiguous(self) -> Tensor:
-        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
-
-    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Put the dimensions into another order, as a view."""
-
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def t(self) -> Tensor:
-        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-    def movedim(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other positions, as a view; the others keep their order."""
-
-    def moveaxis(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other positions, as a view; the others keep their order."""
-
-    def matmul(self, other: Any) -> Tensor:
-        """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
-
-    def mm(self, mat2: Any) -> Tensor:
-        """Product of two matrices; see `matmul`."""
-
-    def mv(self, vec: Any) -> Tensor:
-        """Product of a matrix and a vector; see `matmul`."""
-
-    def dot(self, tensor: Any) -> Tensor:
-        """Product of two vectors, without conjugation."""
-
-    def outer(self, vec2: Any) -> Tensor:
-        """Products of each element of one vector with each of another."""
+    def resolve_neg(self) -> Tensor:
+        """Return the tensor itself: conjugates are computed at once here."""
 
     def square(self) -> Tensor:
         """Elementwise square."""
@@ -537,6 +625,65 @@ class TensorMethods:
 
     def reciprocal(self) -> Tensor:
         """Elementwise reciprocal, :math:`1/x`."""
+
+    def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor as `empty` does, by default of this tensor's dtype."""
+
+    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor as `zeros` does, by default of this tensor's dtype."""
+
+    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor as `ones` does, by default of this tensor's dtype."""
+
+    def new_full(
+        self, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False
+    ) -> Tensor:
+        """Return a tensor as `full` does, by default of this tensor's dtype."""
+
+    def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor with a copy of the data, by default of this tensor's dtype."""
+
+    def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
+        """Return some neighbouring indices of a dimension, as a view."""
+
+    def select(self, dim: builtins.int, index: Any) -> Tensor:
+        """Return one index of a dimension, as a view without that dimension."""
+
+    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Return each index of a dimension, as views without that dimension."""
+
+    def split(
+        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views."""
+
+    def unsafe_split(
+        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views."""
+
+    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of these lengths; see `split`."""
+
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of one length, of which the last may be shorter."""
+
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of one length, of which the last may be shorter."""
+
+    def as_strided(
+        self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None
+    ) -> Tensor:
+        """View of the elements, in the order of memory, with another shape and other strides."""
+
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
+
+    def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+        """Covariances of variables, each of which is a row of observations."""
+
+    def corrcoef(self) -> Tensor:
+        """Correlations of variables, each of which is a row of observations; see `cov`."""
 
     def prod(
         self,
@@ -552,8 +699,20 @@ class TensorMethods:
     def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative sums along a dimension: of each element and those before it."""
 
-    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """Diagonal of each matrix that two dimensions form, as a view."""
+    def det(self) -> Tensor:
+        """Return the determinants of square matrices."""
+
+    def slogdet(self) -> LinalgSlogdet:
+        """Signs of determinants, and logarithms of their absolute values."""
+
+    def logdet(self) -> Tensor:
+        """Logarithms of determinants; nan where these are negative numbers."""
+
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+        """Differences of neighbours along a dimension: each element less the one before it."""
+
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
     def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
         """Elements that indices choose along a dimension; the result has the shape of the indices."""
@@ -563,6 +722,21 @@ class TensorMethods:
 
     def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> MinMax:
         """Return the smallest and the largest elements: what `amin` and `amax` return."""
+
+    def xlogy(self, other: Any) -> Tensor:
+        """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
+
+    def logaddexp2(self, other: Any) -> Tensor:
+        """Logarithm to base 2 of the sum of powers of 2."""
+
+    def sinc(self) -> Tensor:
+        """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""
+
+    def erfc(self) -> Tensor:
+        """Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small."""
+
+    def erfinv(self) -> Tensor:
+        """Inverse of the error function."""
 
     def fmax(self, other: Any) -> Tensor:
         """The larger of the two; the other one where one is nan."""
@@ -593,23 +767,6 @@ class TensorMethods:
     def clamp_max(self, max: Any) -> Tensor:
         """Lower elements to at most `max`; see `clamp`."""
 
-    def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor as `empty` does, by default of this tensor's dtype."""
-
-    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor as `zeros` does, by default of this tensor's dtype."""
-
-    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor as `ones` does, by default of this tensor's dtype."""
-
-    def new_full(
-        self, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False
-    ) -> Tensor:
-        """Return a tensor as `full` does, by default of this tensor's dtype."""
-
-    def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor with a copy of the data, by default of this tensor's dtype."""
-
     def take(self, index: Any) -> Tensor:
         """Elements of the flat tensor at indices."""
 
@@ -618,6 +775,22 @@ class TensorMethods:
 
     def index_put(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
         """Copy with values written at indices: what ``x[indices] = values`` does to a copy."""
+
+    def lgamma(self) -> Tensor:
+        """Logarithm of the absolute value of the gamma function."""
+
+    def digamma(self) -> Tensor:
+        """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
+
+    def polygamma(self, n: Any) -> Tensor: ...
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """Logarithm of the multivariate gamma function."""
+
+    def igamma(self, other: Any) -> Tensor:
+        """Regularised lower incomplete gamma function :math:`P(a, x)`, of the parameter `input` and the limit `other`."""
+
+    def igammac(self, other: Any) -> Tensor:
+        """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
 
     def scatter(
         self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
@@ -649,6 +822,9 @@ class TensorMethods:
     ) -> Tensor:
         """Copy in which slices of `source` are combined with those at indices along a dimension."""
 
+    def inverse(self) -> Tensor:
+        """Inverses of square matrices; see `tapegrad.linalg.inv`."""
+
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -661,6 +837,17 @@ class TensorMethods:
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
+    def isclose(
+        self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
+    ) -> Tensor:
+        """Whether elements are equal within ``atol + rtol * abs(other)``."""
+
+    def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Tensor:
+        """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
+
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """Inverses of matrices with given Cholesky factors."""
+
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
         """Copy in which a number stands where a mask is true."""
 
@@ -669,6 +856,67 @@ class TensorMethods:
 
     def masked_scatter(self, mask: Any, source: Any) -> Tensor:
         """Copy in which elements of a tensor, in their order, stand where a mask is true."""
+
+    def matrix_exp(self) -> Tensor:
+        """Exponentials of square matrices."""
+
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """Powers of square matrices, by products of squares."""
+
+    def dist(self, other: Any, p: builtins.float = 2) -> Tensor:
+        """Norm of the difference of two tensors."""
+
+    def isnan(self) -> Tensor:
+        """Whether an element is nan."""
+
+    def isinf(self) -> Tensor:
+        """Whether an element is infinite."""
+
+    def isfinite(self) -> Tensor:
+        """Whether an element is neither nan nor infinite."""
+
+    def isposinf(self) -> Tensor:
+        """Whether an element is plus infinity."""
+
+    def isneginf(self) -> Tensor:
+        """Whether an element is minus infinity."""
+
+    def isreal(self) -> Tensor:
+        """Whether an element has no imaginary part."""
+
+    def signbit(self) -> Tensor:
+        """Whether the sign bit is set, as of -0.0."""
+
+    def logical_xor(self, other: Any) -> Tensor:
+        """Whether one of the two is nonzero, and the other is not."""
+
+    def frexp(self) -> Frexp:
+        """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
+
+    def qr(self, some: builtins.bool = True) -> QR:
+        """QR decomposition; see `tapegrad.linalg.qr`."""
+
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> SVD:
+        """Singular values and vectors; see `tapegrad.linalg.svd`."""
+
+    def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
+        """Solutions of linear systems with the factors by `tapegrad.linalg.lu_factor`; see `tapegrad.linalg.lu_solve`."""
+
+    def norm(
+        self,
+        p: builtins.float | str | None = "fro",
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        out: None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
+
+    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
+        """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+
+    def prelu(self, weight: Any) -> Tensor:
+        """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
     def argsort(
         self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False
@@ -695,41 +943,20 @@ class TensorMethods:
     ) -> Any:
         """Elements, or slices along a dimension, that differ from the one before."""
 
-    def floor(self) -> Tensor:
-        """The largest integer that is not larger; integers stay as they are."""
+    def vdot(self, other: Any) -> Tensor:
+        """Product of two vectors, of which the first is conjugated."""
 
-    def ceil(self) -> Tensor:
-        """The smallest integer that is not smaller; integers stay as they are."""
+    def inner(self, other: Any) -> Tensor:
+        """Products of each vector along the last dimension of one tensor with each of another."""
 
-    def trunc(self) -> Tensor:
-        """The number without its fraction; integers stay as they are."""
+    def kron(self, other: Any) -> Tensor:
+        """Kronecker product: in place of each element of one tensor, that element times another tensor."""
 
-    def fix(self) -> Tensor:
-        """The number without its fraction; integers stay as they are."""
+    def trace(self) -> Tensor:
+        """Sum of the diagonal of a matrix."""
 
-    def frac(self) -> Tensor:
-        """Fraction of a number, of its sign."""
-
-    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
-        """Round to the nearest integer, halves to the even one; integers stay as they are."""
-
-    def remainder(self, other: Any) -> Tensor:
-        """Remainder of a division, of the sign of `other`: Python's ``%``."""
-
-    def fmod(self, other: Any) -> Tensor:
-        """Remainder of a division, of the sign of `input`: that of C."""
-
-    def floor_divide(self, other: Any) -> Tensor:
-        """The largest integer that is not larger than the quotient: Python's ``//``."""
-
-    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
 
     def quantile(
         self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
@@ -740,9 +967,6 @@ class TensorMethods:
         self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
     ) -> Tensor:
         """Quantiles of the elements that are not nan; nan if all are."""
-
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
-        """Return ones with the given probabilities, zeros otherwise."""
 
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
         """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
@@ -755,6 +979,44 @@ class TensorMethods:
 
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
         """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
+
+    def repeat(self, repeats: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat the tensor along each dimension, in a copy. NumPy's function of this name is `repeat_interleave`."""
+
+    def tile(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat the tensor along dimensions, in a copy."""
+
+    def repeat_interleave(
+        self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
+    ) -> Tensor:
+        """Repeat each element along a dimension, in a copy."""
+
+    def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> Tensor:
+        """Copy with one index of a dimension replaced; see `select`."""
+
+    def slice_scatter(
+        self,
+        src: Any,
+        dim: builtins.int = 0,
+        start: builtins.int | None = None,
+        end: builtins.int | None = None,
+        step: builtins.int = 1,
+    ) -> Tensor:
+        """Copy with a slice of a dimension replaced."""
+
+    def diagonal_scatter(
+        self, src: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """Copy with the diagonal of each matrix replaced; see `diagonal`."""
+
+    def as_strided_scatter(
+        self,
+        src: Any,
+        size: Sequence[builtins.int],
+        stride: Sequence[builtins.int],
+        storage_offset: builtins.int | None = None,
+    ) -> Tensor:
+        """Copy with the elements replaced that `as_strided` would show."""
 
     def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `other`, times a factor."""
@@ -798,6 +1060,35 @@ class TensorMethods:
     def cummin(self, dim: builtins.int) -> ValuesIndices:
         """The smallest elements so far along a dimension, and the indices of the last of each."""
 
+    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views, at indices or into nearly equal parts."""
+
+    def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length."""
+
+    def vsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split matrices along dimension 0; see `tensor_split`. A number of parts must divide the length."""
+
+    def dsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
+
+    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+        """Replace elements from ``-lambd`` to `lambd` by 0."""
+
+    def roll(
+        self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None
+    ) -> Tensor:
+        """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
+
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+        """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
+
+    def fliplr(self) -> Tensor:
+        """Reverse the order of columns, that is along dimension 1, in a copy; see `flip`."""
+
+    def flipud(self) -> Tensor:
+        """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
+
     def topk(
         self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True
     ) -> ValuesIndices:
@@ -805,6 +1096,21 @@ class TensorMethods:
 
     def msort(self) -> Tensor:
         """Sort along the first dimension."""
+
+    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+        """Lower triangles of matrices: zero above a diagonal."""
+
+    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+        """Upper triangles of matrices: zero below a diagonal; see `tril`."""
+
+    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+        """Matrices that have the lines along the last dimension as diagonals, and zeros elsewhere."""
+
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """Matrix with a vector as diagonal; of a matrix its diagonal, in a copy."""
+
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """Matrix with the elements of a tensor, joined into one dimension, as diagonal."""
 
     def var(
         self,
@@ -889,6 +1195,48 @@ class TensorMethods:
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """Compute `clip` in place; recorded where a gradient is wanted."""
 
+    def floor_(self) -> Tensor:
+        """Compute `floor` in place; recorded where a gradient is wanted."""
+
+    def ceil_(self) -> Tensor:
+        """Compute `ceil` in place; recorded where a gradient is wanted."""
+
+    def trunc_(self) -> Tensor:
+        """Compute `trunc` in place; recorded where a gradient is wanted."""
+
+    def fix_(self) -> Tensor:
+        """Compute `fix` in place; recorded where a gradient is wanted."""
+
+    def frac_(self) -> Tensor:
+        """Compute `frac` in place; recorded where a gradient is wanted."""
+
+    def round_(self, *, decimals: builtins.int | None = None) -> Tensor:
+        """Compute `round` in place; recorded where a gradient is wanted."""
+
+    def remainder_(self, other: Any) -> Tensor:
+        """Compute `remainder` in place; recorded where a gradient is wanted."""
+
+    def fmod_(self, other: Any) -> Tensor:
+        """Compute `fmod` in place; recorded where a gradient is wanted."""
+
+    def floor_divide_(self, other: Any) -> Tensor:
+        """Compute `floor_divide` in place; recorded where a gradient is wanted."""
+
+    def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addmm` in place; recorded where a gradient is wanted."""
+
+    def addmv_(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addmv` in place; recorded where a gradient is wanted."""
+
+    def addr_(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addr` in place; recorded where a gradient is wanted."""
+
+    def baddbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `baddbmm` in place; recorded where a gradient is wanted."""
+
+    def addbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addbmm` in place; recorded where a gradient is wanted."""
+
     def exp_(self) -> Tensor:
         """Compute `exp` in place; recorded where a gradient is wanted."""
 
@@ -958,17 +1306,44 @@ class TensorMethods:
     def sigmoid_(self) -> Tensor:
         """Compute `sigmoid` in place; recorded where a gradient is wanted."""
 
+    def logit_(self, eps: builtins.float | None = None) -> Tensor:
+        """Compute `logit` in place; recorded where a gradient is wanted."""
+
     def hypot_(self, other: Any) -> Tensor:
         """Compute `hypot` in place; recorded where a gradient is wanted."""
 
     def erf_(self) -> Tensor:
         """Compute `erf` in place; recorded where a gradient is wanted."""
 
+    def i0_(self) -> Tensor:
+        """Compute `i0` in place; recorded where a gradient is wanted."""
+
+    def conj_physical_(self) -> Tensor:
+        """Compute `conj_physical` in place; recorded where a gradient is wanted."""
+
     def square_(self) -> Tensor:
         """Compute `square` in place; recorded where a gradient is wanted."""
 
     def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
+
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """Compute `renorm` in place; recorded where a gradient is wanted."""
+
+    def xlogy_(self, other: Any) -> Tensor:
+        """Compute `xlogy` in place; recorded where a gradient is wanted."""
+
+    def logaddexp2_(self, other: Any) -> Tensor:
+        """Compute `logaddexp2` in place; recorded where a gradient is wanted."""
+
+    def sinc_(self) -> Tensor:
+        """Compute `sinc` in place; recorded where a gradient is wanted."""
+
+    def erfc_(self) -> Tensor:
+        """Compute `erfc` in place; recorded where a gradient is wanted."""
+
+    def erfinv_(self) -> Tensor:
+        """Compute `erfinv` in place; recorded where a gradient is wanted."""
 
     def copysign_(self, other: Any) -> Tensor:
         """Compute `copysign` in place; recorded where a gradient is wanted."""
@@ -998,6 +1373,21 @@ class TensorMethods:
 
     def index_put_(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
         """Compute `index_put` in place; recorded where a gradient is wanted."""
+
+    def lgamma_(self) -> Tensor:
+        """Compute `lgamma` in place; recorded where a gradient is wanted."""
+
+    def digamma_(self) -> Tensor:
+        """Compute `digamma` in place; recorded where a gradient is wanted."""
+
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """Compute `mvlgamma` in place; recorded where a gradient is wanted."""
+
+    def igamma_(self, other: Any) -> Tensor:
+        """Compute `igamma` in place; recorded where a gradient is wanted."""
+
+    def igammac_(self, other: Any) -> Tensor:
+        """Compute `igammac` in place; recorded where a gradient is wanted."""
 
     def scatter_(
         self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
@@ -1032,32 +1422,8 @@ class TensorMethods:
     def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
         """Compute `masked_scatter` in place; recorded where a gradient is wanted."""
 
-    def floor_(self) -> Tensor:
-        """Compute `floor` in place; recorded where a gradient is wanted."""
-
-    def ceil_(self) -> Tensor:
-        """Compute `ceil` in place; recorded where a gradient is wanted."""
-
-    def trunc_(self) -> Tensor:
-        """Compute `trunc` in place; recorded where a gradient is wanted."""
-
-    def fix_(self) -> Tensor:
-        """Compute `fix` in place; recorded where a gradient is wanted."""
-
-    def frac_(self) -> Tensor:
-        """Compute `frac` in place; recorded where a gradient is wanted."""
-
-    def round_(self, *, decimals: builtins.int | None = None) -> Tensor:
-        """Compute `round` in place; recorded where a gradient is wanted."""
-
-    def remainder_(self, other: Any) -> Tensor:
-        """Compute `remainder` in place; recorded where a gradient is wanted."""
-
-    def fmod_(self, other: Any) -> Tensor:
-        """Compute `fmod` in place; recorded where a gradient is wanted."""
-
-    def floor_divide_(self, other: Any) -> Tensor:
-        """Compute `floor_divide` in place; recorded where a gradient is wanted."""
+    def logical_xor_(self, other: Any) -> Tensor:
+        """Compute `logical_xor` in place; recorded where a gradient is wanted."""
 
     def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """Compute `addcmul` in place; recorded where a gradient is wanted."""
@@ -1082,6 +1448,12 @@ class TensorMethods:
 
     def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Compute `cumprod` in place; recorded where a gradient is wanted."""
+
+    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
+        """Compute `tril` in place; recorded where a gradient is wanted."""
+
+    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
+        """Compute `triu` in place; recorded where a gradient is wanted."""
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `add` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
@@ -1118,14 +1490,6 @@ class TensorMethods:
         """Make this result a leaf that no gradient is wanted for, in place."""
 
     @property
-    def real(self) -> Tensor:
-        """Real part; of real numbers the tensor itself."""
-
-    @property
-    def imag(self) -> Tensor:
-        """Imaginary part of complex numbers."""
-
-    @property
     def T(self) -> Tensor:
         """Dimensions in reverse order, as a view."""
 
@@ -1140,3 +1504,11 @@ class TensorMethods:
     @property
     def mH(self) -> Tensor:
         """Conjugates of matrices, transposed."""
+
+    @property
+    def real(self) -> Tensor:
+        """Real part; of real numbers the tensor itself."""
+
+    @property
+    def imag(self) -> Tensor:
+        """Imaginary part of complex numbers."""

@@ -3,17 +3,50 @@
 Written by `python -m tools.stubs`, from the public functions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["relu", "tanh", "sigmoid", "softmax", "log_softmax", "mse_loss", "nll_loss", "cross_entropy", "softplus", "linear", "conv2d", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "one_hot", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "max_pool1d", "adaptive_max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d", "adaptive_max_pool3d", "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]  # fmt: skip
+__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "scaled_dot_product_attention", "bilinear", "layer_norm", "rms_norm", "local_response_norm", "batch_norm", "group_norm", "instance_norm", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "softplus", "linear", "conv2d", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "pdist", "embedding", "glu", "softmin", "one_hot", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "normalize", "cosine_similarity", "pairwise_distance", "margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "max_pool1d", "adaptive_max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d", "adaptive_max_pool3d", "pad", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]  # fmt: skip
 
-def relu(input: Any) -> Tensor:
-    """The larger of `input` and 0."""
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return `input` where it is positive, and :math:`\\alpha (e^x - 1)` elsewhere."""
+
+def elu_(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Compute `elu` in place; recorded where a gradient is wanted."""
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return `input` where it is positive, and :math:`\\alpha (e^{x/\\alpha} - 1)` elsewhere."""
+
+def celu_(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Compute `celu` in place; recorded where a gradient is wanted."""
+
+def selu(input: Any, inplace: bool = False) -> Tensor:
+    """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
+
+def selu_(input: Any, inplace: bool = False) -> Tensor:
+    """Compute `selu` in place; recorded where a gradient is wanted."""
+
+def silu(input: Any, inplace: bool = False) -> Tensor:
+    """Return `input` times its `sigmoid`, which is also called swish."""
+
+def mish(input: Any, inplace: bool = False) -> Tensor:
+    """Return `input` times the hyperbolic tangent of its `softplus`."""
+
+def gelu(input: Any, approximate: str = "none") -> Tensor:
+    """Return `input` times the probability :math:`\\Phi(x)` that a normally distributed number is less."""
+
+def softsign(input: Any) -> Tensor:
+    """Return :math:`x/(1 + |x|)`."""
+
+def logsigmoid(input: Any) -> Tensor:
+    """Logarithm of the `sigmoid`, computed so that nothing overflows."""
+
+def tanhshrink(input: Any) -> Tensor:
+    """Return `input` less its hyperbolic tangent."""
 
 def tanh(input: Any) -> Tensor:
     """Hyperbolic tangent."""
@@ -27,8 +60,88 @@ def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean."""
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of signals, (n, channels, length) or (channels, length)."""
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of images, (n, channels, height, width)."""
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout` of whole channels of volumes, (n, channels, depth, height, width) or without n."""
+
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Set elements to the lower limit of `selu` at random, and keep mean 0 and variance 1 by a scale and a shift."""
+
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels, which are the second dimension."""
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Means of values, with weights :math:`\\operatorname{softmax}(q k^T/\\sqrt{e})`."""
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """Bilinear forms of pairs of vectors."""
+
+def layer_norm(
+    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05
+) -> Tensor:
+    """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
+
+def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
+    """Divide by the root of the mean square over the last dimensions: :math:`x/\\sqrt{\\overline{x^2} + \\epsilon}`."""
+
+def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """Divide by :math:`(k + \\alpha \\overline{x^2})^\\beta`, with the mean over neighbouring channels."""
+
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise each channel over all items and places."""
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Tensor:
+    """Normalise over groups of channels of each item."""
+
+def instance_norm(
+    input: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise each channel of each item over its places."""
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
     """Squares of the differences."""
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+    """Absolute values of the differences."""
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
+    """Half the squares of small differences :math:`d`, and :math:`\\delta (|d| - \\delta/2)` of large ones."""
+
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """Absolute values of the differences, less :math:`\\beta/2`; parabolas :math:`d^2/(2 \\beta)` where they are small."""
 
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """Negative log-likelihood of classes."""
@@ -42,6 +155,14 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """Cross entropy between scores and classes, or between scores and probabilities of classes."""
+
+def multi_margin_loss(
+    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """Mean over the classes of :math:`\\max(0, m - x_y + x_j)^p`, for all but the class :math:`y` of an item."""
+
+def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Sum of :math:`\\max(0, 1 - x_i + x_j)` over classes i of an item and classes j of others, over their number."""
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return ``log(1 + exp(beta * input)) / beta``, a smooth `relu` of real numbers."""
@@ -159,6 +280,26 @@ def conv_transpose3d(
 ) -> Tensor:
     """Transposed convolution of volumes: the adjoint of a convolution, which makes them larger."""
 
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """Distances between each two rows of a matrix."""
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of a table that indices choose."""
+
+def glu(input: Any, dim: int = -1) -> Tensor:
+    """First half of a tensor, times the `sigmoid` of the second half."""
+
+def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
+    """`softmax` of the negative elements: the least has the largest share."""
+
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension."""
 
@@ -191,6 +332,75 @@ def upsample_bilinear(
     input: Any, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """Interpolate images linearly: a former name of `interpolate` with mode "bilinear" and aligned corners."""
+
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """Cross entropy of probabilities :math:`p` with truth values :math:`y`: :math:`-y \\log p - (1 - y) \\log(1 - p)`."""
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Tensor:
+    """Cross entropy of the `sigmoid` of scores with truth values, computed so that nothing overflows."""
+
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """Mean over the classes of `binary_cross_entropy_with_logits`: of items of which each may be of several classes."""
+
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """Kullback-Leibler divergence of a distribution from a target: :math:`y (\\log y - x)` for logarithms :math:`x`."""
+
+def poisson_nll_loss(
+    input: Any, target: Any, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = "mean"
+) -> Tensor:
+    """Negative log-likelihood of counts with a Poisson distribution: :math:`e^x - y x` for logarithms of rates."""
+
+def gaussian_nll_loss(
+    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
+) -> Tensor:
+    """Negative log-likelihood of measurements with a normal distribution: :math:`(\\log v + (x - y)^2/v)/2`."""
+
+def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
+    """Divide vectors along a dimension by their norms, or by `eps` where a norm is less."""
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Tensor:
+    """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+    """Distances between vectors, along the last dimension."""
+
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:
+    """Which of two should be larger, by a margin: :math:`\\max(0, m - y (x_1 - x_2))`."""
+
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """Distances of pairs that are alike, and :math:`\\max(0, m - x)` for distances of pairs that are not."""
+
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """Logistic loss :math:`\\log(1 + e^{-y x})` of scores with the signs that they should have."""
+
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:
+    """Of vectors that are alike :math:`1 - \\cos`, of those that are not :math:`\\max(0, \\cos - m)`."""
+
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-06,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """Loss of anchors that are not nearer to one vector than to another, by a margin: :math:`\\max(0, m + d_+ - d_-)`."""
+
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Callable[[Any, Any], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """`triplet_margin_loss` with any distance."""
 
 def max_pool1d(
     input: Any,
@@ -236,6 +446,58 @@ def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = Fal
 
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Add elements at the ends of dimensions; negative lengths take elements away."""
+
+def relu(input: Any, inplace: bool = False) -> Tensor:
+    """Return the larger of `input` and 0."""
+
+def relu_(input: Any, inplace: bool = False) -> Tensor:
+    """Compute `relu` in place; recorded where a gradient is wanted."""
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Return `input` where it is positive, and `negative_slope` times `input` elsewhere."""
+
+def leaky_relu_(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Compute `leaky_relu` in place; recorded where a gradient is wanted."""
+
+def prelu(input: Any, weight: Any) -> Tensor:
+    """Return `input` where it is positive, and `weight` times `input` elsewhere."""
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Limit elements to the range from `min_val` to `max_val`."""
+
+def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Compute `hardtanh` in place; recorded where a gradient is wanted."""
+
+def relu6(input: Any, inplace: bool = False) -> Tensor:
+    """Limit elements to the range from 0 to 6."""
+
+def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
+    """Return :math:`x/6 + 1/2`, limited to the range from 0 to 1: a `sigmoid` of straight lines."""
+
+def hardswish(input: Any, inplace: bool = False) -> Tensor:
+    """Return `input` times its `hardsigmoid`."""
+
+def rrelu(
+    input: Any, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element."""
+
+def rrelu_(
+    input: Any, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Compute `rrelu` in place; recorded where a gradient is wanted."""
+
+def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """Move elements towards 0 by `lambd`, and those nearer than that to 0."""
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """Replace elements from ``-lambd`` to `lambd` by 0."""
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Replace elements that are not above `threshold` by `value`."""
+
+def threshold_(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Compute `threshold` in place; recorded where a gradient is wanted."""
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     """Make images of `upscale_factor` times the height and width of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.ops.determinants import LinalgSlogdet
+from tapegrad.ops.embedding import MinMax
+from tapegrad.ops.lu import LU
+from tapegrad.ops.numbers import Frexp
+from tapegrad.ops.older import SVD
 from tapegrad.ops.ordering import ValuesIndices
+from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "conj", "real", "imag", "sum", "mean", "any", "all", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "matmul", "mm", "bmm", "mv", "dot", "outer", "square", "positive", "reciprocal", "addmm", "cat", "concat", "concatenate", "stack", "diagonal", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "prod", "cumsum", "diff", "gradient", "einsum", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "constant_pad_nd", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "arange", "linspace", "logspace", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "tensor_split", "hsplit", "vsplit", "dsplit", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "tril", "triu", "diag_embed", "diag", "diagflat", "var"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "gather", "take_along_dim", "aminmax", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "igamma", "igammac", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "constant_pad_nd", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -102,14 +108,62 @@ def logical_or(input: Any, other: Any) -> Tensor:
 def logical_not(input: Any) -> Tensor:
     """Whether an element is zero."""
 
-def conj(input: Any) -> Tensor:
-    """Complex conjugate; of real numbers the tensor itself."""
+def floor(input: Any) -> Tensor:
+    """The largest integer that is not larger; integers stay as they are."""
 
-def real(input: Any) -> Tensor:
-    """Real part; of real numbers the tensor itself."""
+def ceil(input: Any) -> Tensor:
+    """The smallest integer that is not smaller; integers stay as they are."""
 
-def imag(input: Any) -> Tensor:
-    """Imaginary part of complex numbers."""
+def trunc(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def fix(input: Any) -> Tensor:
+    """The number without its fraction; integers stay as they are."""
+
+def frac(input: Any) -> Tensor:
+    """Fraction of a number, of its sign."""
+
+def round(input: Any, *, decimals: int | None = None) -> Tensor:
+    """Round to the nearest integer, halves to the even one; integers stay as they are."""
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `other`: Python's ``%``."""
+
+def fmod(input: Any, other: Any) -> Tensor:
+    """Remainder of a division, of the sign of `input`: that of C."""
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+def reshape(input: Any, shape: int | Sequence[int], *rest: int) -> Tensor:
+    """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
+
+def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Give the elements another shape without copying them."""
+
+def view_as(input: Any, other: Tensor) -> Tensor:
+    """Give the elements the shape of another tensor without copying them; see `view`."""
+
+def reshape_as(input: Any, other: Tensor) -> Tensor:
+    """Give the elements the shape of another tensor; see `reshape`."""
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Join neighbouring dimensions into one."""
+
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
+    """Give one dimension another shape, as a view."""
+
+def ravel(input: Any) -> Tensor:
+    """Join all dimensions into one; a view if that is possible."""
 
 def sum(
     input: Any,
@@ -153,6 +207,173 @@ def all(
 ) -> Tensor:
     """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
+def expand(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+
+def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
+    """Repeat to a shape; see `expand`."""
+
+def expand_as(input: Any, other: Tensor) -> Tensor:
+    """Repeat to the shape of another tensor; see `expand`."""
+
+def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
+    """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+
+def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Drop dimensions of length 1, as a view."""
+
+def unsqueeze(input: Any, dim: int) -> Tensor:
+    """Insert a dimension of length 1, as a view."""
+
+def clone(input: Any) -> Tensor:
+    """Copy, recorded: gradients flow back to `input`."""
+
+def alias_copy(input: Any) -> Tensor:
+    """Copy, recorded: gradients flow back to `input`."""
+
+def contiguous(input: Any) -> Tensor:
+    """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Reverse the order of the elements along dimensions, in a copy."""
+
+def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a new leaf tensor with a copy of the data."""
+
+def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """Return data as a tensor, sharing memory where that is possible."""
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """Return a tensor that shares the memory of an array."""
+
+def FloatTensor(data: Any) -> Tensor:
+    """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def DoubleTensor(data: Any) -> Tensor:
+    """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def manual_seed(seed: int) -> Generator:
+    """Set the seed of the generator that is used where none is given, and return that generator."""
+
+def rand(
+    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, uniform on [0, 1), of a shape."""
+
+def rand_like(
+    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
+
+def randn(
+    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
+
+def randn_like(
+    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike = ...,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return integers drawn uniformly from `low` up to and without `high`."""
+
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: DTypeLike = ..., requires_grad: bool = False
+) -> Tensor:
+    """Return the integers from 0 to ``n - 1`` in random order."""
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return normally distributed numbers."""
+
+def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+    """Return ones with the given probabilities, zeros otherwise."""
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return `input` where it is positive, and :math:`\\alpha (e^{x/\\alpha} - 1)` elsewhere."""
+
+def selu(input: Any, inplace: bool = False) -> Tensor:
+    """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
+
+def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+    """Put the dimensions into another order, as a view."""
+
+def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def swapaxes(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions, as a view."""
+
+def t(input: Any) -> Tensor:
+    """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other positions, as a view; the others keep their order."""
+
+def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move dimensions to other positions, as a view; the others keep their order."""
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """Product of two matrices; see `matmul`."""
+
+def bmm(input: Any, mat2: Any) -> Tensor:
+    """Products of two batches of matrices, which do not broadcast; see `matmul`."""
+
+def mv(input: Any, vec: Any) -> Tensor:
+    """Product of a matrix and a vector; see `matmul`."""
+
+def dot(input: Any, tensor: Any) -> Tensor:
+    """Product of two vectors, without conjugation."""
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """Products of each element of one vector with each of another."""
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Product of a matrix and a vector, times `alpha`, plus `beta` times a vector."""
+
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
+
+def conj(input: Any) -> Tensor:
+    """Complex conjugate; of real numbers the tensor itself."""
+
+def real(input: Any) -> Tensor:
+    """Real part; of real numbers the tensor itself."""
+
+def imag(input: Any) -> Tensor:
+    """Imaginary part of complex numbers."""
+
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
 ) -> ValuesIndices:
@@ -189,27 +410,6 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
-
-def reshape(input: Any, shape: int | Sequence[int], *rest: int) -> Tensor:
-    """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
-
-def view(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
-    """Give the elements another shape without copying them."""
-
-def view_as(input: Any, other: Tensor) -> Tensor:
-    """Give the elements the shape of another tensor without copying them; see `view`."""
-
-def reshape_as(input: Any, other: Tensor) -> Tensor:
-    """Give the elements the shape of another tensor; see `reshape`."""
-
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Join neighbouring dimensions into one."""
-
-def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
-    """Give one dimension another shape, as a view."""
-
-def ravel(input: Any) -> Tensor:
-    """Join all dimensions into one; a view if that is possible."""
 
 def exp(input: Any) -> Tensor:
     """Exponential."""
@@ -301,56 +501,37 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-def expand(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
-    """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean."""
 
-def broadcast_to(input: Any, size: Sequence[int]) -> Tensor:
-    """Repeat to a shape; see `expand`."""
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Set elements to the lower limit of `selu` at random, and keep mean 0 and variance 1 by a scale and a shift."""
 
-def expand_as(input: Any, other: Tensor) -> Tensor:
-    """Repeat to the shape of another tensor; see `expand`."""
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels, which are the second dimension."""
 
-def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
-    """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Diagonal of each matrix that two dimensions form, as a view."""
 
-def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Drop dimensions of length 1, as a view."""
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
-def unsqueeze(input: Any, dim: int) -> Tensor:
-    """Insert a dimension of length 1, as a view."""
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """Bilinear forms of pairs of vectors."""
 
-def clone(input: Any) -> Tensor:
-    """Copy, recorded: gradients flow back to `input`."""
+def layer_norm(
+    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05
+) -> Tensor:
+    """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
 
-def alias_copy(input: Any) -> Tensor:
-    """Copy, recorded: gradients flow back to `input`."""
+def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
+    """Divide by the root of the mean square over the last dimensions: :math:`x/\\sqrt{\\overline{x^2} + \\epsilon}`."""
 
-def contiguous(input: Any) -> Tensor:
-    """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+def i0(input: Any) -> Tensor:
+    """Modified Bessel function of the first kind of order 0."""
 
-def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
-    """Reverse the order of the elements along dimensions, in a copy."""
-
-def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
-    """Put the dimensions into another order, as a view."""
-
-def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def swapaxes(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def swapdims(input: Any, dim0: int, dim1: int) -> Tensor:
-    """Swap two dimensions, as a view."""
-
-def t(input: Any) -> Tensor:
-    """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other positions, as a view; the others keep their order."""
-
-def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move dimensions to other positions, as a view; the others keep their order."""
+def cholesky(A: Any, upper: bool = False) -> Tensor:
+    """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
 def complex(real: Any, imag: Any) -> Tensor:
     """Complex numbers with these real and imaginary parts."""
@@ -376,24 +557,6 @@ def resolve_conj(input: Any) -> Tensor:
 def resolve_neg(input: Any) -> Tensor:
     """Return the tensor itself: conjugates are computed at once here."""
 
-def matmul(input: Any, other: Any) -> Tensor:
-    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
-
-def mm(input: Any, mat2: Any) -> Tensor:
-    """Product of two matrices; see `matmul`."""
-
-def bmm(input: Any, mat2: Any) -> Tensor:
-    """Products of two batches of matrices, which do not broadcast; see `matmul`."""
-
-def mv(input: Any, vec: Any) -> Tensor:
-    """Product of a matrix and a vector; see `matmul`."""
-
-def dot(input: Any, tensor: Any) -> Tensor:
-    """Product of two vectors, without conjugation."""
-
-def outer(input: Any, vec2: Any) -> Tensor:
-    """Products of each element of one vector with each of another."""
-
 def square(input: Any) -> Tensor:
     """Elementwise square."""
 
@@ -402,9 +565,6 @@ def positive(input: Any) -> Tensor:
 
 def reciprocal(input: Any) -> Tensor:
     """Elementwise reciprocal, :math:`1/x`."""
-
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
 
 def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors along a dimension that they have."""
@@ -418,8 +578,32 @@ def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension."""
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Diagonal of each matrix that two dimensions form, as a view."""
+def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor whose elements are not set to anything."""
+
+def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of zeros."""
+
+def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of ones."""
+
+def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of one value."""
+
+def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a matrix with ones on its diagonal and zeros elsewhere."""
+
+def empty_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of elements that are not set to anything, of the shape and dtype of another."""
+
+def zeros_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of zeros, of the shape and dtype of another."""
+
+def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of ones, of the shape and dtype of another."""
+
+def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of one value, of the shape and dtype of another."""
 
 def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     """Return some neighbouring indices of a dimension, as a view."""
@@ -494,20 +678,11 @@ def unsqueeze_copy(input: Any, dim: int) -> Tensor:
 def view_copy(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Compute `view` in a copy, which shares no memory with the tensor."""
 
-def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf tensor with a copy of the data."""
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """Covariances of variables, each of which is a row of observations."""
 
-def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """Return data as a tensor, sharing memory where that is possible."""
-
-def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """Return a tensor that shares the memory of an array."""
-
-def FloatTensor(data: Any) -> Tensor:
-    """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
-
-def DoubleTensor(data: Any) -> Tensor:
-    """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+def corrcoef(input: Any) -> Tensor:
+    """Correlations of variables, each of which is a row of observations; see `cov`."""
 
 def prod(
     input: Any,
@@ -523,6 +698,15 @@ def prod(
 def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Cumulative sums along a dimension: of each element and those before it."""
 
+def det(A: Any) -> Tensor:
+    """Return the determinants of square matrices."""
+
+def slogdet(A: Any) -> LinalgSlogdet:
+    """Signs of determinants, and logarithms of their absolute values."""
+
+def logdet(input: Any) -> Tensor:
+    """Logarithms of determinants; nan where these are negative numbers."""
+
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Differences of neighbours along a dimension: each element less the one before it."""
 
@@ -531,8 +715,38 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """Slopes along dimensions, by differences of neighbours."""
 
-def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Sum products of elements over labels of dimensions, as Einstein wrote it."""
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """Distances between each row of a matrix and each of another."""
+
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """Distances between each two rows of a matrix."""
+
+def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
+
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
+    """Elements that indices choose along a dimension; the result has the shape of the indices."""
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
+    """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
+
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """Return the smallest and the largest elements: what `amin` and `amax` return."""
+
+def xlogy(input: Any, other: Any) -> Tensor:
+    """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
+
+def logaddexp2(input: Any, other: Any) -> Tensor:
+    """Logarithm to base 2 of the sum of powers of 2."""
+
+def sinc(input: Any) -> Tensor:
+    """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""
+
+def erfc(input: Any) -> Tensor:
+    """Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small."""
+
+def erfinv(input: Any) -> Tensor:
+    """Inverse of the error function."""
 
 def fmax(input: Any, other: Any) -> Tensor:
     """The larger of the two; the other one where one is nan."""
@@ -560,32 +774,26 @@ def clamp_min(input: Any, min: Any) -> Tensor:
 def clamp_max(input: Any, max: Any) -> Tensor:
     """Lower elements to at most `max`; see `clamp`."""
 
-def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor whose elements are not set to anything."""
+def take(input: Any, index: Any) -> Tensor:
+    """Elements of the flat tensor at indices."""
 
-def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of zeros."""
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor:
+    """Copy with elements written at indices of the flat tensor."""
 
-def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of ones."""
+def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
+    """Copy with values written at indices: what ``x[indices] = values`` does to a copy."""
 
-def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of one value."""
+def lgamma(input: Any) -> Tensor:
+    """Logarithm of the absolute value of the gamma function."""
 
-def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a matrix with ones on its diagonal and zeros elsewhere."""
+def digamma(input: Any) -> Tensor:
+    """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
 
-def empty_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of elements that are not set to anything, of the shape and dtype of another."""
+def polygamma(n: int, input: Any) -> Tensor:
+    """Differentiate the digamma function `n` times: :math:`\\psi^{(n)}(x)`."""
 
-def zeros_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of zeros, of the shape and dtype of another."""
-
-def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of ones, of the shape and dtype of another."""
-
-def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of one value, of the shape and dtype of another."""
+def mvlgamma(input: Any, p: int) -> Tensor:
+    """Logarithm of the multivariate gamma function."""
 
 def atleast_1d(*tensors: Any) -> Any:
     """Return tensors as views with at least one dimension: one tensor, or a tuple if there are several."""
@@ -626,6 +834,38 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Rows with `r` elements of a vector, all that there are, in order."""
 
+def igamma(input: Any, other: Any) -> Tensor:
+    """Regularised lower incomplete gamma function :math:`P(a, x)`, of the parameter `input` and the limit `other`."""
+
+def igammac(input: Any, other: Any) -> Tensor:
+    """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
+
+def scatter(
+    input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+) -> Tensor:
+    """Copy with elements of `src` written where indices say along a dimension."""
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
+    """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place."""
+
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+    """Copy in which elements of `src` are combined with those where indices say along a dimension."""
+
+def index_select(input: Any, dim: int, index: Any) -> Tensor:
+    """Slices at indices along a dimension."""
+
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Tensor:
+    """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
+
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
+    """Copy in which slices of `source` replace those at indices along a dimension."""
+
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
+    """Copy in which a number replaces the slices at indices along a dimension."""
+
+def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+    """Copy in which slices of `source` are combined with those at indices along a dimension."""
+
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = ...) -> Tensor:
     """Rows and columns of the elements of a lower triangle; see `tril`."""
 
@@ -647,6 +887,9 @@ def trapz(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> T
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """Integrals along a dimension from its beginning to each later point, by the trapezoidal rule; see `trapezoid`."""
 
+def inverse(input: Any) -> Tensor:
+    """Inverses of square matrices; see `tapegrad.linalg.inv`."""
+
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where both are."""
 
@@ -665,61 +908,162 @@ def equal(input: Any, other: Any) -> bool:
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``."""
 
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Whether elements are equal within ``atol + rtol * abs(other)``."""
+
+def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Tensor:
+    """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
+
+def cholesky_inverse(input: Any, upper: bool = False) -> Tensor:
+    """Inverses of matrices with given Cholesky factors."""
+
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> LU:
+    """Return the factors of a decomposition that are packed into one matrix, as by `lu_factor`."""
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Tensor:
+    """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+    """Distances between vectors, along the last dimension."""
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
+    """Copy in which a number stands where a mask is true."""
+
+def masked_select(input: Any, mask: Any) -> Tensor:
+    """Vector of the elements where a mask is true."""
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
+    """Copy in which elements of a tensor, in their order, stand where a mask is true."""
+
+def matrix_exp(A: Any) -> Tensor:
+    """Exponentials of square matrices."""
+
+def matrix_power(A: Any, n: int) -> Tensor:
+    """Powers of square matrices, by products of squares."""
+
+def dist(input: Any, other: Any, p: float = 2) -> Tensor:
+    """Norm of the difference of two tensors."""
+
+def isnan(input: Any) -> Tensor:
+    """Whether an element is nan."""
+
+def isinf(input: Any) -> Tensor:
+    """Whether an element is infinite."""
+
+def isfinite(input: Any) -> Tensor:
+    """Whether an element is neither nan nor infinite."""
+
+def isposinf(input: Any) -> Tensor:
+    """Whether an element is plus infinity."""
+
+def isneginf(input: Any) -> Tensor:
+    """Whether an element is minus infinity."""
+
+def isreal(input: Any) -> Tensor:
+    """Whether an element has no imaginary part."""
+
+def signbit(input: Any) -> Tensor:
+    """Whether the sign bit is set, as of -0.0."""
+
+def logical_xor(input: Any, other: Any) -> Tensor:
+    """Whether one of the two is nonzero, and the other is not."""
+
+def frexp(input: Any) -> Frexp:
+    """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
+
+def qr(input: Any, some: bool = True) -> QR:
+    """QR decomposition; see `tapegrad.linalg.qr`."""
+
+def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
+    """Singular values and vectors; see `tapegrad.linalg.svd`."""
+
+def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Tensor:
+    """Solutions of linear systems with the factors by `tapegrad.linalg.lu_factor`; see `tapegrad.linalg.lu_solve`."""
+
+def norm(
+    input: Any,
+    p: float | str | None = "fro",
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
+
+def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
+    """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Vandermonde's matrix: powers of each element in a row, from N - 1 down to 0."""
+
 def constant_pad_nd(input: Any, pad: Sequence[int], value: float = 0) -> Tensor:
     """Add a number at the ends of dimensions; negative lengths take elements away."""
 
-def manual_seed(seed: int) -> Generator:
-    """Set the seed of the generator that is used where none is given, and return that generator."""
+def prelu(input: Any, weight: Any) -> Tensor:
+    """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
-def rand(
-    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+def rrelu(
+    input: Any, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Return independent random numbers, uniform on [0, 1), of a shape."""
+    """Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element."""
 
-def rand_like(
-    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
+def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """Return the indices that sort the elements along a dimension; equal ones keep their order."""
 
-def randn(
-    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
-
-def randn_like(
-    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
-
-def randint(
-    low: int,
-    high: Any = None,
-    size: Any = None,
+def searchsorted(
+    sorted_sequence: Any,
+    input: Any,
     *,
-    generator: Generator | None = None,
-    dtype: DTypeLike = ...,
-    requires_grad: bool = False,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
 ) -> Tensor:
-    """Return integers drawn uniformly from `low` up to and without `high`."""
+    """Places at which values would be inserted into sorted lines so that these stay sorted."""
 
-def randperm(
-    n: int, *, generator: Generator | None = None, dtype: DTypeLike = ..., requires_grad: bool = False
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """Numbers of the buckets that values lie in: as `searchsorted`, with the arguments the other way round."""
+
+def count_nonzero(input: Any, dim: Any = None) -> Tensor:
+    """How many elements are not zero."""
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Different elements, or slices along a dimension, in order."""
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Elements, or slices along a dimension, that differ from the one before."""
+
+def vdot(input: Any, other: Any) -> Tensor:
+    """Product of two vectors, of which the first is conjugated."""
+
+def inner(input: Any, other: Any) -> Tensor:
+    """Products of each vector along the last dimension of one tensor with each of another."""
+
+def kron(input: Any, other: Any) -> Tensor:
+    """Kronecker product: in place of each element of one tensor, that element times another tensor."""
+
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
+    """Sum products of elements over pairs of dimensions."""
+
+def trace(input: Any) -> Tensor:
+    """Sum of the diagonal of a matrix."""
+
+def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
+    """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
+
+def quantile(
+    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """Return the integers from 0 to ``n - 1`` in random order."""
+    """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
 
-def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    requires_grad: bool = False,
+def nanquantile(
+    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """Return normally distributed numbers."""
-
-def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
-    """Return ones with the given probabilities, zeros otherwise."""
+    """Quantiles of the elements that are not nan; nan if all are."""
 
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, requires_grad: bool = False
@@ -735,6 +1079,18 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
+
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
+
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
+
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Median of the elements that are not nan; along a dimension, with its index."""
+
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
 
 def tile(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat the tensor along dimensions, in a copy."""
@@ -759,42 +1115,6 @@ def as_strided_scatter(
     input: Any, src: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Copy with the elements replaced that `as_strided` would show."""
-
-def floor(input: Any) -> Tensor:
-    """The largest integer that is not larger; integers stay as they are."""
-
-def ceil(input: Any) -> Tensor:
-    """The smallest integer that is not smaller; integers stay as they are."""
-
-def trunc(input: Any) -> Tensor:
-    """The number without its fraction; integers stay as they are."""
-
-def fix(input: Any) -> Tensor:
-    """The number without its fraction; integers stay as they are."""
-
-def frac(input: Any) -> Tensor:
-    """Fraction of a number, of its sign."""
-
-def round(input: Any, *, decimals: int | None = None) -> Tensor:
-    """Round to the nearest integer, halves to the even one; integers stay as they are."""
-
-def remainder(input: Any, other: Any) -> Tensor:
-    """Remainder of a division, of the sign of `other`: Python's ``%``."""
-
-def fmod(input: Any, other: Any) -> Tensor:
-    """Remainder of a division, of the sign of `input`: that of C."""
-
-def floor_divide(input: Any, other: Any) -> Tensor:
-    """The largest integer that is not larger than the quotient: Python's ``//``."""
-
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Add `other`, times a factor."""
@@ -829,6 +1149,18 @@ def deg2rad(input: Any) -> Tensor:
 def rad2deg(input: Any) -> Tensor:
     """Convert radians to degrees."""
 
+def cumprod(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Cumulative products along a dimension: of each element and those before it."""
+
+def logcumsumexp(input: Any, dim: int) -> Tensor:
+    """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
+
+def cummax(input: Any, dim: int) -> ValuesIndices:
+    """The largest elements so far along a dimension, and the indices of the last of each."""
+
+def cummin(input: Any, dim: int) -> ValuesIndices:
+    """The smallest elements so far along a dimension, and the indices of the last of each."""
+
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along a dimension into views, at indices or into nearly equal parts."""
 
@@ -840,6 +1172,12 @@ def vsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor
 
 def dsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
+    """Replace elements from ``-lambd`` to `lambd` by 0."""
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Replace elements that are not above `threshold` by `value`."""
 
 def roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
@@ -855,6 +1193,12 @@ def flipud(input: Any) -> Tensor:
 
 def channel_shuffle(input: Any, groups: int) -> Tensor:
     """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""
+
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+    """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
+
+def msort(input: Any) -> Tensor:
+    """Sort along the first dimension."""
 
 def tril(input: Any, diagonal: int = 0) -> Tensor:
     """Lower triangles of matrices: zero above a diagonal."""
@@ -872,6 +1216,27 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
     """Matrix with the elements of a tensor, joined into one dimension, as diagonal."""
 
 def var(
-    input: Any, dim: int | tuple[int, ...] | None = None, *, correction: float = 1, keepdim: bool = False
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
 ) -> Tensor:
     """Variance of the elements."""
+
+def std(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> Tensor:
+    """Take the standard deviation of the elements: the square root of the variance."""
+
+def var_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean of the elements; arguments are those of `var`."""
+
+def std_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean of the elements; arguments are those of `var`."""
+
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Sum of the elements that are not nan."""
+
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Mean of the elements that are not nan; nan if all are."""
