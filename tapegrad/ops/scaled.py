@@ -242,7 +242,7 @@ def float_power(input: Any, other: Any) -> Tensor:
     --------
     >>> import tapegrad as tg
     >>> tg.float_power(tg.tensor([2, 3]), 2)
-    tensor([4., 9.], dtype=float64)
+    tensor([4., 9.])
     """
     x, y = as_operand(input, "float_power", "input", 1), as_operand(other, "float_power", "other", 2)
     double = np.result_type(np.float64, *(np.complex64 for one in (x, y) if one.dtype.kind == "c"))
@@ -272,7 +272,7 @@ def rad2deg(input: Any) -> Tensor:
     --------
     >>> import tapegrad as tg
     >>> tg.rad2deg(tg.tensor([3.14159265]))
-    tensor([180.])
+    tensor([180.0000])
     """
     return _real_times("rad2deg", input, 180 / math.pi)
 
