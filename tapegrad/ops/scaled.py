@@ -30,10 +30,9 @@ def _times(call: str, factor: Any, *operands: Any) -> Any:
     if call == "sub":
         arithmetic.sub.op.check_dtypes(layouts)  # type: ignore[attr-defined]  # of the operands as they are given
     dtype = promote(layouts)
-    kind = dtype.kind
-    if isinstance(factor, bool) and kind != "b":
+    if isinstance(factor, bool) and dtype.kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if kind in "biu" and isinstance(factor, float):
+    if dtype.kind in "biu" and isinstance(factor, float):
         raise RuntimeError(
             f"For integral input tensors, argument alpha must not be a floating point number; {call} got {factor}"
         )
