@@ -58,19 +58,22 @@ def row_sum_loop(
         half = (rows + 1) >> 1
         for row in range(half):
             # Two rows at a time, half of all rows apart: see `sums_of_two`. A row without a partner is its own.
+            is_pair = row + half < rows
             places = beginnings(first, row_step, row)
-            others = beginnings(first, row_step, row + half if row + half < rows else row)
+            others = beginnings(first, row_step, row + half if is_pair else row)
             fixed, other_fixed = singles(places), singles(others)
             total, error, other_total, other_error = zero, zero, zero, zero
             for top in range(0, n, terms):
                 many = min(terms, n - top)
-                terms_at, other_at = memory, memory + room
+                terms_at, other_at = memory, memory + room if is_pair else memory
                 if in_place:
                     terms_at, other_at = places[0] + top * size, others[0] + top * size
                 else:
                     for k in range(many):
                         store(part, k, rule(*values(places, step, fixed, top + k)))
-                        store(part, terms + k, rule(*values(others, step, other_fixed, top + k)))
+                    if is_pair:
+                        for k in range(many):
+                            store(part, terms + k, rule(*values(others, step, other_fixed, top + k)))
                 new, other_new = two(terms_at, other_at, many)
                 total, error = with_part(total, error, new)
                 other_total, other_error = with_part(other_total, other_error, other_new)

@@ -95,7 +95,7 @@ def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.nan_to_num(tg.tensor([1.0, float("nan"), float("inf")]), posinf=5.0)
+    >>> tg.nan_to_num(tg.tensor([1.0, tg.nan, tg.inf]), posinf=5.0)
     tensor([1., 0., 5.])
     """
     x = as_operand(input, "nan_to_num", "input", 1)

@@ -30,10 +30,9 @@ def _times(call: str, factor: Any, *operands: Any) -> Any:
     if call == "sub":
         arithmetic.sub.op.check_dtypes(layouts)  # type: ignore[attr-defined]  # of the operands as they are given
     dtype = promote(layouts)
-    kind = dtype.kind
-    if isinstance(factor, bool) and kind != "b":
+    if isinstance(factor, bool) and dtype.kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if kind in "biu" and isinstance(factor, float):
+    if dtype.kind in "biu" and isinstance(factor, float):
         raise RuntimeError(
             f"For integral input tensors, argument alpha must not be a floating point number; {call} got {factor}"
         )
@@ -242,7 +241,7 @@ def float_power(input: Any, other: Any) -> Tensor:
     --------
     >>> import tapegrad as tg
     >>> tg.float_power(tg.tensor([2, 3]), 2)
-    tensor([4., 9.], dtype=float64)
+    tensor([4., 9.])
     """
     x, y = as_operand(input, "float_power", "input", 1), as_operand(other, "float_power", "other", 2)
     double = np.result_type(np.float64, *(np.complex64 for one in (x, y) if one.dtype.kind == "c"))
@@ -272,7 +271,7 @@ def rad2deg(input: Any) -> Tensor:
     --------
     >>> import tapegrad as tg
     >>> tg.rad2deg(tg.tensor([3.14159265]))
-    tensor([180.])
+    tensor([180.0000])
     """
     return _real_times("rad2deg", input, 180 / math.pi)
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.intrinsics import stack
+from tapegrad.kernels.rules import identity
 from tapegrad.modes import enable_grad, is_grad_enabled, is_strong_zero, set_grad_enabled
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import part_of_results, parts_of
@@ -224,7 +225,7 @@ def _walk_with_strong_zeros(sweep: Sweep, cts: list[Any]) -> None:
         if not isinstance(cts[entry_id], dict):
             cts[entry_id] = run_hooks(node, cts[entry_id])
         is_elementwise = node[PLAN_OBJECT].op.family in ELEMENTWISE
-        visit(sweep, cts, position, functools.partial(_strong, cts[entry_id]) if is_elementwise else _unchanged)
+        visit(sweep, cts, position, functools.partial(_strong, cts[entry_id]) if is_elementwise else identity)
         if not arrays[ws.CTS_AT][entry_id] & CAPTURED:
             cts[entry_id] = None
 
@@ -233,11 +234,7 @@ def _strong(ct: Tensor, value: Any) -> Any:
     return xp.where(ct == 0, 0.0, value)
 
 
-def _unchanged(value: Any) -> Any:
-    return value
-
-
-def visit(sweep: Sweep, cts: list[Any], position: int, change: Callable[[Any], Any] = _unchanged) -> None:
+def visit(sweep: Sweep, cts: list[Any], position: int, change: Callable[[Any], Any] = identity) -> None:
     """Bring the cotangent of an entry to its operands: `walk` leaves those of several results to this function."""
     arrays, node = sweep.workspace.arrays, sweep.node(position)
     plan = node[PLAN_OBJECT]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.kernels.rules import rule_parameters
+from tapegrad.kernels.rules import identity, rule_parameters
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, xp
 from tapegrad.ops.table.results import part_of_results, part_plan, parts_of
@@ -72,7 +72,7 @@ def rule_calls(plan: Plan) -> RuleCalls:
 
 
 def cotangents(
-    node: TapeNode, operands: Sequence[int], ct: Any, change: Callable[[Any], Any] = lambda value: value
+    node: TapeNode, operands: Sequence[int], ct: Any, change: Callable[[Any], Any] = identity
 ) -> list[tuple[int, Tensor]]:
     """Return the cotangents of operands by their rules, each with its operand's number, and record the computation.
 
