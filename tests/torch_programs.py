@@ -97,9 +97,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def function_on_torch(name: str) -> Callable[..., Any] | None:
+    """Return PyTorch's function of an op, if there is one."""
+    modules = (torch, torch.special, torch.nn.functional, torch.linalg, torch.fft)
+    found = [FUNCTIONS.get(name), *(getattr(module, name, None) for module in modules)]
+    return next((function for function in found if function is not None), None)
+
+
 def on_torch(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """Apply a step of a program."""
-    function = FUNCTIONS.get(name) or getattr(torch, name, None) or getattr(torch.special, name)
+    function = function_on_torch(name)
+    assert function is not None
     given = [torch.tensor(own.copy()) if isinstance(own, np.ndarray) else own for own in operands]
     if op_table[name].variadic:
         return function(given, **attrs)
