@@ -1,7 +1,8 @@
 """Ops: averages and interpolation along each of several dimensions, which are products with a matrix each.
 
 A matrix is described by a tuple, which is an attribute: first which of `_ROWS` makes its rows, then the length of the
-dimension, its length in the result, and numbers. The rule is the same op with transposed matrices.
+dimension, its length in the result, and numbers; None stands for a dimension that stays. The rule is the same op with
+transposed matrices.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tapegrad.ops.table.structural import operation
 
 # Which row, then its first column that is not 0, and numbers from there on.
 Row = tuple[int, list[float]]
-Key = tuple[Any, ...]
+Key = tuple[Any, ...] | None
 Shape = tuple[int, ...]
 
 _DENSE: Final = 1 << 13  # elements of a matrix, up to which BLAS is faster than sparse matrices
@@ -99,7 +100,7 @@ _ROWS: Final[dict[str, Callable[..., Iterator[Row]]]] = {
 
 
 @functools.lru_cache(maxsize=256)
-def _matrix(key: Key, dtype: np.dtype, transposed: bool, sparse: bool) -> Any:
+def _matrix(key: tuple[Any, ...], dtype: np.dtype, transposed: bool, sparse: bool) -> Any:
     """Return a matrix, (count, n) unless it is transposed."""
     name, n, count, *numbers = key
     rows = list(_ROWS[name](n, count, *numbers))
@@ -123,6 +124,8 @@ def _forward(x: np.ndarray, keys: tuple[Key, ...], transposed: bool) -> Any:
     finite = bool(np.isfinite(np.add.reduce(x, None)))
     first = x.ndim - len(keys)
     for place, key in enumerate(keys):
+        if key is None:
+            continue
         n, count = key[2:0:-1] if transposed else key[1:3]
         dim = first + place
         before, after = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
@@ -142,7 +145,10 @@ def _forward(x: np.ndarray, keys: tuple[Key, ...], transposed: bool) -> Any:
 
 def _oracle(x: Any, keys: tuple[Key, ...], transposed: bool = False) -> Any:
     """Return the products, one element of a matrix that is not 0 after the other."""
-    for place, (name, n, count, *numbers) in enumerate(keys, x.ndim - len(keys)):
+    for place, key in enumerate(keys, x.ndim - len(keys)):
+        if key is None:
+            continue
+        name, n, count, *numbers = key
         lines = np.moveaxis(x, place, 0)
         out = np.zeros((n if transposed else count, *lines.shape[1:]), x.dtype)
         for row, (first, weights) in enumerate(_ROWS[name](n, count, *numbers)):
@@ -157,6 +163,7 @@ _SAMPLES: Final[tuple[tuple[Shape, tuple[Key, ...]], ...]] = (
     ((2, 5), (("pool", 5, 3, 3, 2, 1, 0),)),
     ((1, 4, 3), (("adaptive", 4, 3), ("smooth", 3, 5, 3, 0.6, False))),
     ((1, 3, 4), (("nearest", 3, 5, 0.6, 0.5), ("smooth", 4, 7, 1, 0.5, True))),
+    ((4, 3), (("pool", 4, 4, 2, 1, 1, 2), None)),
 )
 
 
