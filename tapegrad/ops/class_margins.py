@@ -149,6 +149,8 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     if goal.size and not (goal.min() >= -1 and goal.max() < classes):
         raise RuntimeError(f"target out of range: multilabel_margin_loss() got scores of {classes} classes")
     counts = np.logical_and.accumulate(goal >= 0, axis=1)
+    longest = int(counts.sum(1).max(initial=0))
+    goal, counts = goal[:, :longest], counts[:, :longest]
     labels, places = np.where(counts, goal, 0), np.arange(n)[:, None]
     is_other = np.ones((n, classes), bool)
     is_other[np.broadcast_to(places, goal.shape)[counts], goal[counts]] = False
