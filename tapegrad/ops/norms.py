@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.kernels.along import step_along
 from tapegrad.kernels.norms import ORDERS
 from tapegrad.ops.along import along, reduced_shape
