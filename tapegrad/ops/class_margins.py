@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.ops.arithmetic import mul, relu, sub
 from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.gather import gather
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import reduced
 from tapegrad.ops.movement import reshape
@@ -155,6 +156,6 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     is_other = np.ones((n, classes), bool)
     is_other[np.broadcast_to(places, goal.shape)[counts], goal[counts]] = False
     factors = (counts[:, :, None] & is_other[:, None, :]) / x.dtype.type(max(classes, 1))
-    scores = unsqueeze(getitem(x, (places, labels)), 2)  # (n, labels, 1)
+    scores = unsqueeze(gather(x, 1, from_array(labels)), 2)  # (n, labels, 1)
     loss = sum(mul(relu(sub(unsqueeze(x, 1), sub(scores, 1.0))), from_array(factors.astype(x.dtype))), (1, 2))
     return reduced("multilabel_margin_loss", reshape(loss, ()) if is_single else loss, reduction)
