@@ -76,7 +76,7 @@ def _smooth_rows(n: int, count: int, degree: int, scale: float, align: bool) -> 
     for j in range(count):
         at = j * scale if align else (j + 0.5) * scale - 0.5
         at = max(at, 0.0) if degree == 1 else at
-        row = dict.fromkeys(range(n), 0.0) if n < 4 else {}
+        row: dict[int, float] = {}
         low = math.floor(at)
         for k in range(low - degree // 2, low + degree // 2 + 2):
             inside = min(max(k, 0), n - 1)
