@@ -599,6 +599,15 @@ class TensorMethods:
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Diagonal of each matrix that two dimensions form, as a view."""
 
+    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
+        """Elements that indices choose along a dimension; the result has the shape of the indices."""
+
+    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor:
+        """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
+
+    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> MinMax:
+        """Return the smallest and the largest elements: what `amin` and `amax` return."""
+
     def i0(self) -> Tensor:
         """Modified Bessel function of the first kind of order 0."""
 
@@ -713,15 +722,6 @@ class TensorMethods:
 
     def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
-
-    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
-        """Elements that indices choose along a dimension; the result has the shape of the indices."""
-
-    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor:
-        """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
-
-    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> MinMax:
-        """Return the smallest and the largest elements: what `amin` and `amax` return."""
 
     def xlogy(self, other: Any) -> Tensor:
         """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""

@@ -59,6 +59,7 @@ def _index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, includ
 # Where torch's function of the same meaning is called otherwise, or takes the arguments in another way.
 ON_TORCH: dict[str, Callable[..., Any]] = {
     "index_reduce": _index_reduce,
+    "functional.unfold": lambda x, **options: torch.nn.functional.unfold(x, **options),
     # Those of these names warn.
     "upsample": lambda x, **options: torch.nn.functional.interpolate(x, **options),
     "upsample_nearest": lambda x, size: torch.nn.functional.interpolate(x, size),
@@ -93,7 +94,8 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
 
 
 # PyTorch has no second derivative of these; the last one's is right to 10 digits.
-ONCE_ON_TORCH = ("multi_margin_loss", "multilabel_margin_loss", "scaled_dot_product_attention", "mvlgamma")
+ONCE_ON_TORCH = ("multi_margin_loss", "multilabel_margin_loss", "scaled_dot_product_attention", "mvlgamma", "ctc_loss",
+                 "embedding_bag")  # fmt: skip
 
 
 def on_torch(name: str) -> Callable[..., Any]:

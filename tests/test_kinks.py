@@ -351,6 +351,56 @@ def _standardize(x: Any, parts: tuple[int, int, int], eps: float, centered: bool
     return (rows * torch.rsqrt((rows * rows).mean((0, 2), keepdim=True) + eps)).reshape(x.shape)
 
 
+def _layer_norm(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    last = int(np.prod(normalized_shape))
+    out = _standardize(x, (1, x.numel() // last, last), eps, True)
+    return out if weight is None else out * weight + (0 if bias is None else bias)
+
+
+def _batch_norm(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, training: bool,
+                eps: float = 1e-5) -> Any:  # fmt: skip
+    out = _standardize(x, (x.shape[0], x.shape[1], x[0, 0].numel()), eps, True)
+    one = (-1, *(1 for _ in x.shape[2:]))
+    return out if weight is None else out * weight.reshape(one) + bias.reshape(one)
+
+
+def _instance_norm(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, **options: Any) -> Any:
+    rows = x.reshape(1, -1, *x.shape[2:])
+    more = [None if own is None else own.repeat(x.shape[0]) for own in (weight, bias)]
+    return _batch_norm(rows, None, None, *more, training=True, **options).reshape(x.shape)
+
+
+def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, is_causal: bool = False, scale: float | None = None,
+               enable_gqa: bool = False) -> Any:  # fmt: skip
+    if enable_gqa:
+        k, v = (own.repeat_interleave(q.shape[-3] // own.shape[-3], -3) for own in (k, v))
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril() if is_causal else attn_mask
+    return torch.softmax(scores if mask is None else torch.where(mask, scores, -np.inf), -1) @ v
+
+
+def _reduced(loss: Any, reduction: str) -> Any:
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
+def _multi_margin(x: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
+                  reduction: str = "mean") -> Any:  # fmt: skip
+    rows, goal = torch.atleast_2d(x), torch.atleast_1d(target)
+    others = 1.0 - torch.eye(rows.shape[1], dtype=rows.dtype)[goal]
+    factors = others if weight is None else others * weight[goal][:, None]
+    terms = torch.relu(margin - rows.gather(1, goal[:, None]) + rows) ** p
+    return _reduced((terms * factors).mean(1).reshape(target.shape), reduction)
+
+
+def _multilabel_margin(x: Any, target: Any, reduction: str = "mean") -> Any:
+    losses = []
+    for row, labels in zip(torch.atleast_2d(x), torch.atleast_2d(target), strict=True):
+        chosen = labels[: int(torch.argmax((torch.cat([labels, labels.new_tensor([-1])]) < 0).int()))]
+        others = row[[k for k in range(len(row)) if k not in chosen]]
+        losses.append(torch.relu(1 - row[chosen][:, None] + others).sum() / len(row))
+    return _reduced(torch.stack(losses).reshape(target.shape[:-1]), reduction)
+
+
 # Torch's functions of another name, or with other arguments.
 AS_TORCH: dict[str, Callable[..., Any]] = {
     "cast": lambda x, source, dtype: FUNCTIONS["cast"](x, dtype),
@@ -365,6 +415,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "view_as_real": lambda x: torch.view_as_real(torch.complex(x, torch.zeros_like(x))),
     "strided_sum": _strided_sum,
     "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
+    "class_nll": lambda x, target: torch.nn.functional.nll_loss(x, torch.as_tensor(target), reduction="none"),
     "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),
     "eigh": _eigh,
     "gather": lambda x, indices, dim: torch.gather(x, dim, indices),
@@ -387,6 +438,13 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "least_squares": lambda a, b: torch.linalg.lstsq(a, b).solution,
     "euclidean_distances": lambda x, y: torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), dim=-1),
     "standardize": _standardize,
+    # What torch's own lacks: third derivatives of norms, in which means and variances do not stand still; second ones.
+    "layer_norm": _layer_norm,
+    "batch_norm": _batch_norm,
+    "instance_norm": _instance_norm,
+    "scaled_dot_product_attention": _attention,
+    "multi_margin_loss": _multi_margin,
+    "multilabel_margin_loss": _multilabel_margin,
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
 # frexp has several results; mvlgamma: see ROUGH.
@@ -407,14 +465,15 @@ OWN_AT_INFINITY = (
     "scatter_reduce",
     "softsign",
     "glu",
+    "pairwise_distance",  # torch's sign of a difference of infinities, which is nan, is 0
 )
 
 
 def _theirs(one: Op | Composite, operands: list[Any], attrs: dict[str, Any]) -> Any:
     """Apply torch's function that an op or a composite is."""
     if isinstance(one, Composite):
-        return one.called(operands, attrs, composite_on_torch(one.name))
-    function = AS_TORCH.get(one.name) or function_on_torch(one.name)
+        return one.called(operands, attrs, AS_TORCH.get(one.name) or composite_on_torch(one.name))
+    function: Any = AS_TORCH.get(one.name) or function_on_torch(one.name)
     return function(operands, **attrs) if one.variadic else function(*operands, **attrs)
 
 

@@ -20,6 +20,7 @@ from tests.torch_programs import WITHOUT_DERIVATIVE, function_on_torch, on_torch
 
 # Two correct computations differ by their rounding errors, and these grow on the way through a program.
 ROUNDING = {"float32": 1e-3, "float64": 1e-9}
+ON_TORCH = [name for name in op_table if torch and name not in WITHOUT_DERIVATIVE and function_on_torch(name)]
 needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 
 

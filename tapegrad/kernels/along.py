@@ -70,8 +70,8 @@ def has_kernel(layout: Layout) -> bool:
     return layout.dtype.name in ("float32", "float64") and layout.contiguous and not layout.inline
 
 
-def step_along(plan: Plan, dims: Sequence[int], sources: Sequence[str]) -> Step | None:
-    """Return the step of the kernel with the name of the op; None if the operand is not contiguous.
+def step_along(plan: Plan, dims: Sequence[int], sources: Sequence[str], name: str = "") -> Step | None:
+    """Return the step of the kernel with the name of the op, or another; None if the operand is not contiguous.
 
     Parameters
     ----------
@@ -79,13 +79,14 @@ def step_along(plan: Plan, dims: Sequence[int], sources: Sequence[str]) -> Step 
     dims : sequence of int
     sources : sequence of str
         Names of the residuals that the kernel takes after the cotangent.
+    name : str, optional
+        Of the line, without ``-back``.
     """
     layout = plan.layouts[0]
     geometry = geometry_along(layout.shape, dims)
     if geometry is None or not has_kernel(layout):
         return None
     places = [
-        (ARRAY, plan.position(name)) if name.startswith("index_array") else plan.source(name)
-        for name in ("ct", *sources)
+        (ARRAY, plan.position(own)) if own.startswith("index_array") else plan.source(own) for own in ("ct", *sources)
     ]
-    return Step(partial(kernel_along, f"{plan.name}-back", layout.dtype.name), geometry, places)
+    return Step(partial(kernel_along, f"{name or plan.name}-back", layout.dtype.name), geometry, places)

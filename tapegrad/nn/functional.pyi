@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "scaled_dot_product_attention", "bilinear", "layer_norm", "rms_norm", "local_response_norm", "batch_norm", "group_norm", "instance_norm", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "softplus", "linear", "conv2d", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "pdist", "embedding", "glu", "softmin", "one_hot", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "normalize", "cosine_similarity", "pairwise_distance", "margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "max_pool1d", "adaptive_max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d", "adaptive_max_pool3d", "pad", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "softshrink", "hardshrink", "threshold", "threshold_", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]  # fmt: skip
+__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "scaled_dot_product_attention", "bilinear", "embedding", "embedding_bag", "layer_norm", "rms_norm", "local_response_norm", "batch_norm", "group_norm", "instance_norm", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "softplus", "linear", "conv2d", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "pad", "ctc_loss", "pdist", "unfold", "fold", "glu", "softmin", "affine_grid", "grid_sample", "one_hot", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "normalize", "cosine_similarity", "pairwise_distance", "margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "max_pool1d", "adaptive_max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d", "adaptive_max_pool3d", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "lp_pool1d", "lp_pool2d", "lp_pool3d", "softshrink", "hardshrink", "threshold", "threshold_", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "max_unpool1d", "max_unpool2d", "max_unpool3d"]  # fmt: skip
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `input` where it is positive, and :math:`\\alpha (e^x - 1)` elsewhere."""
@@ -92,6 +92,32 @@ def scaled_dot_product_attention(
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """Bilinear forms of pairs of vectors."""
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of a table that indices choose."""
+
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Reduce rows of a table that bags of indices choose: to sums, means or largest elements."""
 
 def layer_norm(
     input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05
@@ -280,25 +306,55 @@ def conv_transpose3d(
 ) -> Tensor:
     """Transposed convolution of volumes: the adjoint of a convolution, which makes them larger."""
 
+def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Add elements at the ends of dimensions; negative lengths take elements away."""
+
+def ctc_loss(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Negative log-likelihood of sequences of classes, over all ways to align them with the steps."""
+
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """Distances between each two rows of a matrix."""
 
-def embedding(
+def unfold(
     input: Any,
-    weight: Any,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Rows of a table that indices choose."""
+    """Blocks of images as columns."""
+
+def fold(
+    input: Any,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Images to which columns are added where `unfold` took them."""
 
 def glu(input: Any, dim: int = -1) -> Tensor:
     """First half of a tensor, times the `sigmoid` of the second half."""
 
 def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
     """`softmax` of the negative elements: the least has the largest share."""
+
+def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """Return the grid of `grid_sample` by which images are moved, turned and scaled."""
+
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
+    """Interpolate images or volumes at places that a grid says."""
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension."""
@@ -444,9 +500,6 @@ def max_pool3d(
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Tensor:
     """Largest elements of windows, as many as asked for, of volumes, of three dimensions."""
 
-def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Add elements at the ends of dimensions; negative lengths take elements away."""
-
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """Return the larger of `input` and 0."""
 
@@ -487,6 +540,33 @@ def rrelu_(
 ) -> Tensor:
     """Compute `rrelu` in place; recorded where a gradient is wanted."""
 
+def lp_pool1d(
+    input: Any,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Norm of each window of signals: :math:`(\\sum x^p)^{1/p}`."""
+
+def lp_pool2d(
+    input: Any,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Norm of each window of images: :math:`(\\sum x^p)^{1/p}`."""
+
+def lp_pool3d(
+    input: Any,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Norm of each window of volumes: :math:`(\\sum x^p)^{1/p}`."""
+
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """Move elements towards 0 by `lambd`, and those nearer than that to 0."""
 
@@ -507,3 +587,33 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
 
 def channel_shuffle(input: Any, groups: int) -> Tensor:
     """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""
+
+def max_unpool1d(
+    input: Any,
+    indices: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """1-dimensional signals with elements put where indices say, and 0 elsewhere: what `max_pool1d` lost is lost."""
+
+def max_unpool2d(
+    input: Any,
+    indices: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """2-dimensional signals with elements put where indices say, and 0 elsewhere: what `max_pool2d` lost is lost."""
+
+def max_unpool3d(
+    input: Any,
+    indices: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """3-dimensional signals with elements put where indices say, and 0 elsewhere: what `max_pool3d` lost is lost."""

@@ -19,6 +19,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
+from tapegrad.ops.table.values import KINKS, repeated
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -64,7 +65,7 @@ def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, np.ndarray | None]:
         Sample(((3, 4), (5, 4), (5, 4)), {"attn_mask": np.eye(3, 5) + np.eye(3, 5, 2) > 0}),
         Sample(((2, 4, 3, 2), (2, 2, 3, 2), (2, 2, 3, 2)), {"enable_gqa": True}),
     ),
-    _attention_by_numpy, real_only=True,
+    _attention_by_numpy, real_only=True, kinks=(repeated(0.0), repeated(0.5, 0.25, -0.5, 0.125), *KINKS[4:]),
 )  # fmt: skip
 def scaled_dot_product_attention(
     query: Any,

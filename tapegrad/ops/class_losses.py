@@ -1,4 +1,4 @@
-"""Losses of classes, and the op that they are made of."""
+"""Losses of classes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.kernels.along import step_along
-from tapegrad.kernels.indexed import ARRAY
-from tapegrad.ops.along import along, floating, log_softmax
+from tapegrad.ops.along import floating, log_softmax
 from tapegrad.ops.arithmetic import add, div, mul, neg, where
 from tapegrad.ops.broadcasting import contiguous
-from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import REDUCTIONS, reduced
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import movedim
 from tapegrad.ops.reductions import mean, sum
+from tapegrad.ops.score_rows import NotInRowsError, class_loss_op, class_nll_op, probabilities
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import apply, as_operand, connect
-from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.public import FUNCTIONAL, public, publish
-from tapegrad.recording.keys import TAKES_ARRAYS
+from tapegrad.ops.table.gateway import apply, as_operand
+from tapegrad.ops.table.op import Bound, Sample
+from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -120,16 +117,11 @@ def _nll_by_numpy(x: Any, target: Any, weight: Any = None, ignore_index: int = -
     return _by_numpy(x, target, weight, ignore_index, reduction)
 
 
-def _probabilities(x: Any, dim: int) -> Any:
-    powers = np.exp(x - x.max(dim, keepdims=True))
-    return powers / powers.sum(dim, keepdims=True)
-
-
 def _cross_entropy_by_numpy(
     input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    logs = np.log(_probabilities(input, min(input.ndim - 1, 1)))
+    logs = np.log(probabilities(input, min(input.ndim - 1, 1)))
     return _by_numpy(logs, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -176,72 +168,23 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
     >>> tg.nn.functional.nll_loss(tg.tensor([[-1.0, -2.0]]), tg.tensor([1]))
     tensor(2.)
     """
+    if weight is None and ignore_index < 0 and reduction in REDUCTIONS:
+        try:
+            losses = class_nll_op.plans.call(input, target)
+        except (NotInRowsError, IndexError):
+            pass  # classes may be ignored, or stand elsewhere than in the last of two dimensions
+        else:
+            return REDUCTIONS[reduction](losses)
     scores, classes = as_operand(input, "nll_loss", "input", 1), as_operand(target, "nll_loss", "target", 2)
     x = _class_last("nll_loss", scores)
     indices, counted = _class_indices("nll_loss", scores, classes, ignore_index)
     weights = _class_weights("nll_loss", weight, x)
-    losses = neg(getitem(x, (np.arange(len(indices)), indices)))
+    if x._layout.size:
+        losses = class_nll_op.plans.call(x, indices)
+    else:  # which it refuses
+        losses = apply(class_nll_op, Bound((x,), {"dim": (1,)}, (indices,)))
     each = None if weights is None else weights[indices]
     return _weighted("nll_loss", losses, counted, each, classes.shape, reduction)
-
-
-class _NotInRowsError(RuntimeError):
-    """Scores are not the rows of a matrix with an integer each."""
-
-
-def _bind_class_loss(input: Any, target: Any) -> Bound:
-    x, goal = as_operand(input, "cross_entropy", "input", 1), as_operand(target, "cross_entropy", "target", 2)
-    layout, classes = x._layout, goal._layout
-    in_rows = layout.ndim == 2 and layout.dtype.kind == "f" and classes.shape == layout.shape[:1]
-    if not in_rows or classes.dtype != np.int64 or not layout.size:
-        raise _NotInRowsError(
-            f"class_loss takes rows of real scores and int64 classes, not dtype {layout.dtype} of shape "
-            f"{list(layout.shape)} and {classes.dtype} of shape {list(classes.shape)}; use cross_entropy"
-        )
-    return Bound((x,), {"dim": (1,)}, (np.array(goal._data),))
-
-
-def _class_loss_by_numpy(x: np.ndarray, indices: np.ndarray, dim: tuple[int, ...]) -> np.ndarray:
-    classes = x.shape[1]
-    if ((indices < 0) | (indices >= classes)).any():
-        raise IndexError(f"a class is out of bounds; there are {classes}")
-    top = x.max(axis=1, keepdims=True, initial=-np.inf)
-    total = np.log(np.exp(x - top).sum(axis=1)) + top[:, 0]
-    found: np.ndarray = total - x[np.arange(len(x)), indices]
-    return found
-
-
-def _class_loss_rule(ct: Any, x: Any, index_arrays: tuple[np.ndarray, ...], out: Any) -> Any:
-    """Return the cotangent of the scores; `out` is for the kernel, which so needs no sum of exponentials."""
-    at_class = xp.index_scatter_add(ct, (np.arange(x.shape[0]), *index_arrays), (ARRAY, ARRAY), x.shape)
-    return xp.unsqueeze(ct, 1) * xp.softmax(x, 1) - at_class
-
-
-_class_loss = Op(
-    name="class_loss",
-    operands=("x",),
-    forward=_class_loss_by_numpy,
-    vjp=(_class_loss_rule,),
-    family="along",
-    step=lambda plan, operand: step_along(plan, (1,), ("x", "index_array0", "out")),
-    attrs=("dim",),
-    bind=_bind_class_loss,
-    prepare_forward=along("class_loss", lambda layout, attrs: layout.shape[:1], _class_loss_by_numpy),
-    oracle=lambda x, target: -np.log(_probabilities(x, 1)[np.arange(len(x)), target]),
-    samples=(Sample(((3, 4),), {"target": np.array([3, 0, 1])}), Sample(((2, 1),), {"target": np.array([0, 0])})),
-    errors=(ErrorSample(lambda: class_loss(np.ones((1, 2)), np.array([2])), IndexError, "out of bounds"),),
-    real_only=True,
-    node_name="NllLossBackward0",
-)
-connect(_class_loss, 1, TAKES_ARRAYS)
-
-
-def class_loss(input: Any, target: Any) -> Tensor:
-    """Return the cross entropy of each row of a matrix of scores with its class."""
-    return _class_loss.plans.call(input, target)
-
-
-publish(class_loss, _class_loss, class_loss.__doc__ or "")
 
 
 @public(namespaces=(FUNCTIONAL,))
@@ -302,8 +245,8 @@ def cross_entropy(
     """
     if weight is None and label_smoothing == 0.0 and ignore_index < 0 and reduction in REDUCTIONS:
         try:
-            losses = _class_loss.plans.call(input, target)
-        except (_NotInRowsError, IndexError):
+            losses = class_loss_op.plans.call(input, target)
+        except (NotInRowsError, IndexError):
             pass  # classes may be ignored, or stand elsewhere than in the last of two dimensions
         else:
             return REDUCTIONS[reduction](losses)
@@ -317,9 +260,9 @@ def cross_entropy(
     indices, counted = _class_indices("cross_entropy", scores, goal, ignore_index)
     x = contiguous(x)
     if not x._layout.size:  # which `class_loss` refuses
-        losses = apply(_class_loss, Bound((x,), {"dim": (1,)}, (indices,)))
+        losses = apply(class_loss_op, Bound((x,), {"dim": (1,)}, (indices,)))
     else:
-        losses = _class_loss.plans.call(x, indices)
+        losses = class_loss_op.plans.call(x, indices)
     each = None if weights is None else weights[indices]
     if label_smoothing == 0.0:
         return _weighted("cross_entropy", losses, counted, each, goal.shape, reduction)

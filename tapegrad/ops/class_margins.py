@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.ops.arithmetic import mul, relu, sub
 from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.gather import gather
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.losses import reduced
 from tapegrad.ops.movement import reshape
@@ -149,10 +150,12 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     if goal.size and not (goal.min() >= -1 and goal.max() < classes):
         raise RuntimeError(f"target out of range: multilabel_margin_loss() got scores of {classes} classes")
     counts = np.logical_and.accumulate(goal >= 0, axis=1)
+    longest = int(counts.sum(1).max(initial=0))
+    goal, counts = goal[:, :longest], counts[:, :longest]
     labels, places = np.where(counts, goal, 0), np.arange(n)[:, None]
     is_other = np.ones((n, classes), bool)
     is_other[np.broadcast_to(places, goal.shape)[counts], goal[counts]] = False
     factors = (counts[:, :, None] & is_other[:, None, :]) / x.dtype.type(max(classes, 1))
-    scores = unsqueeze(getitem(x, (places, labels)), 2)  # (n, labels, 1)
+    scores = unsqueeze(gather(x, 1, from_array(labels)), 2)  # (n, labels, 1)
     loss = sum(mul(relu(sub(unsqueeze(x, 1), sub(scores, 1.0))), from_array(factors.astype(x.dtype))), (1, 2))
     return reduced("multilabel_margin_loss", reshape(loss, ()) if is_single else loss, reduction)

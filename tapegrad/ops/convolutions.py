@@ -159,6 +159,13 @@ def _transposed(
     sizes = [whole - 2 * cut + e for whole, cut, e in zip(full, p, more, strict=True)]
     kernels = xp.transpose(xp.reshape(w, (groups, w.shape[0] // groups, -1)), 1, 2)
     columns = xp.matmul(kernels, xp.reshape(x, (len(x), groups, w.shape[0] // groups, -1)))
+    if n < 3 and min(sizes) > 0 and all(e < step for e, step in zip(more, s, strict=True)):
+        ones = (1,) * (2 - n)  # a signal is an image of one column
+        cuts = tuple([(cut, cut) for cut in (*p, *(0,) * (2 - n))])
+        window_of_all: Any = ((*kernel, *ones), (*s, *ones), cuts, (*d, *ones))
+        columns = xp.reshape(columns, (len(x), out * math.prod(kernel), math.prod(space)))
+        images: Any = col2im(columns, window_of_all, (*sizes, *ones))
+        return images if n == 2 else xp.reshape(images, (len(x), out, *sizes))
     # One dimension after the other: (n, before, kernel, after, space before, space, space after)
     found = xp.reshape(columns, (len(x), out, *kernel, *space))
     for k in range(n - 1, -1, -1):

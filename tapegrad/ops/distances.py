@@ -19,6 +19,8 @@ from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.ops.table.values import KINKS
 from tapegrad.tensor import Tensor
 
+_FEW = 4096  # elements of the differences of all pairs, up to which they are computed
+
 
 def _euclidean(x: Any, y: Any) -> Any:
     from scipy.spatial.distance import cdist  # at the first call: it takes long to import
@@ -172,7 +174,7 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     if x.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {x.ndim}D")
     first, second = _pairs(x.shape[0])
-    if p == 2 and x.dtype.kind == "f":
+    if p == 2 and x.dtype.kind == "f" and len(first) * x.shape[1] > _FEW:
         return euclidean_distances(x, x)[first, second]  # type: ignore[no-any-return]
     return vector_norm(sub(x[first], x[second]), p, -1)  # type: ignore[no-any-return]
 

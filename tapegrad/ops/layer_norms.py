@@ -10,16 +10,16 @@ import numpy as np
 
 from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import add, div, mul, pow
-from tapegrad.ops.linalg import matmul
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import mean
+from tapegrad.ops.resampling import resampled
 from tapegrad.ops.standard import affine, standardize
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.transcendental import rsqrt
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 
 def scaled(x: Tensor, weight: Any, bias: Any) -> Tensor:
@@ -226,8 +226,6 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     if not x._layout.size:
         return x
     n, channels = x.shape[:2]
-    apart = np.subtract.outer(np.arange(channels), np.arange(channels))
-    near = ((apart <= size // 2) & (-apart <= (size - 1) // 2)) * x.dtype.type(alpha / size)
     rows = reshape(x, (n, channels, -1))
-    means = matmul(from_array(near.astype(x.dtype)), mul(rows, rows))
-    return div(x, reshape(pow(add(means, k), beta), x.shape))
+    means = resampled(mul(rows, rows), (("pool", channels, channels, size, 1, size // 2, size), None))
+    return div(x, reshape(pow(add(mul(means, alpha), k), beta), x.shape))

@@ -165,7 +165,7 @@ _kl_div = shaped(
 _kl_div_of_logs = shaped(
     "kl_div_of_logs", {}, lambda x, y: xp.exp(y) * (y - x),
     (lambda ct, y: -ct * xp.exp(y), lambda ct, x, y: ct * xp.exp(y) * (y - x + 1)), lambda x, y: (y - x) * np.exp(y),
-    special={(0.0, 0.0): (-1.0, 1.0)}, node_name="KlDivBackward0",
+    special={(0.0, 0.0): (-1.0, 1.0)}, node_name="KlDivBackward0", doc="`kl_div` with logarithms of targets.",
 )  # fmt: skip
 
 
@@ -220,6 +220,7 @@ _poisson_nll_of_rates = shaped(
     "poisson_nll_of_rates", {"eps": 0.125}, lambda x, y, eps: x - y * xp.log(x + eps),
     (lambda ct, x, y, eps: ct * (1 - y / (x + eps)), lambda ct, x, eps: -ct * xp.log(x + eps)),
     lambda x, y, eps: -y * np.log(x + eps) + x, special={(0.875, 1.0): (0.0, 0.0)}, domain=(0.1, 3.0),
+    doc="`poisson_nll` of rates.",
 )  # fmt: skip
 
 
@@ -261,6 +262,7 @@ def poisson_nll_loss(
 _floor_at = shaped(
     "floor_at", {"low": -4.0}, lambda x, low: xp.where(x < low, low, x), lambda ct: ct,
     lambda x, low: np.where(x < low, low, x), special={-5.0: 1.0, 1.0: 1.0},
+    doc="Larger of two numbers, with the derivative 1 throughout.",
 )  # fmt: skip
 _gaussian_nll = shaped(
     "gaussian_nll", {}, lambda x, y, z: 0.5 * (xp.log(z) + (x - y) * (x - y) / z),

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.chosen import chosen_address
+from tapegrad.kernels.indexed import along_address
+from tapegrad.kernels.windows import geometry_of_windows, windows_address
 from tapegrad.ops.pooling import (
     adaptive_windows,
     images,
@@ -26,7 +31,10 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.promotion import only_floats
 from tapegrad.ops.table.structural import operation
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import ARRAY, CT, Step
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -76,6 +84,63 @@ def _forward(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
     return np.take_along_axis(flat, indices, 1).reshape(shape), indices.reshape(shape)
 
 
+@functools.lru_cache(maxsize=64)
+def _lines(windows: Windows) -> list[list[tuple[int, int, int]]]:
+    """Return for each dimension, and for those that are missing, the windows as the kernel reads them."""
+    lines = [[(0, 1, 1)]] * (3 - len(windows))
+    for n, count, *rest in windows:
+        line = []
+        for j in range(count):
+            if rest:
+                size, stride, padding, dilation = rest
+                inside = [at for at in range(j * stride - padding, j * stride - padding + size * dilation, dilation)
+                          if 0 <= at < n]  # fmt: skip
+                line.append((inside[0] if inside else 0, len(inside), dilation))
+            else:
+                begin, end = adaptive_range(j, n, count)
+                line.append((begin, end - begin, 1))
+        lines.append(line)
+    return lines
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    """Return the forward: a kernel finds where the elements stand, another one takes them."""
+    layout, windows = layouts[0], attrs["windows"]
+    by_numpy = functools.partial(_forward, windows=windows)
+    outer, space = layout.shape[: -len(windows)], layout.shape[-len(windows) :]
+    counts = tuple(one[1] for one in windows)
+    if not has_kernel(layout) or not layout.size or not math.prod(counts):
+        return by_numpy
+    total, missing = math.prod(outer), (1,) * (3 - len(windows))
+    geometry = geometry_of_windows(total, (*missing, *space), _lines(windows))
+    if geometry is None:
+        return by_numpy
+    dtype, shape = layout.dtype, (*outer, *counts)
+    indices = computed(
+        windows_address(dtype.name), geometry, shape, np.dtype(np.int64), lambda x: by_numpy(x)[1], by_status=True
+    )
+    values = computed(
+        chosen_address("gather", dtype.name), [0, total, math.prod(counts), 1, math.prod(space)], shape, dtype,
+        lambda x, places: by_numpy(x)[0], by_status=True,
+    )  # fmt: skip
+
+    def forward(x: np.ndarray) -> tuple[Any, Any]:
+        places = indices(x)
+        return values(x, places), places
+
+    return forward
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    layout, windows = plan.layouts[0], plan.attrs["windows"]
+    if not has_kernel(layout) or not layout.size:
+        return None
+    outer, n = math.prod(layout.shape[: -len(windows)]), math.prod(layout.shape[-len(windows) :])
+    geometry = [0, outer, math.prod(one[1] for one in windows), 1, n]
+    sources = [(CT, 0), (ARRAY, plan.position("indices"))]
+    return Step(functools.partial(along_address, layout.dtype.name, True), geometry, sources, into_view=True)
+
+
 def _rule(ct: Any, indices: Any, x_shape: Shape, windows: Windows) -> Any:
     outer, n = x_shape[: -len(windows)], math.prod(x_shape[-len(windows) :])
     flat = (math.prod(outer), math.prod(one[1] for one in windows))
@@ -92,6 +157,8 @@ def _oracle(x: Any, windows: Windows) -> Any:
     "pooled",
     forward=_forward,
     vjp=(_rule,),
+    prepare_forward=_prepare,
+    step=_step,
     family="pooling",
     real_only=True,
     check_dtypes=only_floats("pooled"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tapegrad.dtypes import DTypeLike
+from tapegrad.kernels.along import step_along
+from tapegrad.kernels.norms import ORDERS
+from tapegrad.ops.along import along, reduced_shape
 from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import kept_shape
 from tapegrad.ops.table.gateway import as_operand
@@ -14,17 +18,14 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.structural import operation, reduced_dims
 from tapegrad.ops.table.values import KINKS
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
+from tapegrad.tape.layout import Layout
 
 Dims = tuple[int, ...]
 
 
 def _forward(x: Any, ord: float, dim: Dims, keepdim: bool) -> Any:
-    if ord == 2 and x.dtype.kind == "f" and len(dim) == x.ndim and x.flags.c_contiguous and not keepdim:
-        flat = x.reshape(-1)
-        with np.errstate(over="ignore"):
-            total = np.dot(flat, flat)
-        if _TINY < total < _HUGE:
-            return np.sqrt(total)
     sizes: Any = np.abs(x)
     over: dict[str, Any] = {"axis": dim, "keepdims": keepdim}
     if ord == np.inf:
@@ -54,6 +55,22 @@ def _without_elements(sizes: Any, dim: Dims) -> dict[str, Any]:
     return {"initial": 0} if not sizes.size else {}
 
 
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    """Return the forward: a kernel, or NumPy for other orders, dtypes and dimensions."""
+    values = dict(attrs)
+    if attrs["ord"] not in ORDERS or layouts[0].dtype.kind != "f":
+        return lambda x: _forward(x, **values)
+    prepared: Callable[..., Any] = along(ORDERS[attrs["ord"]][0], reduced_shape, _forward)(layouts, attrs)
+    return prepared
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    if plan.attrs["ord"] not in ORDERS:
+        return None
+    name, sources = ORDERS[plan.attrs["ord"]]
+    return step_along(plan, plan.attrs["dim"], sources, name)
+
+
 def _rule(ct: Any, x: Any, out: Any, ord: float, dim: Dims) -> Any:
     kept = kept_shape(x.shape, dim)
     if out.shape and out.shape != kept:
@@ -67,9 +84,10 @@ def _rule(ct: Any, x: Any, out: Any, ord: float, dim: Dims) -> Any:
         count = np.maximum(np.count_nonzero(chosen.detach(), axis=dim, keepdims=True), 1).astype(out.dtype)
         return xp.where(chosen, ct / count, 0.0) * xp.sgn(x)
     is_zero = out == 0
-    scale = ct / xp.where(is_zero, np.inf, out)  # 0 where the norm is, as is what is computed of it
+    size = xp.where(is_zero, np.inf, out)  # so that the slope is 0 where the norm is, as is what is computed of it
     if ord == 2:
-        return x * scale
+        return (x / size) * ct
+    scale = ct / size
     if ord > 2:
         ratio = xp.abs(x) / xp.where(is_zero, 1.0, out)
         return x * (scale * ratio ** (ord - 2))
@@ -110,6 +128,8 @@ def _as_numpy(x: Any, *, axis: Any = None, keepdims: bool = False, ord: float = 
     "vector_norm",
     family="reduction",
     forward=_forward,
+    prepare_forward=_prepare,
+    step=_step,
     vjp=(_rule,),
     attrs=("ord", "dim", "keepdim"),
     node_name="LinalgVectorNormBackward0",

@@ -246,12 +246,12 @@ def nested_in(values: Any, n: int) -> Any:
     return values
 
 
-_SHAPES: Final = {1: (2, 2, 5), 2: (1, 2, 4, 5), 3: (1, 1, 2, 3, 4)}
+SHAPES: Final = {1: (2, 2, 5), 2: (1, 2, 4, 5), 3: (1, 1, 2, 3, 4)}
 
 
 def _pools_of(n: int) -> None:
     """Make the functions of `n` dimensions."""
-    shape = _SHAPES[n]
+    shape = SHAPES[n]
     name, adaptive = f"avg_pool{n}d", f"adaptive_avg_pool{n}d"
     what = ("signal", "image", "volume")[n - 1]
     options: list[dict[str, Any]] = [

@@ -1,7 +1,8 @@
 """Ops: averages and interpolation along each of several dimensions, which are products with a matrix each.
 
 A matrix is described by a tuple, which is an attribute: first which of `_ROWS` makes its rows, then the length of the
-dimension, its length in the result, and numbers. The rule is the same op with transposed matrices.
+dimension, its length in the result, and numbers; None stands for a dimension that stays. The rule is the same op with
+transposed matrices.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.resampling import Rows, geometry_of_rows, resampling_address
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.promotion import only_floats
 from tapegrad.ops.table.structural import operation
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import CT, Step
+from tapegrad.tape.layout import Layout
 
 # Which row, then its first column that is not 0, and numbers from there on.
 Row = tuple[int, list[float]]
-Key = tuple[Any, ...]
+Key = tuple[Any, ...] | None
 Shape = tuple[int, ...]
 
 _DENSE: Final = 1 << 13  # elements of a matrix, up to which BLAS is faster than sparse matrices
@@ -69,7 +76,7 @@ def _smooth_rows(n: int, count: int, degree: int, scale: float, align: bool) -> 
     for j in range(count):
         at = j * scale if align else (j + 0.5) * scale - 0.5
         at = max(at, 0.0) if degree == 1 else at
-        row = dict.fromkeys(range(n), 0.0) if n < 4 else {}
+        row: dict[int, float] = {}
         low = math.floor(at)
         for k in range(low - degree // 2, low + degree // 2 + 2):
             inside = min(max(k, 0), n - 1)
@@ -99,7 +106,7 @@ _ROWS: Final[dict[str, Callable[..., Iterator[Row]]]] = {
 
 
 @functools.lru_cache(maxsize=256)
-def _matrix(key: Key, dtype: np.dtype, transposed: bool, sparse: bool) -> Any:
+def _matrix(key: tuple[Any, ...], dtype: np.dtype, transposed: bool, sparse: bool) -> Any:
     """Return a matrix, (count, n) unless it is transposed."""
     name, n, count, *numbers = key
     rows = list(_ROWS[name](n, count, *numbers))
@@ -117,12 +124,73 @@ def _matrix(key: Key, dtype: np.dtype, transposed: bool, sparse: bool) -> Any:
     return np.ascontiguousarray(dense.T) if transposed else dense
 
 
+@functools.lru_cache(maxsize=256)
+def _rows_of(key: tuple[Any, ...], transposed: bool) -> Rows:
+    """Return the rows of a matrix, or of its transpose."""
+    name, n, count, *numbers = key
+    rows = list(_ROWS[name](n, count, *numbers))
+    if not transposed:
+        return rows
+    columns: list[tuple[int, list[float]]] = [(0, []) for _ in range(n)]
+    for j, (first, weights) in enumerate(rows):
+        for place, weight in enumerate(weights, first):
+            if not columns[place][1]:
+                columns[place] = (j, [])
+            columns[place][1].append(weight)
+    return columns
+
+
+def _geometry(shape: Shape, keys: tuple[Key, ...], transposed: bool) -> list[int] | None:
+    """Return the geometry of the kernel that multiplies an operand of a shape; None where there is none."""
+    if len(keys) > 3:
+        return None
+    space = shape[len(shape) - len(keys) :]
+    rows = [[(k, [1.0]) for k in range(n)] if key is None else _rows_of(key, transposed)
+            for n, key in zip(space, keys, strict=True)]  # fmt: skip
+    missing = 3 - len(keys)
+    return geometry_of_rows(
+        math.prod(shape[: len(shape) - len(keys)]), (*(1,) * missing, *space), [*([(0, [1.0])],) * missing, *rows]
+    )
+
+
+def _result_shape(shape: Shape, keys: tuple[Key, ...], transposed: bool) -> Shape:
+    first = len(shape) - len(keys)
+    lengths = [n if key is None else key[1] if transposed else key[2]
+               for n, key in zip(shape[first:], keys, strict=True)]  # fmt: skip
+    return (*shape[:first], *lengths)
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    layout, keys, transposed = layouts[0], attrs["keys"], attrs["transposed"]
+
+    def in_numpy(x: Any) -> Any:
+        return _forward(np.asarray(x), keys, transposed)
+
+    geometry = _geometry(layout.shape, keys, transposed) if has_kernel(layout) else None
+    if geometry is None:
+        return in_numpy
+    shape = _result_shape(layout.shape, keys, transposed)
+    return computed(resampling_address(layout.dtype.name), geometry, shape, layout.dtype, in_numpy, by_status=True)
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    layout, keys, transposed = plan.layouts[0], plan.attrs["keys"], plan.attrs["transposed"]
+    geometry = None
+    if has_kernel(layout):
+        geometry = _geometry(_result_shape(layout.shape, keys, transposed), keys, not transposed)
+    if geometry is None:
+        return None
+    return Step(functools.partial(resampling_address, layout.dtype.name), geometry, [(CT, 0)])
+
+
 def _forward(x: np.ndarray, keys: tuple[Key, ...], transposed: bool) -> Any:
     """Return the products, the last dimension first, which makes results smaller sooner or larger later."""
     # A product with 0 would make an infinite element nan everywhere.
     finite = bool(np.isfinite(np.add.reduce(x, None)))
     first = x.ndim - len(keys)
     for place, key in enumerate(keys):
+        if key is None:
+            continue
         n, count = key[2:0:-1] if transposed else key[1:3]
         dim = first + place
         before, after = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
@@ -142,7 +210,10 @@ def _forward(x: np.ndarray, keys: tuple[Key, ...], transposed: bool) -> Any:
 
 def _oracle(x: Any, keys: tuple[Key, ...], transposed: bool = False) -> Any:
     """Return the products, one element of a matrix that is not 0 after the other."""
-    for place, (name, n, count, *numbers) in enumerate(keys, x.ndim - len(keys)):
+    for place, key in enumerate(keys, x.ndim - len(keys)):
+        if key is None:
+            continue
+        name, n, count, *numbers = key
         lines = np.moveaxis(x, place, 0)
         out = np.zeros((n if transposed else count, *lines.shape[1:]), x.dtype)
         for row, (first, weights) in enumerate(_ROWS[name](n, count, *numbers)):
@@ -157,12 +228,15 @@ _SAMPLES: Final[tuple[tuple[Shape, tuple[Key, ...]], ...]] = (
     ((2, 5), (("pool", 5, 3, 3, 2, 1, 0),)),
     ((1, 4, 3), (("adaptive", 4, 3), ("smooth", 3, 5, 3, 0.6, False))),
     ((1, 3, 4), (("nearest", 3, 5, 0.6, 0.5), ("smooth", 4, 7, 1, 0.5, True))),
+    ((4, 3), (("pool", 4, 4, 2, 1, 1, 2), None)),
 )
 
 
 @operation(
     "resampled",
     forward=_forward,
+    prepare_forward=_prepare,
+    step=_step,
     vjp=(lambda ct, keys, transposed: xp.resampled(ct, keys, not transposed),),
     family="resampling",
     linear=True,

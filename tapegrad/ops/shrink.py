@@ -16,7 +16,9 @@ _softshrink = shaped(
     "softshrink", {"edge": 0.5},
     lambda x, edge: xp.where(x > edge, x - edge, xp.where(x < -edge, x + edge, x * 0.0)),
     lambda ct, x, edge: xp.where((x >= -edge) & (x <= edge), 0.0, ct),
-    lambda x, edge: np.where(x > edge, x - edge, np.where(x < -edge, x + edge, np.where(abs(x) < np.inf, 0, np.nan))),
+    lambda x, edge: np.where(
+        x > edge, x - edge, np.where(x < -edge, x + edge, np.where(abs(x) < np.inf, 0, np.nan).astype(x.dtype))
+    ),
     special={-0.5: 0.0, 0.5: 0.0, 0.0: 0.0, 1.0: 1.0},
 )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,8 +15,12 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
+from tapegrad.ops.table.values import KINKS
 from tapegrad.tape.layout import broadcast_shape
 from tapegrad.tensor import Tensor
+
+# Near 0 they are quotients by `eps`, whose second derivatives PyTorch has as nan.
+AWAY_FROM_ZERO: Final = (*KINKS[:1], *KINKS[2:])
 
 
 def _normalize_by_numpy(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
@@ -27,6 +31,7 @@ def _normalize_by_numpy(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1
 @composite(
     (Sample(((2, 3),)), Sample(((3,),), {"p": 1.0, "dim": 0}), Sample(((2, 3, 2),), {"p": 3.0, "dim": -1})),
     _normalize_by_numpy,
+    kinks=AWAY_FROM_ZERO,
 )
 def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
     """Divide vectors along a dimension by their norms, or by `eps` where a norm is less.
@@ -62,7 +67,7 @@ def _cosine_by_numpy(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 @public(namespaces=(TOP, FUNCTIONAL))
 @composite(
     (Sample(((2, 3), (2, 3))), Sample(((3,), (3,)), {"dim": 0}), Sample(((2, 1, 3), (4, 3)), {"dim": -1, "eps": 0.5})),
-    _cosine_by_numpy, real_only=True,
+    _cosine_by_numpy, real_only=True, kinks=AWAY_FROM_ZERO,
 )  # fmt: skip
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     r"""Cosine of the angle between vectors along a dimension: :math:`x \cdot y / (\lVert x \rVert \lVert y \rVert)`.

@@ -102,6 +102,7 @@ def standardize(input: Any, parts: Parts, eps: float, centered: bool) -> Bound:
 affine = elementwise(
     "affine", ("x", "y", "z"), None,
     (lambda ct, y: ct * y, lambda ct, x: ct * x, lambda ct: ct), fx=lambda x, y, z: x * y + z,
+    doc="Product and sum.",
     samples=(Sample(((2, 3), (3,), (3,))), Sample(((3,), (3,), (3,)))), oracle=lambda x, y, z: z + y * x,
     real_only=True,
 )  # fmt: skip

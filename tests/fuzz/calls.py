@@ -16,7 +16,7 @@ from typing import Any
 
 import tapegrad as tg
 from tapegrad.ops.table.public import TOP, registry
-from tests.fuzz import shapes
+from tests.fuzz import shapes, windows
 from tests.fuzz.chosen_calls import CHOSEN
 
 NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
@@ -681,6 +681,7 @@ NETWORK: dict[str, str] = {
     "triplet_margin_with_distance_loss": "F.triplet_margin_with_distance_loss(x, x * 0.5, 1 - x)",
     "multi_margin_loss": "F.multi_margin_loss(x, m.tensor([0] * {n}))",
     "multilabel_margin_loss": "F.multilabel_margin_loss(x, m.tensor([[0] + [-1] * ({m} - 1)] * {n}))",
+    **windows.WINDOWS,
 }
 
 
@@ -765,6 +766,7 @@ KINDS: dict[Generator, str] = {
 #: Public names that PyTorch has too and that no program calls, with the reason.
 NOT_CALLED: dict[str, str] = {
     **shapes.NOT_CALLED,
+    **windows.NOT_CALLED,
     **dict.fromkeys(
         [
             "rand",

@@ -196,6 +196,7 @@ def elementwise(
     forward: Callable[..., Any] | None,
     vjp: tuple[Vjp, ...],
     *,
+    doc: str = "",
     to_float: bool = False,
     promoted: tuple[int, ...] | None = None,
     fx: Callable[..., Any] | None = None,
@@ -215,6 +216,8 @@ def elementwise(
     Parameters
     ----------
     operands : tuple of str
+    doc : str
+        A sentence, unless a public function is made of it that has one.
     promoted : tuple of int, optional
         Indices of the operands that are converted to a common dtype; default all (a condition is not).
     forward, fx, linear
@@ -250,7 +253,7 @@ def elementwise(
     def function(*values: Any) -> Tensor:
         return plans.call(*values)
 
-    return publish(function, op, "")
+    return publish(function, op, doc)
 
 
 def _made_of(name: str, fx: Callable[..., Any] | None) -> Function:

@@ -1,0 +1,228 @@
+"""Loss of sequences of classes that are not aligned with the scores (CTC): a composite, and the op of its recursion."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.ops.along import floating
+from tapegrad.ops.arithmetic import add, div, neg, where
+from tapegrad.ops.indexing import getitem
+from tapegrad.ops.losses import REDUCTIONS, reduced
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.padding import constant_pad_nd
+from tapegrad.ops.splitting import unbind
+from tapegrad.ops.table import docs
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.elementwise import elementwise
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.tensor import Tensor, from_array
+
+_NEVER: Final = -np.inf  # the logarithm of the probability of what cannot be
+
+
+def _sum_of_three(x: Any, y: Any, z: Any) -> Any:
+    top = xp.where(x > y, x, y)
+    top = xp.where(top > z, top, z)
+    top = xp.where(abs(top) == np.inf, 0.0, top)
+    total = xp.exp(x - top) + xp.exp(y - top) + xp.exp(z - top)
+    return xp.where(total == 0, _NEVER, xp.log(xp.where(total == 0, 1.0, total)) + top)
+
+
+def _share(ct: Any, own: Any, out: Any) -> Any:
+    return ct * xp.exp(own - xp.where(out == _NEVER, 0.0, out))
+
+
+log_add_three = elementwise(
+    "log_add_three", ("x", "y", "z"), None,
+    (
+        lambda ct, x, out: _share(ct, x, out),
+        lambda ct, y, out: _share(ct, y, out),
+        lambda ct, z, out: _share(ct, z, out),
+    ),
+    fx=_sum_of_three, doc="Logarithm of the sum of three exponentials; the slope is 0 where all are 0.",
+    samples=(Sample(((3,), (3,), (3,))), Sample(((2, 3), (3,), (2, 1)))),
+    oracle=lambda x, y, z: np.logaddexp(np.logaddexp(x, y), z), real_only=True,
+)  # fmt: skip
+
+
+def _lengths(call: str, name: str, value: Any, n: int) -> np.ndarray:
+    """Return a number for each sequence."""
+    found = np.asarray(getattr(value, "_data", value)).reshape(-1)
+    if found.dtype.kind not in "iu":
+        raise RuntimeError(f"{name} must be integral; {call}() got dtype {found.dtype}")
+    if len(found) != n:
+        raise RuntimeError(f"{name} must be of size batch_size {n}; {call}() got {len(found)}")
+    if found.size and found.min() < 0:
+        raise RuntimeError(f"Expected {name} to have value at least 0, but got value {found.min()}")
+    return found.astype(np.int64)
+
+
+def _classes(call: str, targets: Any, n: int, lengths: np.ndarray, classes: int) -> np.ndarray:
+    """Return the target classes, (n, longest); those behind a sequence's end are 0."""
+    given = np.asarray(as_operand(targets, call, "targets", 2)._data)
+    if given.dtype.kind not in "iu":
+        raise RuntimeError(f"targets must be integral; {call}() got dtype {given.dtype}")
+    longest = int(lengths.max(initial=0))
+    inside = np.arange(longest) < lengths[:, None]
+    found = np.zeros((n, longest), np.int64)
+    if given.ndim == 2:
+        if len(given) != n or given.shape[1] < longest:
+            raise RuntimeError(
+                f"Expected tensor to have size at least {longest} at dimension 1, but got size {list(given.shape)} for "
+                f"argument #2 'targets' (while checking arguments for {call})"
+            )
+        found[inside] = given[:, :longest][inside]
+    else:
+        if given.size != lengths.sum():
+            raise RuntimeError(
+                f"Expected tensor to have size {lengths.sum()} at dimension 0, but got size {given.size} for argument "
+                f"#2 'targets' (while checking arguments for {call}): the targets of all sequences, one after another"
+            )
+        found[inside] = given.reshape(-1)
+    if found.size and not (found.min() >= 0 and found.max() < classes):
+        raise RuntimeError(f"targets must be classes from 0 to {classes - 1}; {call}() got others")
+    return found
+
+
+def _by_numpy(
+    x: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """Add up the probabilities of all paths that give a sequence of targets."""
+    import itertools
+
+    losses = []
+    rows = np.exp(x - np.log(np.exp(x).sum(-1, keepdims=True)))
+    for n, (steps, length) in enumerate(zip(input_lengths, target_lengths, strict=True)):
+        total = 0.0
+        for path in itertools.product(range(x.shape[2]), repeat=steps):
+            merged = [one for one, _ in itertools.groupby(path) if one != blank]
+            if merged == list(targets[n][:length]):
+                total += np.prod([rows[t, n, one] for t, one in enumerate(path)])
+        losses.append(-np.log(total))
+    loss = np.array(losses, x.dtype)
+    if reduction == "mean":
+        return (loss / np.maximum(target_lengths, 1)).mean().astype(x.dtype)
+    return loss if reduction == "none" else loss.sum()
+
+
+def _of_scores(function: Any, x: Any, **options: Any) -> Any:
+    """Compute the loss of scores: PyTorch's derivative by logarithms of probabilities is right for such alone."""
+    return function(x.log_softmax(-1) if hasattr(x, "log_softmax") else xp.log_softmax(x, -1), **options)
+
+
+_TARGETS: Final = np.array([[1, 2], [2, 2]])
+
+
+@public(namespaces=(FUNCTIONAL,), common=docs.LOSS_OF_PARTS)
+@composite(
+    (
+        Sample(((4, 2, 3),), {"targets": _TARGETS, "input_lengths": (4, 4), "target_lengths": (2, 2)}),
+        Sample(((4, 2, 3),), {"targets": _TARGETS, "input_lengths": (3, 4), "target_lengths": (1, 2),
+                              "reduction": "none"}),
+        Sample(((3, 1, 3),), {"targets": _TARGETS[:1] - 1, "input_lengths": (3,), "target_lengths": (2,), "blank": 2,
+                              "reduction": "sum"}),
+    ),
+    _by_numpy, real_only=True, call=_of_scores, kinks=(),
+)  # fmt: skip
+def ctc_loss(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Negative log-likelihood of sequences of classes, over all ways to align them with the steps.
+
+    Parameters
+    ----------
+    log_probs : Tensor or array, (steps, n, classes) or (steps, classes)
+        Logarithms of probabilities, as `log_softmax` gives them.
+    targets : Tensor or array of integers, (n, longest) or (sum of lengths,)
+        The classes of each sequence.
+    input_lengths, target_lengths : sequence of int, (n,)
+        How many steps, and how many classes, each sequence has.
+    blank : int
+        The class of steps that stand for nothing.
+    zero_infinity : bool
+        A sequence that is too short for its classes has the loss 0, and not infinity.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes, lengths or classes do not fit.
+
+    Notes
+    -----
+    The forward recursion of A. Graves et al., "Connectionist temporal classification" (2006). Its derivative is that by
+    `log_probs`. PyTorch's is less by their exponentials, which makes no difference behind `log_softmax`.
+
+    A mean is that of the losses divided by the numbers of classes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.log_softmax(tg.zeros(2, 1, 2), -1)
+    >>> tg.nn.functional.ctc_loss(x, tg.tensor([[1]]), (2,), (1,))
+    tensor(0.2877)
+    """
+    call = "ctc_loss"
+    x = floating(call, log_probs)
+    if x.ndim not in (2, 3):
+        raise RuntimeError(f"log_probs must be (steps, n, classes) or (steps, classes); {call}() got {list(x.shape)}")
+    is_single = x.ndim == 2
+    x = reshape(x, (x.shape[0], 1, x.shape[1])) if is_single else x
+    steps, n, classes = x.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError(f"blank must be in label range; {call}() got {blank} for {classes} classes")
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction; {call}() takes 'mean', 'sum' or 'none'")
+    counts = _lengths(call, "input_lengths", input_lengths, n)
+    lengths = _lengths(call, "target_lengths", target_lengths, n)
+    if counts.size and counts.max() > steps:
+        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {counts.max()}")
+    goal = _classes(call, targets, n, lengths, classes)
+    losses = neg(_log_likelihood(x, goal, counts, lengths, blank))
+    if zero_infinity:
+        losses = where(losses == np.inf, 0.0, losses)
+    if reduction == "mean":
+        losses = div(losses, from_array(np.maximum(lengths, 1).astype(x.dtype)))
+    return reduced(call, reshape(losses, ()) if is_single else losses, reduction)
+
+
+def _log_likelihood(x: Tensor, goal: np.ndarray, counts: np.ndarray, lengths: np.ndarray, blank: int) -> Tensor:
+    """Return the logarithms of the probabilities of sequences, (n,).
+
+    The states of a sequence are its classes with blanks around each. A state is reached from itself, from the one
+    before, and from the one before that if only a blank between two classes is left out.
+    """
+    (steps, n, _), rows = x.shape, np.arange(len(goal))
+    labels = np.full((n, 2 * goal.shape[1] + 1), blank)
+    labels[:, 1::2] = goal
+    leaps = np.zeros(labels.shape, bool)
+    leaps[:, 2:] = (labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)
+
+    def possible(condition: np.ndarray) -> Tensor:
+        return from_array(np.where(condition, 0, _NEVER).astype(x.dtype))
+
+    states = np.arange(labels.shape[1])
+    first = possible(np.broadcast_to((states == 0) | ((states == 1) & (lengths[:, None] > 0)), labels.shape))
+    leap = possible(leaps)
+    scores = unbind(getitem(x, (np.arange(steps)[:, None, None], rows[:, None], labels)), 0)  # of (n, states) each
+    reached = add(scores[0], first)
+    for step in range(1, steps):
+        from_two = add(constant_pad_nd(reached, (2, -2), _NEVER), leap) if len(states) > 1 else _NEVER
+        before = constant_pad_nd(reached, (1, -1), _NEVER)
+        new = add(log_add_three(reached, before, from_two), scores[step])
+        lasts = counts > step
+        reached = new if lasts.all() else where(lasts[:, None], new, reached)
+    last = getitem(reached, (rows, 2 * lengths))
+    before_last = add(getitem(reached, (rows, np.maximum(2 * lengths - 1, 0))), possible(lengths > 0))
+    out = log_add_three(last, before_last, _NEVER)
+    return out if counts.all() else where(counts > 0, out, possible(lengths == 0))
