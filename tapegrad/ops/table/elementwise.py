@@ -250,7 +250,7 @@ def elementwise(
     def function(*values: Any) -> Tensor:
         return plans.call(*values)
 
-    return publish(function, op, "")
+    return publish(function, op, f"Compute `{name}` of elements: {', '.join(operands)}.")
 
 
 def _made_of(name: str, fx: Callable[..., Any] | None) -> Function:
