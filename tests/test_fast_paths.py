@@ -40,6 +40,19 @@ NO_KERNEL = {
     "rfftn",
     "round",
     "scatter_reduce",
+    "cross",
+    "euclidean_distances",
+    "vector_norm",
+    # LAPACK, and SciPy's functions of matrices.
+    "cholesky",
+    "cholesky_ex",
+    "det",
+    "lu_factor_ex",
+    "matrix_exp",
+    "pinv",
+    "solve_sylvester",
+    "solve_triangular",
+    "sqrtm",
     # Special functions of SciPy, whose derivatives are others of these.
     "bessel_i2",
     "bessel_i2e",
@@ -76,6 +89,7 @@ NO_KERNEL = {
 WITHOUT_KERNEL = {
     "amax": {5: (0,), 6: (0,)},  # dimensions that are not next to each other
     "amin": {5: (0,), 6: (0,)},
+    "constant_pad_nd": {3: (0,)},  # with a value
     "deviations": {4: (0,), 6: (0,)},  # not contiguous; dimensions apart
     "getitem": {9: (0,), 10: (0,)},  # by a truth value
     "index_gather": {5: (0,), 6: (0,)},  # arrays with a slice between them

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.creation import made
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import FUNCTIONAL, public

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.arithmetic import div, sub
 from tapegrad.ops.casts import cast
 from tapegrad.ops.extrema import amax, amin

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import kept_shape
 from tapegrad.ops.table.gateway import as_operand

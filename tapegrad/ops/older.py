@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.crosses import cross as linalg_cross
 from tapegrad.ops.crosses import powers_of
 from tapegrad.ops.lu_solve import lu_solve as linalg_lu_solve

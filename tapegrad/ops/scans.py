@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 import tapegrad.kernels.scans  # noqa: F401  # it fills the table of lines
+from tapegrad.dtypes import DTypeLike
 from tapegrad.kernels.along import has_kernel, step_along
 from tapegrad.ops.along import SAMPLES, Dims, along, same_shape
 from tapegrad.ops.casts import cast

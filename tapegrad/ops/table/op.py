@@ -251,18 +251,15 @@ class Op(_Frozen):
         derived["has_constants"] = NOT_DIFFERENTIABLE in rules
         if not callable(self.vjp) and len(rules) != (1 if self.variadic else len(self.operands)):
             raise ValueError(f"op {self.name}: {len(rules)} rules for operands {self.operands}")
+        names = {*self.results, *self.operands, *self.attrs, *SPECIAL_NAMES}
         for rule in rules:
             parameters = rule_parameters(rule)
-            unknown = [name for name in parameters if not self._knows(name)]
-            if unknown or (callable(rule) and "ct" not in parameters):
-                names = sorted({*self.results, *self.operands, *self.attrs, *SPECIAL_NAMES})
-                raise ValueError(f"op {self.name}: a rule takes ct and of {names}, not {sorted(unknown)}")
+            unknown = set(parameters).difference(names)
+            if unknown:
+                unknown.difference_update([f"{operand}_shape" for operand in self.operands])
+            if unknown or ("ct" not in parameters and callable(rule)):
+                raise ValueError(f"op {self.name}: a rule takes ct and of {sorted(names)}, not {sorted(unknown)}")
         op_table[self.name] = self
-
-    def _knows(self, name: str) -> bool:
-        """Whether a rule may ask for this."""
-        operand = name.removesuffix("_shape")
-        return operand in self.operands or name in self.attrs or name in SPECIAL_NAMES or name in self.results
 
     @property
     def formula(self) -> Rule | None:
