@@ -64,6 +64,11 @@ def _condition(x: Any, p: Any = None) -> Any:
     )  # its own raises in backward
 
 
+def _triangular_solve(b: Any, a: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
+    a = a.mT if transpose else a
+    return [torch.linalg.solve_triangular(a, b, upper=upper != transpose, unitriangular=unitriangular)]
+
+
 # Where torch's function of the same meaning is called otherwise, or takes the arguments in another way.
 ON_TORCH: dict[str, Callable[..., Any]] = {
     **OF_TRIANGLES,
@@ -88,6 +93,8 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "sum_to_size": lambda x, size: x.sum_to_size(size),
     "linalg.vander": lambda x, N=None: torch.stack([x**k for k in range(x.shape[-1] if N is None else N)], -1),
     "top.qr": lambda x, some=True: torch.linalg.qr(x, "reduced" if some else "complete"),
+    "top.lu": lambda x: torch.linalg.lu_factor(x),
+    "triangular_solve": _triangular_solve,
     "top.cross": lambda x, y: torch.cross(x, y, dim=list(x.shape).index(3)),
     "lu_solve": lambda b, LU, pivots: torch.linalg.lu_solve(LU, pivots, b),
     "vander": lambda x, N=None, increasing=False: torch.stack(
