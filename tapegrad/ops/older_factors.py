@@ -12,6 +12,7 @@ from tapegrad.ops.indexing import getitem
 from tapegrad.ops.lapack import matrices
 from tapegrad.ops.linalg import matmul, outer
 from tapegrad.ops.lu import LUFactors, lu_factor
+from tapegrad.ops.matrix_functions import matrix_exp
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.qr import householder_product
 from tapegrad.ops.table.composites import composite
@@ -21,6 +22,7 @@ from tapegrad.ops.table.values import full_rank, graded, triangular
 from tapegrad.ops.triangular import solve_triangular
 from tapegrad.tensor import Tensor, from_array
 
+register("expm", matrix_exp, Names(namespaces=(LINALG,)))  # SciPy's name
 register("ger", outer, Names(method=True))
 register("matmul", matmul, Names(namespaces=(LINALG,)))
 register("orgqr", householder_product, Names(method=True))
