@@ -14,6 +14,7 @@ from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.embedding import MinMax
 from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.older import SVD
+from tapegrad.ops.older_factors import TriangularSolve
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator
@@ -914,6 +915,27 @@ class TensorMethods:
 
     def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
         """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+
+    def ger(self, vec2: Any) -> Tensor:
+        """Products of each element of one vector with each of another."""
+
+    def orgqr(self, tau: Any) -> Tensor:
+        """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
+
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
+        """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
+
+    def triangular_solve(
+        self,
+        A: Any,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> TriangularSolve:
+        """Solutions of systems with triangular matrices; see `tapegrad.linalg.solve_triangular`."""
+
+    def ormqr(self, tau: Any, other: Any, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
+        """Product of a matrix and a product of Householder reflections; see `tapegrad.linalg.householder_product`."""
 
     def prelu(self, weight: Any) -> Tensor:
         """Return `input` where it is positive, and `weight` times `input` elsewhere."""

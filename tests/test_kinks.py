@@ -447,10 +447,10 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "multilabel_margin_loss": _multilabel_margin,
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
-# frexp has several results; mvlgamma: see ROUGH.
+# frexp has several results; mvlgamma and polygamma: see ROUGH.
 NOT_ON_TORCH = (
     "im2col", "col2im", "conv2d_biased", "float_power", "recurrence", "solve_sylvester", "sqrtm", "frexp", "mvlgamma",
-    "resampled", "pooled", "resized",
+    "polygamma", "gamma_derivative", "beta_derivative", "resampled", "pooled", "resized",
 )  # fmt: skip
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
 OWN_AT_INFINITY = (
