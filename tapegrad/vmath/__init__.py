@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tapegrad.vmath.error import erf
 from tapegrad.vmath.exponential import cosh, exp, expm1, sigmoid, sinh, tanh
-from tapegrad.vmath.gamma import trigamma
 from tapegrad.vmath.logarithm import log, log1p, softplus
+from tapegrad.vmath.psi import trigamma
 from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sqrt, tan, where
 from tapegrad.vmath.trigonometric import cos, sin
 
