@@ -905,8 +905,8 @@ class TensorMethods:
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `sub` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
 
-    def mul_(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Compute `mul` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
+    def mul_(self, other: Any) -> Tensor:
+        """Compute `mul` in place; recorded where a gradient is wanted."""
 
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Compute `div` in place; recorded where a gradient is wanted."""

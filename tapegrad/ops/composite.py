@@ -161,7 +161,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     mat1 : Tensor or array, (n, k)
     mat2 : Tensor or array, (k, m)
     beta, alpha : number
-        With ``beta=0``, `input` is ignored, even where it is nan.
+        With ``beta=0``, `input` is ignored, even where it is nan; with ``alpha=0``, the product.
 
     Returns
     -------
@@ -186,7 +186,9 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
             f"self and mat2 must have the same dtype, but got {' and '.join(names)}; convert one with to()"
         )
     expanded = expand(input, product._layout.shape)  # a result is not larger than the product
-    if alpha != 1:
+    if alpha == 0:
+        product = where(np.False_, product, 0)  # which gives the matrices a gradient of 0, as below
+    elif alpha != 1:
         product = mul(product, alpha)
     if beta == 0:
         return where(np.False_, expanded, product)  # which gives it a gradient of 0

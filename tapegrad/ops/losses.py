@@ -13,6 +13,7 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor
 
@@ -41,6 +42,14 @@ def _difference(input: Any, target: Any) -> Tensor:
         elif right == np.bool_:
             target = cast(target, left)
     return sub(input, target)
+
+
+def _of_one_dtype(*operands: Any) -> Any:
+    """Return operands that are broadcast first, so that one without dimensions counts as the others do."""
+    if not all(hasattr(operand, "dtype") for operand in operands):
+        return operands
+    dtype = common_dtype(operand.dtype for operand in operands)
+    return [operand if operand.dtype == dtype else cast(operand, dtype) for operand in operands]
 
 
 def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean") -> Any:
@@ -78,7 +87,6 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    difference = _difference(input, target)
     shapes = np.shape(getattr(input, "_data", input)), np.shape(getattr(target, "_data", target))
     if shapes[0] != shapes[1]:
         warnings.warn(
@@ -87,4 +95,6 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
             UserWarning,
             stacklevel=2,
         )
+        input, target = _of_one_dtype(input, target)
+    difference = _difference(input, target)
     return reduced("mse_loss", mul(difference, difference), reduction)
