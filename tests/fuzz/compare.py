@@ -107,7 +107,7 @@ def compare(
                 right = [array(value) for value in exact() if value is not None and tuple(value.shape) == own.shape]
                 if len(right) == 2:
                     agreed = near(*right)  # in double precision; and in single PyTorch's is no better, or ours right
-                    lost = np.abs(other - right[1])
+                    lost = np.abs(other.astype(complex) - right[1])
                     unclear |= agreed & ((distance <= factor * lost) | near(own, right[0].astype(own.dtype)))
                     if is_small or (unclear | near(own, other)).mean() > 1 - FEW:
                         # Which elements lose digits is chance: ours lose no more than PyTorch's somewhere.

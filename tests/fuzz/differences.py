@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import tapegrad as tg
 from tests.fuzz.compare import Mismatch, near
 from tests.fuzz.trace import Culprit, culprits
 
@@ -45,13 +46,20 @@ REFUSED = (
     Error(r"where", r"boolean tensor, but got a tensor with dtype uint8", "PyTorch takes it for bools, with a warning"),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
-        r"fill_|zero_|setitem", r"more than one element of the written-to", "PyTorch writes one number several times"
+        r"fill_|zero_|setitem|nan_to_num_",
+        r"more than one element of the written-to",
+        "PyTorch writes one number several times, and integers that are none of them nan not at all",
     ),
+    Error(r"addcmul", r"alpha must not be a floating point number", "PyTorch cuts the fraction off"),
 )
 
 #: Errors that only PyTorch raises.
 ACCEPTED = (
-    Error(r"pow|\*\*|hypot|logaddexp|conv2d|ldexp", r"not implemented for '\w+'", "PyTorch has no loop for the dtype"),
+    Error(
+        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul",
+        r"not implemented for '\w+'",
+        "PyTorch has no loop for the dtype",
+    ),
     Error(
         r"pow|\*\*|hypot|logaddexp|atan2|div|/",
         r"the `-` operator, (with|on) a bool tensor",
@@ -69,7 +77,9 @@ ACCEPTED = (
         r"nan_to_num", r"not support automatic differentiation for outputs with complex", "1 where nothing is replaced"
     ),
     Error(r"mse_loss", r"not implemented for 'Complex", "PyTorch has no loop for the dtype"),
-    Error(r"logaddexp|where|ldexp", r"isFloatingType\(grad", "of PyTorch's derivative for real and complex operands"),
+    Error(r"logaddexp|where|ldexp|lerp", r"isFloatingType\(grad", "of PyTorch's derivative of real beside complex"),
+    Error(r"addcdiv", r"can't be cast to the desired output type", "of PyTorch's derivative by bools or integers"),
+    Error(r"eigh\(", r"specified up to multiplication by e\^\{i phi\}", "no phase is checked, nor what is nan"),
     Error(r"allclose", r"did not match", "tensors of two dtypes are compared"),
     Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
     Error(r"setitem", r"Index put requires the source and destination dtypes match", "what is written is converted"),
@@ -105,9 +115,11 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     # The sign of nan is nan, as in NumPy; PyTorch has 0.
     r"\b(sgn|sign)_?\(": lambda ours, theirs: np.isnan(ours),
     # So is its step.
-    r"\bheaviside\(": lambda ours, theirs: np.isnan(ours) & (theirs == 0),
+    r"\bheaviside_?\(": lambda ours, theirs: np.isnan(ours) & (theirs == 0),
     # On a branch cut the sign of a zero decides, and products with complex numbers lose it.
     r"\b(a(sin|cos|tan)h?|r?sqrt|log(2|10|1p|it|sumexp)?)_?\(|pow|\*\*": _turned,
+    # PyTorch's logarithm of 1 plus a complex number is nan for subnormal ones.
+    r"\blog1p_?\(": lambda ours, theirs: np.isnan(theirs) & (np.abs(ours) < np.finfo(ours.dtype).tiny),
     # Without classes PyTorch divides by their number.
     r"cross_entropy.*label_smoothing": lambda ours, theirs: (ours == 0) & np.isnan(theirs),
     # A complex nan to the power 0 is 1, as in NumPy; PyTorch has nan.
@@ -144,7 +156,39 @@ def known_value(line: str, ours: np.ndarray, theirs: np.ndarray) -> bool:
     return bool(explained.all())
 
 
-def is_of_infinite(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+#: Calls whose zeros have another sign than PyTorch's, with the reason.
+ZEROS = {
+    r"(cross_entropy|nll_loss)\(": "the negative of a zero in PyTorch",
+    r"remainder_?\(|%|__imod__": "that of the divisor, as in NumPy",
+    r"copysign_?\(": "that of a nan is left to chance",
+}
+
+
+def known_zeros(lines: Sequence[str]) -> bool:
+    """Whether these lines are all known to give zeros of other signs than PyTorch's."""
+    return all(any(re.search(call, line) for call in ZEROS) for line in lines)
+
+
+def is_half_written(line: str, message: str) -> bool:
+    """Whether PyTorch may have written to a tensor before it raised; tapegrad writes nothing then."""
+    return " = " not in line and "ZeroDivisionError" in message
+
+
+def known_of_operands(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether values differ only where operands are such that a difference is known."""
+    return _of_infinite(line, operands, ours, theirs) or _of_nan_sign(line, operands, ours, theirs)
+
+
+def _of_nan_sign(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether the sign of a nan was copied: which it has is left to chance."""
+    if not re.search(r"\bcopysign_?\(", line) or not operands:
+        return False
+    signs = operands[-1]
+    explained = np.isnan(signs) & near(np.abs(ours), np.abs(theirs)) if signs.dtype.kind == "f" else False
+    return bool((near(ours, theirs) | explained).all())
+
+
+def _of_infinite(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
     """Whether complex values differ only where an operand of arithmetic is infinite."""
     if ours.dtype.kind != "c" or not re.search(ARITHMETIC, line):
         return False
@@ -181,6 +225,21 @@ def _at_threshold(culprit: Culprit) -> bool:
 
 def _unsigned(culprit: Culprit) -> bool:
     return any(values.dtype.kind == "u" for values in culprit.operands.values())
+
+
+def _too_few(culprit: Culprit) -> bool:
+    """Whether a variance is of no more elements than its correction."""
+    space = {"m": tg} | {name: tg.tensor(values) for name, values in culprit.operands.items()}
+    exec(culprit.line, space)
+    (operand,) = culprit.operands.values()
+    elements = operand.size // max(space[culprit.line.split(" = ")[0]].numel(), 1)
+    correction = re.search(r"correction=([\d.]+)", culprit.line)
+    return elements <= (float(correction[1]) if correction else 1)
+
+
+def _divides_nothing(culprit: Culprit) -> bool:
+    """Whether a divisor of 0 stands beside an operand without elements."""
+    return _any(lambda x: x == 0)(culprit) and any(not values.size for values in culprit.operands.values())
 
 
 def _never(culprit: Culprit) -> bool:
@@ -226,9 +285,13 @@ GRADIENTS = (
     Slope(r"atan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),
     Slope(r"softplus", _at_threshold, "at the threshold PyTorch's second derivative is 0", infinite=True),
-    Slope(r"var\(", _any(lambda x: np.array(x.size < 2)), "of one element PyTorch's derivative is a constant"),
+    Slope(r"var\(", _too_few, "of few elements PyTorch divides by 0 without a sign, or by a negative number"),
+    Slope(r"addcdiv", _unsigned, "PyTorch's derivative negates unsigned numbers"),
+    Slope(r"addcdiv", _divides_nothing, "PyTorch's second derivative by what stands beside nothing is nan"),
+    Slope(r"addcdiv", _any(np.isinf), "second derivatives by an infinite divisor; PyTorch has nan"),
+    Slope(r"conv2d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),
     Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),
-    Slope(r"addmm.*beta=0", _never, "what has the factor 0 gets 0, in PyTorch 0 times inf", infinite=True),
+    Slope(r"addmm.*(beta|alpha)=0(?![.\d])", _never, "the factor 0 makes 0, in PyTorch 0 times inf", infinite=True),
     Slope(
         r"\b(amax|amin|max|min)\(",
         _nan,

@@ -156,6 +156,64 @@ FOUND: dict[str, list[str]] = {
         "v1 = v0 > 0",
         "v0.__isub__(v1)",
     ],
+    "a sum of bools with a factor was an integer": [
+        "v0 = m.tensor(data(156, (3,), 'bool'))",
+        "v1 = m.add(v0, v0, alpha=0)",
+        "v2 = m.add(v0, ~v0, alpha=-1)",
+        "v0.add_(~v0, alpha=2)",
+    ],
+    "a write had a factor that the result cannot hold": [
+        "v0 = m.tensor(data(1, (3,), 'float64'))",
+        "v1 = m.tensor(data(2, (3,), 'int64'))",
+        "v2 = m.tensor(data(3, (3,), 'uint8'))",
+        "v0.add_(v2, alpha=-1)",
+        "v1.add_(v1, alpha=0.5)",
+    ],
+    "the second derivative of a complex variance of equal numbers was 0": [
+        "v0 = m.zeros((3, 3), dtype=m.complex128, requires_grad=True)",
+        "v1 = m.var(v0, dim=-2, correction=0)",
+    ],
+    "a complex variance of two numbers with correction 2 was inf": [
+        "v0 = m.tensor(data(986, (2, 1), 'float64', 'grid')).to(m.complex128)",
+        "v1 = m.var(v0, correction=2)",
+    ],
+    "a number that a loss broadcasts did not count": [
+        "v0 = m.tensor(data(953, (2, 3), 'float32', 'uniform'), requires_grad=True)",
+        "v1 = m.tensor(data(280, (), 'float64', 'normal'))",
+        "v2 = F.mse_loss(v0, v1, reduction='mean')",
+    ],
+    "relu lost the sign of a zero": [
+        "v0 = m.tensor(data(1, (3,), 'float64')) * -0.0",
+        "v1 = 1 / m.relu(v0)",
+        "v2 = 1 / v0.relu_()",
+    ],
+    "a complex quotient that is infinite was multiplied": [
+        "v0 = m.tensor(data(1, (3,), 'complex128', 'uniform'), requires_grad=True)",
+        "v1 = m.zeros(3, dtype=m.complex128)",
+        "v2 = m.addcdiv(v0, v0, v1, value=2.0)",
+    ],
+    "an integer exponent took precision from a number": [
+        "v0 = m.tensor(data(1, (), 'complex128'))",
+        "v1 = m.tensor(data(2, (3,), 'int64'))",
+        "v2 = m.ldexp(v0, v1)",
+        "v3 = m.ldexp(v0.real, v1)",
+        "v4 = m.ldexp(v1, v1)",
+    ],
+    "a weight without dimensions was of one dtype only": [
+        "v0 = m.tensor(data(52, (2,), 'float32', 'normal'), requires_grad=True)",
+        "v1 = m.tensor(data(53, (2,), 'float32', 'normal'))",
+        "v2 = m.lerp(v0, v1, m.tensor(0.25, dtype=m.float64))",
+        "v3 = m.lerp(v1, v1 * 2, m.tensor(0.25j, dtype=m.complex64))",
+    ],
+    "what no element is divided by was looked at": [
+        "v0 = m.tensor(data(1, (2, 0), 'int64'))",
+        "v1 = m.fmod(v0, 0)",
+        "v2 = m.remainder(v0, m.zeros((2, 1), dtype=m.int64))",
+    ],
+    "a product that is not finite was multiplied by 0": [
+        "v0 = m.full((2, 2), float('inf'), requires_grad=True)",
+        "v1 = m.addmm(m.eye(2), v0, v0, alpha=0)",
+    ],
 }
 
 #: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
@@ -170,7 +228,7 @@ EXPLAINED: dict[str, list[str]] = {
         "v2 = F.softplus(v1, beta=2)",
         "v1.exp_()",
     ],
-    "PyTorch saved complex numbers that are written to through a view": [
+    "saved complex numbers are written to through a view": [
         "v0 = m.tensor(data(1, (3, 3), 'complex128'), requires_grad=True)",
         "v1 = m.asin(v0)",
         "v2 = v1.diagonal(-1)",
@@ -278,6 +336,85 @@ EXPLAINED: dict[str, list[str]] = {
         "v1 = v0.prod(dim=1)",
         "v2 = v1 * v1",
         "v2.div_(0)",
+    ],
+    "the step of nan is written in place": [
+        "v0 = m.tensor(data(1, (2, 2), 'float64')) / 0",
+        "v0.heaviside_(v0)",
+    ],
+    "the sign of a nan": [
+        "v0 = m.tensor(data(521, (3, 3), 'float32', 'grid'), requires_grad=True)",
+        "v1 = m.asin(m.rsqrt(v0))",
+        "v2 = m.copysign(v0, (-v0).ldexp(v1))",
+    ],
+    "a subnormal complex number": [
+        "v0 = m.full((2,), complex(-1e-320, 1e-320), dtype=m.complex128)",
+        "v1 = m.log1p(v0)",
+    ],
+    "a loss that is a zero has another sign": [
+        "v0 = m.tensor(data(546, (2, 1), 'float32', 'grid'), requires_grad=True)",
+        "v1 = F.cross_entropy(v0, m.tensor([0, 0], dtype=m.int64), reduction='none')",
+        "v2 = v1.rsqrt()",
+        "v1.reciprocal_()",
+    ],
+    "a remainder that is a zero has another sign": [
+        "v0 = m.tensor(data(298, (3,), 'uint8', 'normal'))",
+        "v1 = m.remainder(v0, -1.5)",
+        "v1.reciprocal_()",
+    ],
+    "PyTorch wrote before it raised": [
+        "v0 = m.tensor(data(659, (2, 1, 3, 1), 'int32', 'grid'))",
+        "v1 = v0.reshape(6)",
+        "v1.remainder_(v1)",
+    ],
+    "integers that are stretched have no nan": [
+        "v0 = m.tensor(data(9, (2,), 'uint8', 'normal'))",
+        "v1 = v0.expand(2, -1)",
+        "v1.nan_to_num_()",
+    ],
+    "a factor of integers has a fraction": [
+        "v0 = m.tensor(data(915, (2,), 'int32', 'grid'))",
+        "v1 = v0.addcmul(v0, v0, value=0.001)",
+    ],
+    "a variance of fewer elements than its correction": [
+        "v0 = m.tensor(data(13, (2,), 'float32', 'uniform'), requires_grad=True)",
+        "v1 = m.var(v0, dim=None, keepdim=False, correction=2)",
+        "v2 = m.var(v0.reshape(2, 1), dim=1, correction=2)",
+        "v3 = m.var(v0.cfloat(), dim=0, correction=2)",
+    ],
+    "PyTorch's derivative negates unsigned numbers": [
+        "v0 = m.tensor(data(742, (1,), 'uint8', 'normal'))",
+        "v1 = m.tensor(data(511, (2, 3, 2), 'float32', 'uniform'), requires_grad=True)",
+        "v2 = m.addcdiv(v1, v0, v1, value=-1)",
+    ],
+    "PyTorch's derivative by a bool raises": [
+        "v0 = m.tensor(data(630, (3,), 'float32', 'uniform'), requires_grad=True)",
+        "v1 = v0[::3]",
+        "v2 = v1.addcdiv(m.logsumexp(v1, dim=0), v0 >= v1)",
+    ],
+    "PyTorch checks the phase of eigenvectors": [
+        "v0 = m.tensor(data(793, (2, 1), 'float64', 'normal'), requires_grad=True)",
+        "v1 = v0 * float('inf') * 0",
+        "v2 = m.linalg.eigh(m.eye(2, dtype=m.float64) + m.where(v1 == v1, v1, v0 * v0.mT) + 0j)[0]",
+        "v3 = m.log1p(m.atanh(v0.hypot(v2)))",
+    ],
+    "an infinite slope meets the padding of an image": [
+        "v0 = m.tensor(data(540, (3, 3), 'float32', 'uniform'), requires_grad=True)",
+        "v1 = F.conv2d(v0.reshape(1, 1, 3, 3), v0.reshape(1, 1, 3, 3), padding='same')",
+        "v2 = m.exp(v1 * 100)",
+    ],
+    "slopes of one number at two places cancel": [
+        "v0 = m.tensor(data(319, (40000,), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.true_divide(v0, v0)",
+        "v2 = m.zeros((), dtype=m.complex64) * m.ones((), dtype=m.complex64, requires_grad=True)",
+        "v3 = m.pow(v2, v1.amax())",
+    ],
+    "a stale view has an operand in the memory that is written to": [
+        "v0 = m.tensor(data(49, (3,), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.tensor(data(377, (3, 3), 'float64', 'uniform'))",
+        "v2 = m.movedim(v1, -1, 1)",
+        "v3 = v1.movedim(0, 1)",
+        "v2.add_(v0, alpha=2)",
+        "v3.__isub__(v2)",
     ],
     "the sign of a complex zero": [
         "v0 = m.tensor(data(1, (3,), 'complex128'), requires_grad=True)",

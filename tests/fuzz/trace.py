@@ -46,7 +46,23 @@ def _steps(torch: Any, lines: list[str]) -> Any:
         except Exception:  # raised on both sides
             continue
         if any(values.size for values in arrays.values()):  # of no elements, nothing has a gradient
-            yield Culprit(line, arrays)
+            yield Culprit(*_apart(line, arrays))
+
+
+def _apart(line: str, arrays: dict[str, np.ndarray]) -> tuple[str, dict[str, np.ndarray]]:
+    """Return a line with an operand of its own at each place, as slopes of one at two places may cancel."""
+    if " = " not in line:
+        return line, arrays
+    own: dict[str, np.ndarray] = {}
+
+    def renamed(place: re.Match[str]) -> str:
+        name = place[0] if place[0] not in own else f"v{1000 + len(own)}"
+        if place[0] in arrays:
+            own[name] = arrays[place[0]]
+        return name if place[0] in arrays else place[0]
+
+    result, expression = line.split(" = ", 1)
+    return f"{result} = {re.sub(overwritten.NAME, renamed, expression)}", own
 
 
 def _space(module: Any) -> dict[str, Any]:
@@ -123,13 +139,57 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
 def from_rounding(line: str, ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray) -> bool:
     """Whether values of a line differ because its operands do, by rounding, e.g. beside a singularity.
 
-    Then tapegrad has PyTorch's value at PyTorch's operands, and its own at copies of its own.
+    Then the one value follows from the one side's operands, and the other from the other's.
     """
-    result = re.split(r" = |\.", line, maxsplit=1)[0]
-    operands = overwritten.operands(line.split(" = ")[-1])  # of a write, also what is written to
-    names = [operand for operand in operands if isinstance(ours[operand], tg.Tensor)]
+    names = _tensors(line, ours)
     if all(_equal(array(ours[operand]), array(theirs[operand])) for operand in names):
         return False
+    return _follows(line, names, ours, theirs, own, other)
+
+
+def from_zeros(line: str, ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray) -> bool:
+    """Whether values of a line differ because the signs of zeros do among its operands."""
+    names = _tensors(line, ours)
+    if not any(_turned(array(ours[operand]), array(theirs[operand])) for operand in names):
+        return False
+    return _follows(line, names, ours, theirs, own, other)
+
+
+def turning(torch: Any, lines: list[str]) -> list[str]:
+    """Return the lines of whose zeros the signs are not PyTorch's, though those of their operands are."""
+    spaces, found = (_space(tg), _space(torch)), []
+    for line in lines:
+        before = _turned_names(*spaces)
+        for space in spaces:
+            exec(line, space)
+        if not before & set(overwritten.operands(line.split(" = ")[-1])) and _turned_names(*spaces) - before:
+            found.append(line)
+    return found
+
+
+def _turned_names(ours: dict[str, Any], theirs: dict[str, Any]) -> set[str]:
+    names = [name for name, value in ours.items() if isinstance(value, tg.Tensor) and name in theirs]
+    return {name for name in names if _turned(array(ours[name]), array(theirs[name]))}
+
+
+def _turned(own: np.ndarray, other: np.ndarray) -> bool:
+    """Whether arrays have a zero each, somewhere, of different signs."""
+    if own.dtype.kind not in "fc" or own.shape != other.shape:
+        return False
+    parts = (own.real, other.real), (own.imag, other.imag)
+    return any(bool(((a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))).any()) for a, b in parts)
+
+
+def _tensors(line: str, space: dict[str, Any]) -> list[str]:
+    """Return the names of a line's operands that are tensors; of a write, also what is written to."""
+    return [name for name in overwritten.operands(line.split(" = ")[-1]) if isinstance(space[name], tg.Tensor)]
+
+
+def _follows(
+    line: str, names: list[str], ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray
+) -> bool:
+    """Whether tapegrad has PyTorch's value of a line at PyTorch's operands, and its own at copies of its own."""
+    result = re.split(r" = |\.", line, maxsplit=1)[0]
     for space, expected in ((ours, own), (theirs, other)):
         own_space = _space(tg) | {operand: tg.tensor(array(space[operand])) for operand in names}
         try:
