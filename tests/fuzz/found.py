@@ -210,6 +210,14 @@ FOUND: dict[str, list[str]] = {
         "v1 = m.fmod(v0, 0)",
         "v2 = m.remainder(v0, m.zeros((2, 1), dtype=m.int64))",
     ],
+    "complex logsumexp of infinite numbers was nan": [
+        "v0 = m.tensor(data(1, (2, 3), 'float64')).cdouble() * 0 + 1",
+        "v0.__setitem__((0,), -float('inf'))",
+        "v0.__setitem__((..., 1), -float('inf'))",
+        "v1 = m.logsumexp(v0, 0)",
+        "v2 = m.logsumexp(v0, (0, 1))",
+        "v3 = m.logsumexp(-v0.real.cdouble(), 1)",
+    ],
     "a product that is not finite was multiplied by 0": [
         "v0 = m.full((2, 2), float('inf'), requires_grad=True)",
         "v1 = m.addmm(m.eye(2), v0, v0, alpha=0)",
@@ -355,6 +363,21 @@ EXPLAINED: dict[str, list[str]] = {
         "v1 = F.cross_entropy(v0, m.tensor([0, 0], dtype=m.int64), reduction='none')",
         "v2 = v1.rsqrt()",
         "v1.reciprocal_()",
+    ],
+    "the larger one of two zeros has another sign": [
+        "v0 = m.tensor(data(714, (2, 1, 3, 1), 'float64', 'grid'))",
+        "v0.negative_()",
+        "v1 = m.clip(v0, m.sinh(m.argmax(v0, dim=3, keepdim=True)), None)",
+        "v2 = m.rsqrt(v1)",
+    ],
+    "a product of infinite complex matrices": [
+        "v0 = m.full((2, 1), complex(float('inf'), 0))",
+        "v1 = F.linear(v0, v0[:1])",
+    ],
+    "PyTorch's derivative of real numbers written to complex ones raises": [
+        "v0 = m.tensor(data(75, (2,), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.ones(2, dtype=m.complex64)",
+        "v1.__setitem__((...,), v0)",
     ],
     "a remainder that is a zero has another sign": [
         "v0 = m.tensor(data(298, (3,), 'uint8', 'normal'))",
