@@ -172,7 +172,7 @@ ZEROS = {
 
 def known_zeros(lines: Sequence[str]) -> bool:
     """Whether these lines are all known to give zeros of other signs than PyTorch's."""
-    return all(any(re.search(call, line) for call in ZEROS) for line in lines)
+    return bool(lines) and all(any(re.search(call, line) for call in ZEROS) for line in lines)
 
 
 def is_half_written(line: str, message: str) -> bool:
