@@ -77,7 +77,9 @@ ACCEPTED = (
         r"nan_to_num", r"not support automatic differentiation for outputs with complex", "1 where nothing is replaced"
     ),
     Error(r"mse_loss", r"not implemented for 'Complex", "PyTorch has no loop for the dtype"),
-    Error(r"logaddexp|where|ldexp|lerp|setitem", r"isFloatingType\(grad", "derivatives of real beside complex"),
+    Error(
+        r"logaddexp|where|ldexp|lerp|setitem|fill_|copy_", r"isFloatingType\(grad", "derivatives of real beside complex"
+    ),
     Error(r"addcdiv", r"can't be cast to the desired output type", "of PyTorch's derivative by bools or integers"),
     Error(r"eigh\(", r"specified up to multiplication by e\^\{i phi\}", "no phase is checked, nor what is nan"),
     Error(r"allclose", r"did not match", "tensors of two dtypes are compared"),
@@ -182,7 +184,17 @@ def is_half_written(line: str, message: str) -> bool:
 
 def known_of_operands(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
     """Whether values differ only where operands are such that a difference is known."""
-    return _of_infinite(line, operands, ours, theirs) or _of_nan_sign(line, operands, ours, theirs)
+    return any(is_one(line, operands, ours, theirs) for is_one in (_of_infinite, _of_nan_sign, _of_overflow))
+
+
+def _of_overflow(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether a product has a factor 0, and overflows without it: then it is 0 or nan."""
+    if not re.search(r"\bprod\(", line) or operands[0].dtype.kind != "f" or not np.isfinite(operands[0]).all():
+        return False
+    sizes = np.abs(operands[0][operands[0] != 0].astype(np.float64))
+    overflows = sizes.size < operands[0].size and np.log(sizes).clip(0).sum() > np.log(np.finfo(ours.dtype).max)
+    either = (np.isnan(ours) & (theirs == 0)) | (np.isnan(theirs) & (ours == 0))
+    return bool(overflows and (near(ours, theirs) | either).all())
 
 
 def _of_nan_sign(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
@@ -299,6 +311,7 @@ GRADIENTS = (
     Slope(r"addcdiv", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"addcdiv", _divides_nothing, "PyTorch's second derivative by what stands beside nothing is nan"),
     Slope(r"addcdiv", _any(np.isinf), "second derivatives by an infinite divisor; PyTorch has nan"),
+    Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
     Slope(r"conv2d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),
     Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),
     Slope(r"addmm.*(beta|alpha)=0(?![.\d])", _never, "the factor 0 makes 0, in PyTorch 0 times inf", infinite=True),

@@ -370,6 +370,30 @@ EXPLAINED: dict[str, list[str]] = {
         "v1 = m.clip(v0, m.sinh(m.argmax(v0, dim=3, keepdim=True)), None)",
         "v2 = m.rsqrt(v1)",
     ],
+    "a product overflows before it meets a 0": [
+        "v0 = m.tensor(data(574, (36,), 'float32', 'uniform')) * 1e3",
+        "v0.__setitem__((30,), 0.0)",
+        "v1 = v0.prod()",
+    ],
+    "PyTorch multiplies a slope that is nan by 0": [
+        "v0 = m.tensor(data(715, (2, 3), 'float32', 'grid'), requires_grad=True)",
+        "v1 = v0.div(v0)",
+        "v2 = m.nan_to_num(v1, neginf=0.0)",
+        "v3 = v2.square()",
+        "v4 = m.addmm(v3 @ v3.mT, v3, v3.mT, alpha=0)",
+    ],
+    "numbers are equal but for rounding": [
+        "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",
+        "v1 = m.clone(v0)",
+        "v1.pow_(v0 == v0)",
+        "v2 = m.equal(v0, v1)",
+    ],
+    "tapegrad saved an operand of an operator's product of batches": [
+        "v0 = m.tensor(data(139, (2, 1, 3), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.sign(v0).squeeze(1)",
+        "v2 = v1 @ v0.mT",
+        "v1.cos_()",
+    ],
     "a product of infinite complex matrices": [
         "v0 = m.full((2, 1), complex(float('inf'), 0))",
         "v1 = F.linear(v0, v0[:1])",

@@ -19,7 +19,7 @@ import tapegrad as tg
 from tests.fuzz import calls, differences, forms, overwritten, prelude
 from tests.fuzz.compare import Mismatch, array, close, compare, describe
 from tests.fuzz.machines import Copying, Machine, Rounding
-from tests.fuzz.trace import from_rounding, from_zeros, turning
+from tests.fuzz.trace import from_rounding, from_zeros, is_of_equality, turning
 
 
 @dataclass
@@ -85,8 +85,13 @@ class Comparison:
         differs = mismatch is not None and mismatch.kind == "value"
         # A write of what rounding has moved past a singularity is seen through views, too.
         differs |= is_write and mismatch is None and not close(array(own), array(other))
+        if mismatch is not None and mismatch.kind == "type":
+            differs = is_of_equality(line, self.ours.space, self.theirs.space)
+            mismatch = None if differs else mismatch
         if differs and (
-            differences.known_value(line, array(own), array(other)) or self._is_of_operands(line, name, is_write)
+            isinstance(own, bool)
+            or differences.known_value(line, array(own), array(other))
+            or self._is_of_operands(line, name, is_write)
         ):
             self.lines.pop()
             self.ran.pop()
