@@ -240,10 +240,26 @@ def ldexp(input: Any, other: Any) -> Tensor:
     tensor([4.0000, 1.5000])
     """
     x, y = as_operand(input, "ldexp", "input", 1), as_operand(other, "ldexp", "other", 2)
-    if x._layout.floating and y.dtype.kind in "biu":
-        y = cast(y, x.dtype.type().real.dtype)  # an integer exponent leaves the dtype as it is
-    result: Tensor = mul(x, pow(2.0, y))
-    return result
+    if not x._layout.floating or y.dtype.kind in "fc":
+        result: Tensor = mul(x, pow(2.0, y))
+        return result
+    for power in _powers_of_two(np.asarray(y._data, dtype=np.int64), x.dtype):
+        x = mul(x, from_array(power))
+    return x
+
+
+def _powers_of_two(exponents: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
+    """Return numbers that are finite, whose product is 2 to these powers; for complex numbers one, as in PyTorch."""
+    one = dtype.type(1).real
+    most = np.finfo(dtype).maxexp - 2
+    if dtype.kind == "c" or not (np.abs(exponents) > most).any():
+        return [np.asarray(np.ldexp(one, exponents))]
+    powers = []
+    for _ in range(3):  # with which the least number becomes infinite, and the largest 0
+        part = np.clip(exponents, -most, most)
+        exponents = exponents - part
+        powers.append(np.asarray(np.ldexp(one, part)))
+    return powers
 
 
 @public(method=True, inplace=True, common=docs.BINARY)

@@ -259,6 +259,12 @@ def _too_few(culprit: Culprit) -> bool:
     return elements <= (float(correction[1]) if correction else 1)
 
 
+def _wraps_around(culprit: Culprit) -> bool:
+    """Whether 2 to the power of an integer operand is not an integer of its dtype."""
+    whole = [values for values in culprit.operands.values() if values.dtype.kind in "iu"]
+    return any(bool(((x < 0) | (x >= 8 * x.dtype.itemsize - (x.dtype.kind == "i"))).any()) for x in whole)
+
+
 def _divides_nothing(culprit: Culprit) -> bool:
     """Whether a divisor of 0 stands beside an operand without elements."""
     return _any(lambda x: x == 0)(culprit) and any(not values.size for values in culprit.operands.values())
@@ -311,6 +317,7 @@ GRADIENTS = (
     Slope(r"addcdiv", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"addcdiv", _divides_nothing, "PyTorch's second derivative by what stands beside nothing is nan"),
     Slope(r"addcdiv", _any(np.isinf), "second derivatives by an infinite divisor; PyTorch has nan"),
+    Slope(r"ldexp", _wraps_around, "PyTorch's derivative raises 2 to integers as integers"),
     Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
     Slope(r"conv2d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),
     Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),

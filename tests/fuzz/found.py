@@ -199,6 +199,13 @@ FOUND: dict[str, list[str]] = {
         "v3 = m.ldexp(v0.real, v1)",
         "v4 = m.ldexp(v1, v1)",
     ],
+    "a power of two overflowed before it met a small number": [
+        "v0 = m.tensor(data(1, (2, 9), 'float32'))",
+        "v1 = m.ldexp(v0, m.arange(9) * 100 - 400)",
+        "v2 = m.ldexp(v0 * 1e-30, m.tensor(200))",
+        "v3 = m.ldexp(v0.double() * 1e-300, m.tensor([[3000], [2000]]))",
+        "v4 = m.ldexp(v0.cfloat(), m.tensor(200))",
+    ],
     "a weight without dimensions was of one dtype only": [
         "v0 = m.tensor(data(52, (2,), 'float32', 'normal'), requires_grad=True)",
         "v1 = m.tensor(data(53, (2,), 'float32', 'normal'))",
@@ -381,6 +388,11 @@ EXPLAINED: dict[str, list[str]] = {
         "v2 = m.nan_to_num(v1, neginf=0.0)",
         "v3 = v2.square()",
         "v4 = m.addmm(v3 @ v3.mT, v3, v3.mT, alpha=0)",
+    ],
+    "PyTorch raises 2 to integers": [
+        "v0 = m.tensor(data(1, (4,), 'float64'), requires_grad=True)",
+        "v1 = m.tensor([-1, 1, 62, 70])",
+        "v2 = m.ldexp(v0, v1)",
     ],
     "numbers are equal but for rounding": [
         "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",
