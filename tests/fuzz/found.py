@@ -225,6 +225,12 @@ FOUND: dict[str, list[str]] = {
         "v2 = m.logsumexp(v0, (0, 1))",
         "v3 = m.logsumexp(-v0.real.cdouble(), 1)",
     ],
+    "a sum in double precision was taken for one in its own, at lengths that were new": [
+        "v0 = m.stack([m.ones((n, 3)).sum(0) for n in range(2, 9)])",
+        "v1 = m.ones((9, 3)).sum(0, dtype=m.float64)",
+        "v2 = m.stack([m.ones((n, 3)).prod(0) for n in range(2, 9)])",
+        "v3 = m.ones((9, 3)).prod(0, dtype=m.float64)",
+    ],
     "a product that is not finite was multiplied by 0": [
         "v0 = m.full((2, 2), float('inf'), requires_grad=True)",
         "v1 = m.addmm(m.eye(2), v0, v0, alpha=0)",
