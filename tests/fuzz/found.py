@@ -231,6 +231,12 @@ FOUND: dict[str, list[str]] = {
         "v2 = m.stack([m.ones((n, 3)).prod(0) for n in range(2, 9)])",
         "v3 = m.ones((9, 3)).prod(0, dtype=m.float64)",
     ],
+    "a mask of bytes without dimensions was an index": [
+        "v0 = m.tensor(data(113, (), 'uint8', 'grid'))",
+        "v1 = m.zeros((3,))",
+        "v2 = v1[v0]",
+        "v1.__setitem__((~v0,), 2)",
+    ],
     "a product that is not finite was multiplied by 0": [
         "v0 = m.full((2, 2), float('inf'), requires_grad=True)",
         "v1 = m.addmm(m.eye(2), v0, v0, alpha=0)",
@@ -399,6 +405,46 @@ EXPLAINED: dict[str, list[str]] = {
         "v0 = m.tensor(data(1, (4,), 'float64'), requires_grad=True)",
         "v1 = m.tensor([-1, 1, 62, 70])",
         "v2 = m.ldexp(v0, v1)",
+    ],
+    "complex numbers are divided by 0": [
+        "v0 = m.tensor(data(765, (3, 2), 'complex128', 'grid'), requires_grad=True)",
+        "v1 = m.zeros(2, 3, dtype=m.float64, requires_grad=True)",
+        "v2 = m.div(v0, 0.0)",
+        "v3 = F.mse_loss(v1, v1 * 0.5 + 1, reduction='sum')",
+    ],
+    "the eigenvector of one number": [
+        "v0 = m.tensor(data(719, (1, 3), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.linalg.eigh(v0 @ v0.mT, UPLO='U').eigenvectors.abs() ** 2",
+        "v2 = m.asin(v1)",
+    ],
+    "infinite weights meet the padding of an image": [
+        "v0 = m.full((1, 3), float('inf'))",
+        "v1 = F.conv2d(v0.reshape(1, 1, 1, 3), v0.reshape(1, 1, 1, 3), padding=(0, 1), dilation=2)",
+    ],
+    "PyTorch does not round integers": [
+        "v0 = m.tensor(data(841, (), 'int32', 'normal'))",
+        "v1 = v0.round(decimals=0)",
+    ],
+    "a line of which no gradient is wanted explains none": [
+        "v0 = m.tensor(data(623, (1, 3), 'float32', 'grid'), requires_grad=True)",
+        "v1 = v0.acosh()",
+        "v2 = m.as_tensor([0, 1, 0, 1], dtype=m.complex64)",
+        "v2.log2_()",
+        "v3 = m.var(v2, dim=0, correction=0)",
+    ],
+    "bools require grad in PyTorch": [
+        "v0 = m.tensor(data(365, (2, 1), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = v0.T.logical_not()",
+        "v1.__setitem__((v1,), m.logsumexp(v0, (0, 1), keepdim=True))",
+    ],
+    "a sum of products of one integer": [
+        "v0 = m.tensor(data(770, (2, 1), 'int16'))",
+        "v1 = m.einsum('ij,jl->', v0.T, v0)",
+        "v2 = v1 * 2",
+    ],
+    "complex products overflow": [
+        "v0 = m.tensor(data(23, (200, 200), 'complex64', 'uniform'), requires_grad=True)",
+        "v1 = v0.prod(dim=-2)",
     ],
     "numbers are equal but for rounding": [
         "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",

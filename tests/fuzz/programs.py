@@ -85,13 +85,9 @@ class Comparison:
         differs = mismatch is not None and mismatch.kind == "value"
         # A write of what rounding has moved past a singularity is seen through views, too.
         differs |= is_write and mismatch is None and not close(array(own), array(other))
-        if mismatch is not None and mismatch.kind == "type":
-            differs = is_of_equality(line, self.ours.space, self.theirs.space)
-            mismatch = None if differs else mismatch
-        if differs and (
-            isinstance(own, bool)
-            or differences.known_value(line, array(own), array(other))
-            or self._is_of_operands(line, name, is_write)
+        if self._is_known(line, name, mismatch) or (
+            differs
+            and (differences.known_value(line, array(own), array(other)) or self._is_of_operands(line, name, is_write))
         ):
             self.lines.pop()
             self.ran.pop()
@@ -99,6 +95,15 @@ class Comparison:
             del self.ours.space[name], self.theirs.space[name]
             return False
         return self._end(mismatch)
+
+    def _is_known(self, line: str, name: str, mismatch: Mismatch | None) -> bool:
+        """Whether results that are of other types, or dtypes, or equal on one side only, are known to be."""
+        if mismatch is None or mismatch.kind not in ("type", "dtype"):
+            return False
+        ours, theirs = self.ours.space, self.theirs.space
+        if mismatch.kind == "type":
+            return is_of_equality(line, ours, theirs)
+        return differences.known_dtype(line, array(ours[name]), array(theirs[name]))
 
     def _is_view_of_one_side(self, line: str, own: Any, other: Any) -> bool:
         """Whether a result is a copy on one side only: that follows from strides, which are not the same."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,15 +28,16 @@ class Culprit:
 
 def culprits(torch: Any, lines: list[str]) -> list[Culprit]:
     """Return the lines whose derivatives of first or second order differ between tapegrad and PyTorch."""
-    steps = list(_steps(torch, lines))
+    operations = list(steps(torch, lines))
     for ends in COTANGENTS:
-        found = [step for step in steps if _differs(torch, step, ends)]
+        found = [step for step in operations if _differs(torch, step, ends)]
         if found:
             return [replace(culprit, of_infinite=not np.isfinite(ends[0])) for culprit in found]
     return []
 
 
-def _steps(torch: Any, lines: list[str]) -> Any:
+def steps(torch: Any, lines: list[str]) -> Iterator[Culprit]:
+    """Yield the lines that have a gradient, with the values of their operands, each of them innocent so far."""
     space = _space(torch)
     for line in lines:
         operands = {name: space[name] for name in re.findall(r"\bv\d+\b", line.split(" = ")[-1]) if name in space}
@@ -45,7 +46,9 @@ def _steps(torch: Any, lines: list[str]) -> Any:
             exec(line, space)
         except Exception:  # raised on both sides
             continue
-        if any(values.size for values in arrays.values()):  # of no elements, nothing has a gradient
+        result = space[re.split(r" = |\.", line, maxsplit=1)[0]]
+        wanted = isinstance(result, torch.Tensor) and result.requires_grad
+        if wanted and any(values.size for values in arrays.values()):  # of no elements, nothing has a gradient
             yield Culprit(*_apart(line, arrays))
 
 
