@@ -50,6 +50,7 @@ REFUSED = (
         r"more than one element of the written-to",
         "PyTorch writes one number several times, and integers that are none of them nan not at all",
     ),
+    Error(r"_\(|__i\w+__|setitem", r"read-only", "a part of what was stretched, with distinct elements"),
     Error(r"addcmul", r"alpha must not be a floating point number", "PyTorch cuts the fraction off"),
 )
 

@@ -446,6 +446,17 @@ EXPLAINED: dict[str, list[str]] = {
         "v0 = m.tensor(data(23, (200, 200), 'complex64', 'uniform'), requires_grad=True)",
         "v1 = v0.prod(dim=-2)",
     ],
+    "a part of what was stretched is written to": [
+        "v0 = m.eye(3, dtype=m.complex64)",
+        "v1 = v0.expand(2, 3, -1).diagonal(0)",
+        "v1.nan_to_num_()",
+    ],
+    "a base of which no gradient is wanted is 0": [
+        "v0 = m.tensor(data(371, (3, 2), 'float32', 'uniform'), requires_grad=True)",
+        "v1 = m.eye(3, dtype=m.float64)",
+        "v2 = F.mse_loss(v0.log1p(), v0, reduction='mean')",
+        "v1.pow_(v2)",
+    ],
     "numbers are equal but for rounding": [
         "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",
         "v1 = m.clone(v0)",

@@ -19,10 +19,14 @@ COTANGENTS = ((0.5, 1.5), (0.0, 0.0), (np.inf, np.inf), (np.nan, np.nan))
 
 @dataclass
 class Culprit:
-    """A line, with the values of its operands; `of_infinite` if its slopes differ for cotangents inf or nan only."""
+    """A line, with the values of its operands; `of_infinite` if its slopes differ for cotangents inf or nan only.
+
+    No gradient is wanted for the operands in `constants`.
+    """
 
     line: str
     operands: dict[str, np.ndarray]
+    constants: set[str]
     of_infinite: bool = False
 
 
@@ -41,7 +45,9 @@ def steps(torch: Any, lines: list[str]) -> Iterator[Culprit]:
     space = _space(torch)
     for line in lines:
         operands = {name: space[name] for name in re.findall(r"\bv\d+\b", line.split(" = ")[-1]) if name in space}
-        arrays = {name: array(value).copy() for name, value in operands.items() if isinstance(value, torch.Tensor)}
+        tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
+        arrays = {name: array(value).copy() for name, value in tensors.items()}
+        constants = {name for name, value in tensors.items() if not value.requires_grad}
         try:
             exec(line, space)
         except Exception:  # raised on both sides
@@ -49,23 +55,24 @@ def steps(torch: Any, lines: list[str]) -> Iterator[Culprit]:
         result = space[re.split(r" = |\.", line, maxsplit=1)[0]]
         wanted = isinstance(result, torch.Tensor) and result.requires_grad
         if wanted and any(values.size for values in arrays.values()):  # of no elements, nothing has a gradient
-            yield Culprit(*_apart(line, arrays))
+            yield _apart(Culprit(line, arrays, constants))
 
 
-def _apart(line: str, arrays: dict[str, np.ndarray]) -> tuple[str, dict[str, np.ndarray]]:
+def _apart(step: Culprit) -> Culprit:
     """Return a line with an operand of its own at each place, as slopes of one at two places may cancel."""
-    if " = " not in line:
-        return line, arrays
-    own: dict[str, np.ndarray] = {}
+    if " = " not in step.line:
+        return step
+    arrays, own, constants = step.operands, dict[str, np.ndarray](), set[str]()
 
     def renamed(place: re.Match[str]) -> str:
         name = place[0] if place[0] not in own else f"v{1000 + len(own)}"
         if place[0] in arrays:
             own[name] = arrays[place[0]]
+            constants.update({name} if place[0] in step.constants else ())
         return name if place[0] in arrays else place[0]
 
-    result, expression = line.split(" = ", 1)
-    return f"{result} = {re.sub(overwritten.NAME, renamed, expression)}", own
+    result, expression = step.line.split(" = ", 1)
+    return Culprit(f"{result} = {re.sub(overwritten.NAME, renamed, expression)}", own, constants)
 
 
 def _space(module: Any) -> dict[str, Any]:
@@ -85,7 +92,7 @@ def _differs(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
 def _differs_in_double(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
     wide = {np.dtype("f4"): np.dtype("f8"), np.dtype("c8"): np.dtype("c16")}
     operands = {name: values.astype(wide.get(values.dtype, values.dtype)) for name, values in step.operands.items()}
-    in_double = Culprit(overwritten.in_double(step.line), operands)
+    in_double = replace(step, line=overwritten.in_double(step.line), operands=operands)
     own, other = (_derivatives(module, in_double, ends) for module in (tg, torch))
     return own is not None and other is not None and not _are_close(own, other, close)
 
@@ -116,7 +123,7 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
     written = re.match(r"(v\d+)\.", step.line) if " = " not in step.line else None
     for name, values in step.operands.items():
         leaf = module.tensor(values)
-        if values.dtype.kind in "fc":
+        if values.dtype.kind in "fc" and name not in step.constants:
             leaf.requires_grad_()
             leaves.append(leaf)
         space[name] = leaf * 1 if written and written[1] == name else leaf
