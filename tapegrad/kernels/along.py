@@ -1,4 +1,4 @@
-"""Kernels along one dimension, which call a function of `tapegrad.kernels.lines` for each line; and their steps.
+"""Kernels along one dimension, which call a function for each line, or for each block of lines; and their steps.
 
 A kernel goes over contiguous arrays of shape ``(outer, n, inner)``, that is over `outer * inner` lines of n elements.
 The elements of a line are `inner` apart; if `inner` is 1, LLVM sees a constant distance. Arguments with one element a
@@ -16,27 +16,30 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.intrinsics import get
-from tapegrad.kernels.lines import LINES, Line
-from tapegrad.recording.steps import ARRAY, Step
+from tapegrad.kernels.exponentials import BLOCKS, SHORT, Block, each
+from tapegrad.kernels.lines import LINES
+from tapegrad.recording.steps import ARRAY, TERMS, Step
 from tapegrad.tape.layout import Layout
 
 if TYPE_CHECKING:
     from tapegrad.recording.plan import Plan
 
 
-def _kernel(line: Line, size: int) -> Callable[..., int]:
-    """Return the kernel that calls a function for every line; the kernel returns how many it could not compute."""
+def _kernel(block: Block, size: int) -> Callable[..., int]:
+    """Return the kernel that calls a function for every block; the kernel returns how many lines it could not do."""
+    terms, short = TERMS, SHORT
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         outer, n, inner = get(geometry, 1), get(geometry, 2), get(geometry, 3)
-        failed = 0
+        failed, most = 0, terms // max(n, 1) if n < short else 1
+        if inner == 1:
+            for i in range(0, outer, most):
+                failed += block(args, i * n * size, i, min(most, outer - i), n, n * size, size, accumulate)
+            return failed
         for i in range(outer):
-            if inner == 1:
-                failed += line(args, i * n * size, i, n, size, accumulate)
-            else:
-                for j in range(inner):
-                    at = (i * n * inner + j) * size
-                    failed += line(args, at, i * inner + j, n, inner * size, accumulate)
+            for j in range(0, inner, most):
+                at, number = (i * n * inner + j) * size, i * inner + j
+                failed += block(args, at, number, min(most, inner - j), n, size, inner * size, accumulate)
         return failed
 
     return kernel
@@ -44,9 +47,10 @@ def _kernel(line: Line, size: int) -> Callable[..., int]:
 
 @cache
 def kernel_along(name: str, dtype: str) -> int:
-    """Return the address of the kernel of a function in `LINES`."""
+    """Return the address of the kernel of a function in `BLOCKS` or `LINES`."""
     size = np.dtype(dtype).itemsize
-    return address_of(f"{name}-{dtype}", _kernel(LINES[name](dtype, size), size))
+    block = BLOCKS[name](dtype, size) if name in BLOCKS else each(LINES[name](dtype, size))
+    return address_of(f"{name}-{dtype}", _kernel(block, size))
 
 
 def geometry_along(shape: Sequence[int], dims: Sequence[int]) -> list[int] | None:

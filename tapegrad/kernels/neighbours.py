@@ -13,18 +13,35 @@ from tapegrad.recording.steps import TERMS
 
 #: Partial sums that are computed before they are added up. The terms of half of them take 32 KB in float32.
 MANY_PARTS = 128
+_LANES = 8  # sums that are added up beside each other: a vector of `_real_sums`
+
+
+def _sum_of_few(dtype: str, wide: str) -> Callable[..., Any]:
+    """Return a function that adds up fewer neighbours than a vector has."""
+    zero = np.dtype(wide).type(0)
+
+    def sum_of_few(first: int, count: int) -> Any:
+        source, total = as_pointer(first, dtype), zero
+        for k in range(count):
+            total += load(source, k)
+        return total
+
+    return sum_of_few
 
 
 def sum_of_neighbours(dtype: str, wide: str) -> Callable[..., Any]:
     """Return a function that adds up neighbours, at most the terms of one partial sum."""
-    zero = np.dtype(wide).type(0)
+    zero, lanes, sum_of_few = np.dtype(wide).type(0), _LANES, _sum_of_few(dtype, wide)
     if wide == "float64":
 
         @intrinsic
         def real_neighbours(typingctx: Any, first: Any, count: Any) -> Any:
             return _real_sums(dtype, 1)
 
-        return real_neighbours
+        def neighbours_of_floats(first: int, count: int) -> Any:
+            return real_neighbours(first, count) if count >= lanes else sum_of_few(first, count)
+
+        return neighbours_of_floats
 
     def neighbours(first: int, count: int) -> Any:
         source = as_pointer(first, dtype)
@@ -51,15 +68,19 @@ def sums_of_two(dtype: str, wide: str) -> Callable[..., Any]:
     The CPU reads memory ahead along both: if they are a few pages apart, that takes a third to a half less time than
     one after the other.
     """
+    neighbours, sum_of_few, lanes = sum_of_neighbours(dtype, wide), _sum_of_few(dtype, wide), _LANES
     if wide == "float64":
 
         @intrinsic
         def real_neighbours(typingctx: Any, first: Any, second: Any, count: Any) -> Any:
             return _real_sums(dtype, 2)
 
-        return real_neighbours
+        def two_of_floats(first: int, second: int, count: int) -> Any:
+            if count >= lanes:
+                return real_neighbours(first, second, count)
+            return sum_of_few(first, count), sum_of_few(second, count)
 
-    neighbours = sum_of_neighbours(dtype, wide)
+        return two_of_floats
 
     def one_by_one(first: int, second: int, count: int) -> Any:
         return neighbours(first, count), neighbours(second, count)
