@@ -61,7 +61,7 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
             key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
         else:
             array = np.asarray(item._data if kind is Tensor else item)
-            if kind is Tensor and array.dtype.name in ("uint8", "int8", "int16") and array.ndim:
+            if kind is Tensor and array.dtype.name in (("uint8", "int8", "int16") if array.ndim else ("uint8",)):
                 array = _mask_of_bytes(array)
             if array.dtype == np.bool_:
                 arrays += _check_mask(x, key, array).nonzero() if array.ndim else ()
