@@ -66,7 +66,7 @@ def images(call: str, input: Any, n: int, also_integers: bool = False) -> Tensor
         raise RuntimeError(
             f"{call}(): Expected {n + 1}D or {n + 2}D (batch mode) tensor for input, but got {list(x.shape)}"
         )
-    if x.dtype.kind == "c" or (x.dtype.kind != "f" and not also_integers):
+    if x.dtype.kind != "f" and not (also_integers and x.dtype == np.int64):
         raise NotImplementedError(f'"{call}" not implemented for {TORCH_NAMES[x.dtype.name]!r}; convert it first')
     return x
 
