@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.special
 
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, NotYet, Op, Sample
@@ -148,3 +150,34 @@ def has_rule(op: Op, operand: int) -> bool:
 def cases(*chosen: Op) -> list[Case]:
     """Return the cases of op_table."""
     return [Case(op, number) for op in chosen for number in range(len(op.samples))]
+
+
+def grouped(chosen: Iterable[tuple[Case, str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test on cases with dtypes; the samples of an op, in a dtype, are one test.
+
+    Thousands of tests take longer to be handed out than to run. A note says which sample failed.
+    """
+    groups: dict[tuple[str, str], list[Case]] = {}
+    for case, dtype in chosen:
+        groups.setdefault((case.op.name, dtype), []).append(case)
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(case: list[Case], **arguments: Any) -> None:
+            skipped = []
+            for own in case:
+                try:
+                    test(case=own, **arguments)
+                except pytest.skip.Exception as reason:
+                    skipped.append(reason)
+                except Exception as error:
+                    error.add_note(f"sample {own}")
+                    raise
+            if len(skipped) == len(case):
+                raise skipped[0]
+
+        values = [(group, dtype) for (_, dtype), group in groups.items()]
+        ids = [f"{name}-{dtype}" for name, dtype in groups]
+        return pytest.mark.parametrize(("case", "dtype"), values, ids=ids)(run)
+
+    return decorate

@@ -15,20 +15,18 @@ from tapegrad.ops.table.composites import composite, composites
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import Bound, Op, Sample, op_table
 from tests import checks
-from tests.cases import Case, cases
+from tests.cases import Case, cases, grouped
 from tests.torch_programs import OF_TRIANGLES, torch
 
 CASES: list[Case] = [Case(one, number) for one in composites.values() for number in range(len(one.samples))]  # type: ignore[arg-type]
-SMOOTH = [(case, dtype) for case in CASES for dtype in ("float64", "complex128")
-          if dtype == "float64" or not case.op.real_only]  # fmt: skip
-each_case = pytest.mark.parametrize(("case", "dtype"), SMOOTH, ids=[f"{case}-{dtype}" for case, dtype in SMOOTH])
+DTYPES = ("float64", "complex128", "float32", "complex64")
+ALL = [(case, dtype) for dtype in DTYPES for case in CASES if dtype[0] == "f" or not case.op.real_only]
+each_case = grouped([(case, dtype) for case, dtype in ALL if dtype in DTYPES[:2]])
+each_in_double = grouped([(case, "float64") for case in CASES])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@grouped(ALL)
 def test_forward(case: Case, dtype: str) -> None:
-    if case.op.real_only and dtype.startswith("complex"):
-        pytest.skip("a function of real numbers")
     operands = case.operands(dtype)
     assert case.op.oracle is not None
     expected = np.asarray(case.op.oracle(*operands, **case.attrs()))
@@ -129,10 +127,10 @@ def on_torch(name: str) -> Callable[..., Any]:
 
 @pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 @pytest.mark.filterwarnings("ignore:index_reduce")
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_on_torch(case: Case) -> None:
+@each_in_double
+def test_on_torch(case: Case, dtype: str) -> None:
     """The value, its gradients, and those of a function of the gradients are PyTorch's."""
-    problem, operands = case.problem("float64"), case.operands("float64")
+    problem, operands = case.problem(dtype), case.operands(dtype)
     theirs = [torch.tensor(own, requires_grad=k in problem.wanted) if isinstance(own, np.ndarray) else own
               for k, own in enumerate(operands)]  # fmt: skip
     attrs = {key: torch.tensor(own) if isinstance(own, np.ndarray) else own for key, own in case.attrs().items()}
@@ -182,9 +180,9 @@ def program_of(function: Callable[[list[tg.Tensor]], Any], operands: list[np.nda
     return repr(program)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_does_not_look_at_numbers(case: Case) -> None:
-    problem = case.problem("float64")
+@each_in_double
+def test_does_not_look_at_numbers(case: Case, dtype: str) -> None:
+    problem = case.problem(dtype)
     expected = program_of(problem, problem.point)
     if case.constrained:  # what is invertible still is if it is doubled
         assert program_of(problem, [own * 2 for own in problem.point]) == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from tapegrad import autograd
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, NotYet, Op, op_table, xp
 from tapegrad.ops.table.public import registry
 from tests import checks
-from tests.cases import Case, cases, has_rule, oracle, oracle_of
+from tests.cases import Case, cases, grouped, has_rule, oracle, oracle_of
 from tests.torch_programs import WITHOUT_DERIVATIVE, torch
 
 ALL = list(op_table.values())
@@ -38,37 +37,15 @@ def each_case(
     """Run a test on cases with dtypes; complex ones where the function takes complex numbers.
 
     Each pattern of strides in each dtype is a kernel to compile, and float64 has them all; so elementwise rows run in
-    other dtypes on fewer samples, if `thin`. The samples of an op are one test, since thousands of tests take longer
-    to be handed out than to run; a note says which sample failed.
+    other dtypes on fewer samples, if `thin`.
     """
-    found: dict[tuple[str, str], list[Case]] = {}
-    for case in chosen:
-        for dtype in dtypes:
-            if (np.dtype(dtype).kind != "c" or str(case) in OF_COMPLEX) and (
-                not thin or case.op.name not in OF_ELEMENTS or case.number in SAMPLES[dtype]
-            ):
-                found.setdefault((case.op.name, dtype), []).append(case)
-
-    def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(test)
-        def grouped(case: list[Case], **arguments: Any) -> None:
-            skipped = []
-            for own in case:
-                try:
-                    test(case=own, **arguments)
-                except pytest.skip.Exception as reason:
-                    skipped.append(reason)
-                except Exception as error:
-                    error.add_note(f"sample {own}")
-                    raise
-            if len(skipped) == len(case):
-                raise skipped[0]
-
-        values = [(group, dtype) for (_, dtype), group in found.items()]
-        ids = [f"{name}-{dtype}" for name, dtype in found]
-        return pytest.mark.parametrize(("case", "dtype"), values, ids=ids)(grouped)
-
-    return decorate
+    return grouped(
+        (case, dtype)
+        for case in chosen
+        for dtype in dtypes
+        if (np.dtype(dtype).kind != "c" or str(case) in OF_COMPLEX)
+        and (not thin or case.op.name not in OF_ELEMENTS or case.number in SAMPLES[dtype])
+    )
 
 
 def each_row(found: list[Op]) -> pytest.MarkDecorator:
