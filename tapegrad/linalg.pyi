@@ -20,7 +20,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.svd import LinalgSVD
 from tapegrad.tensor import Tensor
 
-__all__ = ["LinAlgError", "inv", "solve", "cholesky", "cholesky_ex", "cross", "vander", "diagonal", "det", "slogdet", "vector_norm", "eigh", "eig", "eigvals", "eigvalsh", "inv_ex", "solve_ex", "tensorinv", "tensorsolve", "lu_factor_ex", "lu_factor", "lu", "solve_triangular", "lu_solve", "matrix_exp", "solve_sylvester", "sqrtm", "matrix_power", "svd", "svdvals", "matrix_norm", "norm", "cond", "qr", "householder_product", "vecdot", "multi_dot", "pinv", "lstsq"]  # fmt: skip
+__all__ = ["LinAlgError", "inv", "solve", "cholesky", "cholesky_ex", "cross", "vander", "diagonal", "det", "slogdet", "vector_norm", "eigh", "eig", "eigvals", "eigvalsh", "inv_ex", "solve_ex", "tensorinv", "tensorsolve", "lu_factor_ex", "lu_factor", "lu", "solve_triangular", "lu_solve", "matrix_exp", "solve_sylvester", "sqrtm", "matrix_power", "svd", "svdvals", "matrix_norm", "norm", "cond", "qr", "householder_product", "expm", "matmul", "matrix_rank", "vecdot", "multi_dot", "pinv", "lstsq"]  # fmt: skip
 
 def inv(A: Any) -> Tensor:
     """Inverses of square matrices."""
@@ -144,6 +144,17 @@ def qr(A: Any, mode: str = "reduced") -> QR:
 
 def householder_product(A: Any, tau: Any) -> Tensor:
     """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
+
+def expm(A: Any) -> Tensor:
+    """Exponentials of square matrices."""
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
+def matrix_rank(
+    A: Any, tol: float | None = None, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
+) -> Tensor:
+    """Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient."""
 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
     """Products of vectors along a dimension; those of `x` are conjugated."""

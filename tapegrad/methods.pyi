@@ -14,6 +14,7 @@ from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.embedding import MinMax
 from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.older import SVD
+from tapegrad.ops.older_factors import TriangularSolve
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator
@@ -398,6 +399,36 @@ class TensorMethods:
 
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
+
+    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Add `other`, times a factor."""
+
+    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract `other`, times a factor."""
+
+    def subtract(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract `other`, times a factor."""
+
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
+
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
+
+    def lerp(self, end: Any, weight: Any) -> Tensor:
+        """Linear interpolation, ``input + weight * (end - input)``."""
+
+    def ldexp(self, other: Any) -> Tensor:
+        """Multiply `input` by 2 to the power `other`."""
+
+    def float_power(self, other: Any) -> Tensor:
+        """Raise `input` to the power `other` in double precision."""
+
+    def deg2rad(self) -> Tensor:
+        """Convert degrees to radians."""
+
+    def rad2deg(self) -> Tensor:
+        """Convert radians to degrees."""
 
     def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Put the dimensions into another order, as a view."""
@@ -915,6 +946,27 @@ class TensorMethods:
     def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
         """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
 
+    def ger(self, vec2: Any) -> Tensor:
+        """Products of each element of one vector with each of another."""
+
+    def orgqr(self, tau: Any) -> Tensor:
+        """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
+
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
+        """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
+
+    def triangular_solve(
+        self,
+        A: Any,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> TriangularSolve:
+        """Solutions of systems with triangular matrices; see `tapegrad.linalg.solve_triangular`."""
+
+    def ormqr(self, tau: Any, other: Any, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
+        """Product of a matrix and a product of Householder reflections; see `tapegrad.linalg.householder_product`."""
+
     def prelu(self, weight: Any) -> Tensor:
         """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
@@ -1017,36 +1069,6 @@ class TensorMethods:
         storage_offset: builtins.int | None = None,
     ) -> Tensor:
         """Copy with the elements replaced that `as_strided` would show."""
-
-    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Add `other`, times a factor."""
-
-    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Subtract `other`, times a factor."""
-
-    def subtract(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Subtract `other`, times a factor."""
-
-    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
-
-    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
-
-    def lerp(self, end: Any, weight: Any) -> Tensor:
-        """Linear interpolation, ``input + weight * (end - input)``."""
-
-    def ldexp(self, other: Any) -> Tensor:
-        """Multiply `input` by 2 to the power `other`."""
-
-    def float_power(self, other: Any) -> Tensor:
-        """Raise `input` to the power `other` in double precision."""
-
-    def deg2rad(self) -> Tensor:
-        """Convert degrees to radians."""
-
-    def rad2deg(self) -> Tensor:
-        """Convert radians to degrees."""
 
     def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative products along a dimension: of each element and those before it."""
@@ -1221,6 +1243,27 @@ class TensorMethods:
 
     def floor_divide_(self, other: Any) -> Tensor:
         """Compute `floor_divide` in place; recorded where a gradient is wanted."""
+
+    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Compute `addcmul` in place; recorded where a gradient is wanted."""
+
+    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Compute `addcdiv` in place; recorded where a gradient is wanted."""
+
+    def lerp_(self, end: Any, weight: Any) -> Tensor:
+        """Compute `lerp` in place; recorded where a gradient is wanted."""
+
+    def ldexp_(self, other: Any) -> Tensor:
+        """Compute `ldexp` in place; recorded where a gradient is wanted."""
+
+    def float_power_(self, other: Any) -> Tensor:
+        """Compute `float_power` in place; recorded where a gradient is wanted."""
+
+    def deg2rad_(self) -> Tensor:
+        """Compute `deg2rad` in place; recorded where a gradient is wanted."""
+
+    def rad2deg_(self) -> Tensor:
+        """Compute `rad2deg` in place; recorded where a gradient is wanted."""
 
     def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Compute `addmm` in place; recorded where a gradient is wanted."""
@@ -1425,27 +1468,6 @@ class TensorMethods:
     def logical_xor_(self, other: Any) -> Tensor:
         """Compute `logical_xor` in place; recorded where a gradient is wanted."""
 
-    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """Compute `addcmul` in place; recorded where a gradient is wanted."""
-
-    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """Compute `addcdiv` in place; recorded where a gradient is wanted."""
-
-    def lerp_(self, end: Any, weight: Any) -> Tensor:
-        """Compute `lerp` in place; recorded where a gradient is wanted."""
-
-    def ldexp_(self, other: Any) -> Tensor:
-        """Compute `ldexp` in place; recorded where a gradient is wanted."""
-
-    def float_power_(self, other: Any) -> Tensor:
-        """Compute `float_power` in place; recorded where a gradient is wanted."""
-
-    def deg2rad_(self) -> Tensor:
-        """Compute `deg2rad` in place; recorded where a gradient is wanted."""
-
-    def rad2deg_(self) -> Tensor:
-        """Compute `rad2deg` in place; recorded where a gradient is wanted."""
-
     def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Compute `cumprod` in place; recorded where a gradient is wanted."""
 
@@ -1461,8 +1483,8 @@ class TensorMethods:
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `sub` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
 
-    def mul_(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Compute `mul` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
+    def mul_(self, other: Any) -> Tensor:
+        """Compute `mul` in place; recorded where a gradient is wanted."""
 
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Compute `div` in place; recorded where a gradient is wanted."""

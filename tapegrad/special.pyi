@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["round", "exp2", "expm1", "log1p", "expit", "logit", "erf", "softmax", "log_softmax", "logsumexp", "jv", "j1", "j0", "yv", "y1", "y0", "iv", "ive", "i1", "i0", "i1e", "i0e", "kv", "k1", "k0", "k1e", "k0e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "entr", "xlogy", "xlog1py", "sinc", "spherical_bessel_j0", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "ndtri", "lgamma", "gammaln", "digamma", "psi", "polygamma", "gamma", "betaln", "beta", "zeta", "mvlgamma", "multigammaln", "gammainc", "gammaincc"]  # fmt: skip
+__all__ = ["round", "exp2", "expm1", "log1p", "expit", "logit", "erf", "softmax", "log_softmax", "logsumexp", "jv", "j1", "j0", "yv", "y1", "y0", "iv", "ive", "i1", "i0", "i1e", "i0e", "kv", "k1", "k0", "k1e", "k0e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "entr", "xlogy", "xlog1py", "sinc", "spherical_bessel_j0", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "ndtri", "lgamma", "gammaln", "digamma", "psi", "polygamma", "gamma", "betaln", "beta", "zeta", "mvlgamma", "multigammaln", "gammainc", "gammaincc", "betainc"]  # fmt: skip
 
 def round(input: Any, *, decimals: int | None = None) -> Tensor:
     """Round to the nearest integer, halves to the even one; integers stay as they are."""
@@ -193,3 +193,6 @@ def gammainc(input: Any, other: Any) -> Tensor:
 
 def gammaincc(input: Any, other: Any) -> Tensor:
     """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
+
+def betainc(a: Any, b: Any, x: Any) -> Tensor:
+    """Regularised incomplete beta function :math:`I_x(a, b)` (DLMF 8.17.2)."""

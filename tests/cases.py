@@ -46,7 +46,7 @@ ORACLES: dict[str, Callable[..., Any]] = {
 
 
 def numpy_key(key: tuple[Any, ...], index_arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
-    """Return NumPy's index of a key in the hashable form of `tapegrad.ops.indexing`."""
+    """Return NumPy's index of a key in the hashable form of `tapegrad.ops.index_keys`."""
     arrays = iter(index_arrays)
     parts = {str: lambda _: next(arrays), tuple: lambda item: slice(*item)}
     return tuple(parts.get(type(item), lambda item: item)(item) for item in key)

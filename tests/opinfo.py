@@ -17,6 +17,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import tapegrad as tg
+from tests.torch_programs import OF_TRIANGLES
 
 DTYPES: Final = (torch.float64, torch.complex128)
 MOST: Final = 60  # samples of a function and a dtype
@@ -49,6 +50,8 @@ NOT_COMPARED: Final = {
     "as_strided_scatter": "PyTorch's has gradients where elements were replaced",
     "as_strided(partial_views)": "PyTorch's reads memory that is not the tensor's",
 }
+# Names of which first derivatives alone are compared, with the reason.
+ONCE: Final = {"linalg.norm(subgradients_at_zero)": "PyTorch's second derivatives are nan at 0"}
 # What does not depend on a choice, such as the phase of an eigenvector.
 INVARIANT: Final[dict[str, Callable[..., Any]]] = {
     "linalg.eigh": lambda m, out: [out[0], abs(out[1])],
@@ -117,6 +120,13 @@ def are_close(one: Any, other: Any, tolerance: float) -> bool:
     return alike and bool(np.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True))
 
 
+def _precision(value: Any) -> float:
+    """Return how much less precisely a call is computed than in double precision: some samples have single weights."""
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
+    single = isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.complex64)
+    return max([1e3 if single else 1.0, *map(_precision, values)])
+
+
 def _total(m: Any, results: list[Any], weights: list[np.ndarray]) -> Any:
     """Return a real number that depends on all results."""
     total = 0.0
@@ -146,9 +156,10 @@ def difference(op: Any, function: Callable[..., Any], sample: Any) -> str:
     """Return what differs in a sample: nothing, if the text is empty."""
     leaves: list[tuple[torch.Tensor, tg.Tensor]] = []
     try:
-        expected = op(sample.input, *sample.args, **sample.kwargs)
+        expected = OF_TRIANGLES.get(op.name, op)(sample.input, *sample.args, **sample.kwargs)
     except Exception:  # a sample that PyTorch itself refuses
         return ""
+    rough = _precision((sample.input, sample.args, sample.kwargs))
     args = converted((sample.input, *sample.args), leaves)
     invariant = INVARIANT.get(op.name, lambda m, out: out)
     try:
@@ -164,7 +175,7 @@ def difference(op: Any, function: Callable[..., Any], sample: Any) -> str:
             if one != other:
                 return f"result {one}, PyTorch {other}"
             continue
-        if not are_close(one, other, 1e-7):
+        if not are_close(one, other, 1e-7 * rough):
             x, y = array_of(one), array_of(other)
             return f"value {x.dtype}{x.shape} {x.ravel()[:4]}, PyTorch {y.dtype}{y.shape} {y.ravel()[:4]}"
         if one.requires_grad != other.requires_grad:
@@ -175,7 +186,7 @@ def difference(op: Any, function: Callable[..., Any], sample: Any) -> str:
         return ""
     rng = np.random.default_rng(0)
     weights = [np.asarray(rng.normal(size=one.shape)) for one, _ in pairs]
-    again = op.supports_gradgrad
+    again = op.supports_gradgrad and title(op) not in ONCE
     try:
         total = _total(torch, [other for _, other in pairs], weights)
         expected_grads = _gradients(torch, total, [one for one, _ in leaves], again)
@@ -188,7 +199,7 @@ def difference(op: Any, function: Callable[..., Any], sample: Any) -> str:
         return f"gradient raises {type(error).__name__}: {error}"
     for order, tolerance in ((0, 1e-6), (1, 1e-5)):
         for x, y in zip(grads[order], expected_grads[order], strict=True):
-            if not np.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True):
+            if not np.allclose(x, y, rtol=tolerance * rough, atol=tolerance * rough, equal_nan=True):
                 return f"gradient {order + 1} {x.ravel()[:4]}, PyTorch {y.ravel()[:4]}"
     return ""
 

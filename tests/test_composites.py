@@ -16,7 +16,7 @@ from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import Bound, Op, Sample, op_table
 from tests import checks
 from tests.cases import Case, cases
-from tests.torch_programs import torch
+from tests.torch_programs import OF_TRIANGLES, torch
 
 CASES: list[Case] = [Case(one, number) for one in composites.values() for number in range(len(one.samples))]  # type: ignore[arg-type]
 SMOOTH = [(case, dtype) for case in CASES for dtype in ("float64", "complex128")
@@ -56,8 +56,22 @@ def _index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, includ
     return torch.index_reduce(x, dim, index, source, reduce, include_self=include_self)
 
 
+def _condition(x: Any, p: Any = None) -> Any:
+    if p in (None, 2, -2):
+        return torch.linalg.cond(x, p)
+    return torch.linalg.matrix_norm(x, p) * torch.linalg.matrix_norm(
+        torch.linalg.inv(x), p
+    )  # its own raises in backward
+
+
+def _triangular_solve(b: Any, a: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
+    a = a.mT if transpose else a
+    return [torch.linalg.solve_triangular(a, b, upper=upper != transpose, unitriangular=unitriangular)]
+
+
 # Where torch's function of the same meaning is called otherwise, or takes the arguments in another way.
 ON_TORCH: dict[str, Callable[..., Any]] = {
+    **OF_TRIANGLES,
     "index_reduce": _index_reduce,
     "functional.unfold": lambda x, **options: torch.nn.functional.unfold(x, **options),
     # Those of these names warn.
@@ -80,11 +94,16 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "sum_to_size": lambda x, size: x.sum_to_size(size),
     "linalg.vander": lambda x, N=None: torch.stack([x**k for k in range(x.shape[-1] if N is None else N)], -1),
     "top.qr": lambda x, some=True: torch.linalg.qr(x, "reduced" if some else "complete"),
+    "top.lu": lambda x: torch.linalg.lu_factor(x),
+    "triangular_solve": _triangular_solve,
     "top.cross": lambda x, y: torch.cross(x, y, dim=list(x.shape).index(3)),
     "lu_solve": lambda b, LU, pivots: torch.linalg.lu_solve(LU, pivots, b),
     "vander": lambda x, N=None, increasing=False: torch.stack(
         [x**k for k in (range(N or len(x)) if increasing else range((N or len(x)) - 1, -1, -1))], -1
     ),
+    # PyTorch's has no gradient by absolute values that are 0.
+    "polar": lambda size, turn: torch.complex(size * torch.cos(turn), size * torch.sin(turn)),
+    "cond": _condition,
     # Distances whose second derivatives torch does not have.
     "cdist": lambda x, y, p=2.0: torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1),
     "pdist": lambda x, p=2.0: torch.stack(

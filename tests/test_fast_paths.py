@@ -34,15 +34,12 @@ NO_KERNEL = {
     "irfftn",
     "nan_to_num",
     "recurrence",
-    "pooled",
-    "resampled",
     "resized",
     "rfftn",
     "round",
     "scatter_reduce",
     "cross",
     "euclidean_distances",
-    "vector_norm",
     # LAPACK, and SciPy's functions of matrices.
     "cholesky",
     "cholesky_ex",
@@ -58,9 +55,11 @@ NO_KERNEL = {
     "bessel_i2e",
     "bessel_j2",
     "beta",
+    "beta_derivative",
+    "betainc",
     "betaln",
-    "digamma",
     "gamma",
+    "gamma_derivative",
     "gammainc",
     "gammaincc",
     "i0",
@@ -82,6 +81,7 @@ NO_KERNEL = {
     "polygamma",
     "y0",
     "y1",
+    "trigamma",
     "yv",
     "zeta",
 }
@@ -116,10 +116,11 @@ WITHOUT_KERNEL = {
     "scatter_add": {2: (2,)},  # fewer indices than elements along another dimension
     "remainder": dict.fromkeys(range(7), (1,)),  # floor_divide and trunc_divide have no kernel
     "fmod": dict.fromkeys(range(7), (1,)),
+    "vector_norm": dict.fromkeys((4, 6, 7, 8, 9, 10), (0,)),  # other orders; dimensions apart
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
 }
 # Ops of two operands whose cotangents one kernel does not compute: one is the cotangent itself, or has no kernel.
-NOT_FUSED = {"add", "sub", "remainder", "fmod", "beta", "betaln"}
+NOT_FUSED = {"add", "sub", "remainder", "fmod", "beta", "betaln", "gammainc", "gammaincc"}
 FUSED = {op.name for op in op_table.values() if op.family == "binary" and all(map(callable, op.vjp))} - NOT_FUSED
 
 

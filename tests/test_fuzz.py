@@ -89,6 +89,16 @@ def test_a_wrong_sum_of_infinite_numbers_is_found(monkeypatch: pytest.MonkeyPatc
     assert check(torch, ["v0 = m.full((2,), complex(float('inf'), 1.0))", "v1 = m.add(v0, v0)"]) is not None
 
 
+def test_a_zero_of_another_sign_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.fuzz.programs import check
+
+    sin = tg.sin
+    lines = ["v0 = m.zeros(2)", "v1 = m.sin(v0)", "v2 = 1 / v1"]
+    assert check(torch, lines) is None
+    monkeypatch.setattr(tg, "sin", lambda x: -sin(x))
+    assert check(torch, lines) is not None
+
+
 def test_everything_public_is_called() -> None:
     from tests.fuzz import calls
 

@@ -15,7 +15,7 @@ from tapegrad.ops.table.op import Op, op_table
 from tests import checks
 from tests.cases import Case, numpy_key
 from tests.test_composites import on_torch as composite_on_torch
-from tests.torch_programs import FUNCTIONS, WITHOUT_DERIVATIVE, torch
+from tests.torch_programs import FUNCTIONS, WITHOUT_DERIVATIVE, function_on_torch, torch
 
 needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 POINTS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5)
@@ -133,14 +133,6 @@ BETTER_PAIRS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def on_torch(name: str) -> Callable[..., Any]:
-    if name in FUNCTIONS:
-        return FUNCTIONS[name]
-    modules = (torch, torch.special, torch.nn.functional, torch.linalg, torch.fft)
-    function: Callable[..., Any] = next(getattr(own, name) for own in modules if hasattr(own, name))
-    return function
-
-
 def by_torch(function: Callable[[Any], Any], at: float) -> list[Any]:
     return derivatives(torch, function, torch.tensor(at, dtype=torch.float64))
 
@@ -150,7 +142,7 @@ def by_torch(function: Callable[[Any], Any], at: float) -> list[Any]:
 def test_unary(op: Op) -> None:
     for at in {*POINTS, *op.special, np.inf, -np.inf}:
         if not BETTER.get(op.name, lambda x: False)(at):
-            expected = by_torch(on_torch(op.name), at)
+            expected = by_torch(function_on_torch(op.name), at)
             check(lambda x: op.called((x,), {}), at, expected, f"{op.name} at {at}")
 
 
@@ -158,7 +150,7 @@ def test_unary(op: Op) -> None:
 @pytest.mark.parametrize("op", BINARY, ids=lambda op: op.name)
 def test_binary(op: Op) -> None:
     """By the one, by the other, and by both at once."""
-    function = on_torch(op.name)
+    function = function_on_torch(op.name)
 
     def compare(x: float, y: float) -> None:
         wide = [torch.tensor(own, dtype=torch.float64) for own in (x, y)]
@@ -455,10 +447,10 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "multilabel_margin_loss": _multilabel_margin,
 }
 # They copy elements, with paddings that torch's functions do not have; what they make is compared: `conv2d`, `pow`.
-# frexp has several results; mvlgamma: see ROUGH.
+# frexp has several results; mvlgamma and polygamma: see ROUGH.
 NOT_ON_TORCH = (
     "im2col", "col2im", "conv2d_biased", "float_power", "recurrence", "solve_sylvester", "sqrtm", "frexp", "mvlgamma",
-    "resampled", "pooled", "resized",
+    "polygamma", "gamma_derivative", "beta_derivative", "resampled", "pooled", "resized",
 )  # fmt: skip
 # Beside an infinite element: torch has nan or 0 where these have what stands here.
 OWN_AT_INFINITY = (
@@ -481,7 +473,7 @@ def _theirs(one: Op | Composite, operands: list[Any], attrs: dict[str, Any]) -> 
     """Apply torch's function that an op or a composite is."""
     if isinstance(one, Composite):
         return one.called(operands, attrs, AS_TORCH.get(one.name) or composite_on_torch(one.name))
-    function = AS_TORCH.get(one.name) or on_torch(one.name)
+    function: Any = AS_TORCH.get(one.name) or function_on_torch(one.name)
     return function(operands, **attrs) if one.variadic else function(*operands, **attrs)
 
 

@@ -85,6 +85,20 @@ def test_attributes_that_were_read_are_conditions() -> None:
     assert every(5, attrs={"dim": 1, "size": 5}) is None
 
 
+@pytest.mark.parametrize("first", [None, np.dtype(np.float64)])
+def test_no_dtype_is_none(first: np.dtype | None) -> None:
+    """np.dtype(np.float64) == None."""
+    found = worked_out(lambda n, attrs: (n, attrs["dtype"]), 3, attrs={"dtype": first})
+    assert found(5, attrs={"dtype": first}) == (5, first)
+    assert found(5, attrs={"dtype": None if first else np.dtype(np.float64)}) is None
+
+
+def test_a_sum_in_double_precision_at_a_new_length() -> None:
+    for length in range(2, 9):
+        assert tg.ones((length, 3), dtype=tg.float32).sum(0).dtype == tg.float32
+    assert tg.ones((9, 3), dtype=tg.float32).sum(0, dtype=tg.float64).dtype == tg.float64
+
+
 def test_what_numpy_is_given_is_a_condition() -> None:
     found = worked_out(lambda n: np.empty((n, 2)).nbytes, 3)
     assert found(3) == 48

@@ -10,13 +10,6 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 opinfo = pytest.importorskip("tests.opinfo", reason="expecttest is not installed, which PyTorch's samples need")
 
 FEW = 2  # samples of a function and a dtype
-# Functions whose samples differ, with the reason.
-TRIANGLE = "PyTorch has a gradient for the triangle that is not read"
-DIFFERENT: dict[str, str] = {
-    "cholesky_inverse": TRIANGLE,
-    "cholesky_solve": TRIANGLE,
-    "linalg.norm(subgradients_at_zero)": "PyTorch's second derivatives are nan at 0",
-}
 SHARED = [op for op in opinfo.infos() if opinfo.ours(op) is not None]
 
 
@@ -34,7 +27,5 @@ def test_all_samples(op: Any) -> None:
 
 
 def _compare(op: Any, most: int) -> None:
-    if opinfo.title(op) in DIFFERENT:
-        pytest.skip(DIFFERENT[opinfo.title(op)])
     found = list(opinfo.differences(op, opinfo.ours(op), most))
     assert not found, "\n".join(found)

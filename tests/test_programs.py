@@ -16,10 +16,11 @@ from tapegrad.ops.table.op import op_table
 from tests import checks, reference
 from tests.checks import Arrays, Problem, by_kernel, by_rule, gradients_of, leaf, second_gradients
 from tests.strategies import Program, on_tapegrad, programs
-from tests.torch_programs import on_torch, torch
+from tests.torch_programs import WITHOUT_DERIVATIVE, function_on_torch, on_torch, torch
 
 # Two correct computations differ by their rounding errors, and these grow on the way through a program.
 ROUNDING = {"float32": 1e-3, "float64": 1e-9}
+ON_TORCH = [name for name in op_table if torch and name not in WITHOUT_DERIVATIVE and function_on_torch(name)]
 needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 
 
@@ -187,7 +188,9 @@ def _double() -> Iterator[None]:
 
 @needs_torch
 @pytest.mark.usefixtures("_double")
-@each_program(150)
+@each_program(
+    150, only=[name for name in op_table if name not in WITHOUT_DERIVATIVE and torch and function_on_torch(name)]
+)
 def test_torch(program: Program) -> None:
     problem = program.problem()
     ct, weights = problem.cotangent(), problem.weights()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -408,8 +409,15 @@ def test_errors_name_the_operand_and_its_position() -> None:
         for number in range(case.op.name == "where", len(data)):  # a condition may be anything true or false
             given: list[Any] = [tg.tensor(value) if isinstance(value, np.ndarray) else value for value in data]
             given[number] = object()
-            with pytest.raises(TypeError, match=rf"\(position {number + 1}\) must be Tensor, not object"):
+            with pytest.raises(TypeError, match=r"\(position \d+\) must be Tensor, not object") as caught:
                 case.op.called(given, case.attrs())
+            words = re.match(r"(?:\w+\.)*(\w+)\(\): argument '(\w+)' \(position (\d+)\)", str(caught.value))
+            assert words, caught.value
+            call, name, position = words.groups()
+            public = getattr(tg, call, None) or getattr(xp, call, None)
+            names = list(inspect.signature(public).parameters) if callable(public) else []
+            # A name that the public function does not have is that of the op that it calls.
+            assert int(position) == (names.index(name) if name in names else number) + 1, caught.value
 
 
 def test_ops_are_described_and_do_not_change() -> None:

@@ -59,11 +59,17 @@ def _root(x: Any) -> Any:
     return torch.where(x == 0, 0.0, torch.where(x == 0, 1.0, x).sqrt())
 
 
+# PyTorch has a gradient for the triangle of a factor that is not read: it is made of zeros first.
+OF_TRIANGLES: dict[str, Callable[..., Any]] = {
+    "cholesky_solve": lambda b, L, upper=False: torch.cholesky_solve(b, L.triu() if upper else L.tril(), upper=upper),
+    "cholesky_inverse": lambda L, upper=False: torch.cholesky_inverse(L.triu() if upper else L.tril(), upper=upper),
+}
+
 # Functions of which PyTorch has no derivative, or that it lacks.
 WITHOUT_DERIVATIVE = (
     "floor_divide", "heaviside", "zeta", "bessel_j2", "bessel_i2", "bessel_i2e", "spherical_bessel_j0", "gamma",
     "beta", "betaln", "j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e", "jv", "yv", "iv", "ive", "kv",
-    "gammainc", "gammaincc",
+    "gammainc", "gammaincc", "trigamma",
 )  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "root": _root,
@@ -97,9 +103,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def function_on_torch(name: str) -> Callable[..., Any] | None:
+    """Return PyTorch's function of an op, if there is one."""
+    modules = (torch, torch.special, torch.nn.functional, torch.linalg, torch.fft)
+    found = [FUNCTIONS.get(name), *(getattr(module, name, None) for module in modules)]
+    return next((function for function in found if function is not None), None)
+
+
 def on_torch(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """Apply a step of a program."""
-    function = FUNCTIONS.get(name) or getattr(torch, name, None) or getattr(torch.special, name)
+    function = function_on_torch(name)
+    assert function is not None
     given = [torch.tensor(own.copy()) if isinstance(own, np.ndarray) else own for own in operands]
     if op_table[name].variadic:
         return function(given, **attrs)

@@ -77,6 +77,7 @@ from tapegrad.ops import (
     norms,
     numbers,
     older,
+    older_factors,
     ordering,
     padding,
     permutations,

@@ -14,12 +14,13 @@ from tapegrad.ops.embedding import MinMax
 from tapegrad.ops.lu import LU
 from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.older import SVD
+from tapegrad.ops.older_factors import TriangularSolve
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "igamma", "igammac", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "igamma", "igammac", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -304,6 +305,39 @@ def normal(
 
 def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     """Return ones with the given probabilities, zeros otherwise."""
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Add `other`, times a factor."""
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor."""
+
+def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `other`, times a factor."""
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Subtract `input`, times a factor, from `other`."""
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
+
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """Linear interpolation, ``input + weight * (end - input)``."""
+
+def ldexp(input: Any, other: Any) -> Tensor:
+    """Multiply `input` by 2 to the power `other`."""
+
+def float_power(input: Any, other: Any) -> Tensor:
+    """Raise `input` to the power `other` in double precision."""
+
+def deg2rad(input: Any) -> Tensor:
+    """Convert degrees to radians."""
+
+def rad2deg(input: Any) -> Tensor:
+    """Convert radians to degrees."""
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `input` where it is positive, and :math:`\\alpha (e^{x/\\alpha} - 1)` elsewhere."""
@@ -999,6 +1033,23 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Vandermonde's matrix: powers of each element in a row, from N - 1 down to 0."""
 
+def ger(input: Any, vec2: Any) -> Tensor:
+    """Products of each element of one vector with each of another."""
+
+def orgqr(A: Any, tau: Any) -> Tensor:
+    """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
+
+def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:
+    """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
+
+def triangular_solve(
+    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> TriangularSolve:
+    """Solutions of systems with triangular matrices; see `tapegrad.linalg.solve_triangular`."""
+
+def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Tensor:
+    """Product of a matrix and a product of Householder reflections; see `tapegrad.linalg.householder_product`."""
+
 def prelu(input: Any, weight: Any) -> Tensor:
     """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
@@ -1115,39 +1166,6 @@ def as_strided_scatter(
     input: Any, src: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Copy with the elements replaced that `as_strided` would show."""
-
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Add `other`, times a factor."""
-
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Subtract `other`, times a factor."""
-
-def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Subtract `other`, times a factor."""
-
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """Subtract `input`, times a factor, from `other`."""
-
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
-
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
-
-def lerp(input: Any, end: Any, weight: Any) -> Tensor:
-    """Linear interpolation, ``input + weight * (end - input)``."""
-
-def ldexp(input: Any, other: Any) -> Tensor:
-    """Multiply `input` by 2 to the power `other`."""
-
-def float_power(input: Any, other: Any) -> Tensor:
-    """Raise `input` to the power `other` in double precision."""
-
-def deg2rad(input: Any) -> Tensor:
-    """Convert degrees to radians."""
-
-def rad2deg(input: Any) -> Tensor:
-    """Convert radians to degrees."""
 
 def cumprod(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Cumulative products along a dimension: of each element and those before it."""

@@ -51,7 +51,9 @@ def _plus(call: str, input: Any, product: Tensor, beta: float, alpha: float) -> 
             f"{call}()"
         )
     expanded = expand(input, product._layout.shape)  # a result is not larger than the product
-    if alpha != 1:
+    if alpha == 0:
+        product = where(np.False_, product, 0)  # which gives the operands a gradient of 0, as below
+    elif alpha != 1:
         product = mul(product, alpha)
     if beta == 0:
         return where(np.False_, expanded, product)  # which gives it a gradient of 0

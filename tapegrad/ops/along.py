@@ -23,7 +23,7 @@ from tapegrad.ops.table.public import FUNCTIONAL, SPECIAL, TOP, public, publish
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduced_dims
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tape.layout import Layout
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 Dims = tuple[int, ...]
 
@@ -236,7 +236,8 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     if np.iscomplexobj(getattr(input, "_data", input)):
         parts = real(input).detach()
         if parts.numel():
-            top = amax(parts, dim, True)  # a constant: any shift gives the same sum
+            highest = amax(parts, dim, True)._array()  # a constant: any shift gives the same sum
+            top = from_array(np.where(np.isinf(highest), highest.dtype.type(0), highest))
             found = log(sum(exp(sub(input, top)), dim, True)) + top
         else:
             found = sum(input, dim, True) - np.inf  # not log(0), whose slope is infinite

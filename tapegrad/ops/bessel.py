@@ -23,16 +23,25 @@ _ORDER = NotYet("by the order; by `other` there is one")
 def _second(name: str, sign: float, zero: str, one: str) -> Callable[[Any], Any]:
     """Return the function of order 2, of those of orders 0 and 1; near 0 by its power series (DLMF 10.2.2, 10.25.2)."""
 
-    def function(x: Any) -> Any:
-        near = abs(x) < 1
-        large = np.where(near, 1, x)
-        quarter = np.where(near, x, 0) ** 2 * (sign / 4)
-        series: Any = 1.0
+    def series(x: Any) -> Any:
+        quarter = x * x * (sign / 4)
+        total: Any = 1.0
         for k in range(9, 0, -1):
-            series = 1.0 + quarter * series / (k * (k + 2))
-        scale = np.exp(-abs(x)) if name.endswith("e") else 1.0
-        far = sign * (scipy_function(zero)(large) - 2 * scipy_function(one)(large) / large)
-        return np.where(near, sign * quarter * series / 2 * scale, far).astype(np.result_type(x))[()]
+            total = 1.0 + quarter * total / (k * (k + 2))
+        return sign * quarter * total / 2 * (np.exp(-abs(x)) if name.endswith("e") else 1.0)
+
+    def beyond(x: Any) -> Any:
+        first = scipy_function(zero)(x)  # infinite: as is the result
+        return np.where(np.isinf(first), first, sign * (first - 2 * scipy_function(one)(x) / x))
+
+    def function(x: Any) -> Any:
+        x = np.asarray(x)
+        near = abs(x) < 1
+        if near.all() or not near.any():
+            return np.asarray(series(x) if near.all() else beyond(x), x.dtype)[()]
+        out = np.empty_like(x)
+        out[near], out[~near] = series(x[near]), beyond(x[~near])
+        return out
 
     return function
 
@@ -105,7 +114,7 @@ ive = binary(
 _i2 = unary(
     "bessel_i2", _second("i2", 1.0, "i0", "i1"), lambda ct, x: 0.5 * ct * (xp.i1(x) + xp.iv(3.0, x)),
     doc="Modified Bessel function of the first kind of order 2.", real_only=True, special={0.0: 0.0}, names=None,
-    oracle=lambda x: scipy_function("iv")(2, x),
+    oracle=lambda x: scipy_function("iv")(2, np.where(abs(x) < 1e-150, 0.0, x)),  # of denormal ones it is nan
 )  # fmt: skip
 
 _i2e = unary(

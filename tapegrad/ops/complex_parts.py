@@ -203,6 +203,11 @@ def _bound(input: Any, name: str) -> Tensor:
     return x
 
 
+def _as_complex_dtype(input: Any) -> Tensor:
+    x = as_operand(input, "view_as_real", "input", 1)
+    return cast(x, np.result_type(x.dtype, np.complex64))
+
+
 @public()
 @_seen_as(  # type: ignore[untyped-decorator]
     "view_as_real",
@@ -210,7 +215,7 @@ def _bound(input: Any, name: str) -> Tensor:
     lambda ct: xp.view_as_complex(contiguous(ct)),
     lambda x: np.stack([x.real, x.imag], -1),
     ((), (3,), (2, 3), (0, 2)),
-    lambda x: xp.view_as_real(cast(x, np.result_type(x.dtype, np.complex64))),
+    lambda x: xp.view_as_real(_as_complex_dtype(x)),
     (ErrorSample(lambda: xp.view_as_real(np.ones(2)), RuntimeError, "only supported for complex tensors"),),
 )
 def view_as_real(input: Any) -> Bound:

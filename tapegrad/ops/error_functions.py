@@ -69,5 +69,5 @@ ndtri = unary(
     doc="Quantile of the standard normal distribution: the inverse of `ndtr`.",
     derivative=":math:`\\sqrt{2\\pi}\\,e^{y^2/2}` with :math:`y` the result.", real_only=True, domain=(0.05, 0.95),
     special={0.5: 1 / _DENSITY, 0.0: np.inf, 1.0: np.inf}, names=_ONLY,
-    oracle=lambda x: scipy_function("erfinv")(2 * x - 1) * math.sqrt(2),
+    oracle=lambda x: scipy_function("ndtri_exp")(np.log(x)),
 )  # fmt: skip

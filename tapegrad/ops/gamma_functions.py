@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.dtypes import default_dtype
 from tapegrad.forward.scipy import SciPy, scipy_function
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import binary, unary
@@ -31,8 +32,16 @@ lgamma = unary(
 register("gammaln", lgamma, _ONLY)
 
 
+_TRIGAMMA = Function("trigamma", lambda x: scipy_function("zeta")(np.asarray(2, np.result_type(x)), x))
+
+_trigamma = unary(  # `polygamma` of order 1, which has a kernel
+    "trigamma", _TRIGAMMA, lambda ct, x: ct * xp.polygamma(x, 2),
+    doc="Derivative of `digamma`.", derivative="`polygamma` of order 2.", real_only=True, domain=(0.3, 4.0),
+    oracle=lambda x: scipy_function("polygamma")(1, x).astype(np.result_type(x)), names=None,
+)  # fmt: skip
+
 digamma = unary(
-    "digamma", SciPy("psi"), lambda ct, x: ct * xp.polygamma(x, 1),
+    "digamma", SciPy("psi"), lambda ct, x: ct * xp.trigamma(x),
     doc="Digamma function :math:`\\psi`: the derivative of `lgamma`.", derivative="`polygamma` of order 1.",
     real_only=True, domain=(0.3, 4.0), special={1.0: math.pi**2 / 6}, names=_TOO,
     oracle=lambda x: scipy_function("polygamma")(0, x).astype(np.result_type(x)),
@@ -43,6 +52,8 @@ register("psi", digamma, _ONLY)
 def _polygamma(x: Any, n: int) -> Any:
     if n == 0:
         return scipy_function("psi")(x)
+    if n == 1:
+        return _TRIGAMMA(x)
     function = scipy_function("zeta")
     return math.copysign(math.gamma(n + 1), n % 2 - 0.5) * function(np.asarray(n + 1, x.dtype), x)
 

@@ -15,8 +15,9 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.broadcasting import expand
+from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, index_put_op, index_replace
-from tapegrad.ops.indexing import Key, _index, index_gather
+from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
 from tapegrad.ops.table.gateway import names_of_arrays
@@ -94,7 +95,7 @@ def rewrite_at(
     target: Tensor, value: Tensor, part: np.ndarray | None, index_arrays: tuple[np.ndarray, ...], key: Key
 ) -> None:
     """Record that a value was written to a part of a tensor, or where index arrays say."""
-    ndim = part.ndim if part is not None else np.empty(target.shape, bool)[_index(key, index_arrays)].ndim
+    ndim = part.ndim if part is not None else np.empty(target.shape, bool)[numpy_index(key, index_arrays)].ndim
     while value._layout.ndim > ndim and value.shape[0] == 1:  # NumPy drops leading dimensions that are too many
         value = index_gather(value, (), (0,))
     if part is None:

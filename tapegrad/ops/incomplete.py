@@ -1,17 +1,29 @@
-"""Ops: the incomplete gamma functions, as parts of the whole integral (DLMF 8.2)."""
+"""Ops: the incomplete gamma and beta functions, as parts of the whole integrals (DLMF 8.2, 8.17).
+
+They are integrals of a density, whose derivatives by its parameters are the density times a Bell polynomial. An op
+each is the integral of such a derivative; its derivative by a parameter is the same op of the next order.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from tapegrad.forward.scipy import SciPy
-from tapegrad.ops.table.elementwise import binary
-from tapegrad.ops.table.op import NotYet, xp
+import numpy as np
+
+from tapegrad.forward.incomplete import bell, beta_derivative, gamma_derivative
+from tapegrad.forward.scipy import SciPy, scipy_function
+from tapegrad.ops.table.elementwise import binary, bind_operands, check_broadcast, elementwise
+from tapegrad.ops.table.gateway import apply
+from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import only_floats
-from tapegrad.ops.table.public import SPECIAL, Names, register
+from tapegrad.ops.table.public import SPECIAL, Names, public, publish, register
+from tapegrad.tensor import Tensor
 
 _ONLY = Names(namespaces=(SPECIAL,))
-_PARAMETER = NotYet("by the parameters of the integral; by its limit there is one")
+
+
+# The gamma distribution ----------------------------------------------------------------------------------------------
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
@@ -19,18 +31,167 @@ def _gamma_density(a: Any, x: Any) -> Any:
     return xp.exp(xp.xlogy(a - 1, x) - x - xp.lgamma(a))
 
 
+def _gamma_slope(a: Any, x: Any, order: int) -> Any:
+    """Return the derivative of the density by the parameter."""
+
+    def slope(p: int, q: int) -> Any:
+        return xp.log(x) - xp.digamma(a) if p == 1 else -xp.polygamma(a, p - 1)
+
+    return _gamma_density(a, x) * bell(order, 0, slope)
+
+
+def _derivatives(
+    name: str,
+    operands: tuple[str, ...],
+    attrs: tuple[str, ...],
+    forward: Callable[..., Any],
+    vjp: tuple[Callable[..., Any], ...],
+    sample: Sample,
+    others: tuple[Sample, ...],
+    oracle: Callable[..., Any],
+) -> None:
+    """Make the op of the derivatives of a function by its parameters, of the orders that are its attributes."""
+    bind = bind_operands(name, operands)
+
+    def call(*values: Any) -> Tensor:
+        bound = bind(*values[: len(operands)])
+        check_broadcast(name, bound.operands)
+        return apply(op, Bound(bound.operands, dict(zip(attrs, values[len(operands) :], strict=True))))
+
+    op = Op(
+        name=name, operands=operands, forward=forward, vjp=vjp, family="special", attrs=attrs, real_only=True,
+        domain=(0.3, 0.9), kinks=(), oracle=oracle, samples=(sample, *others),
+        call=lambda *values, **orders: call(*values, *orders.values()),
+        errors=(
+            ErrorSample(lambda: call("x", *[0.5] * (len(operands) - 1), *[1] * len(attrs)), TypeError, name),
+        ),
+    )  # fmt: skip
+    publish(call, op, f"Compute derivatives by parameters: {', '.join(operands)}; {', '.join(attrs)}.")
+
+
+def _by_difference(name: str, number: int, *operands: Any) -> Any:
+    """Return the derivative of SciPy's function by an operand, as a difference quotient of order 8."""
+    total, step, dtype = 0.0, 0.002, np.result_type(*operands, np.float32)
+    for k, weight in enumerate((4 / 5, -1 / 5, 4 / 105, -1 / 280), 1):
+        for sign in (1, -1):
+            moved = [np.float64(own) + sign * k * step * (place == number) for place, own in enumerate(operands)]
+            total = total + sign * weight / step * scipy_function(name)(*moved)
+    return np.asarray(total, dtype)
+
+
+_derivatives(
+    "gamma_derivative", ("a", "x"), ("order",), gamma_derivative,
+    (
+        lambda ct, a, x, order: ct * xp.gamma_derivative(a, x, order + 1),
+        lambda ct, a, x, order: ct * _gamma_slope(a, x, order),
+    ),
+    Sample(((3,), (3,)), {"order": 1}),
+    (Sample(((2, 3), (3,)), {"order": 1}), Sample(((), (0,)), {"order": 1})),
+    lambda a, x, order: _by_difference("gammainc", 0, a, x),
+)  # fmt: skip
+
 gammainc = binary(
-    "gammainc", SciPy("gammainc"), (_PARAMETER, lambda ct, x, y: ct * _gamma_density(x, y)),
+    "gammainc", SciPy("gammainc"),
+    (lambda ct, x, y: ct * xp.gamma_derivative(x, y, 1), lambda ct, x, y: ct * _gamma_density(x, y)),
     doc="Regularised lower incomplete gamma function :math:`P(a, x)`, of the parameter `input` and the limit `other`.",
-    derivative=":math:`x^{a-1} e^{-x}/\\Gamma(a)` by the limit (DLMF 8.8.13).", real_only=True, domain=(0.3, 4.0),
+    derivative=":math:`x^{a-1} e^{-x}/\\Gamma(a)` by the limit (DLMF 8.8.13); by the parameter the integral of the "
+    "derivative of the density, by quadrature, any order: 9 digits for parameters from 0.05 to 200 and limits from "
+    "1e-6 to 400. PyTorch has none by the parameter.", real_only=True, domain=(0.3, 4.0),
     check_dtypes=only_floats("gammainc", "input", "other"), names=_ONLY,
 )  # fmt: skip
 register("igamma", gammainc, Names(method=True, inplace=True))
 
 gammaincc = binary(
-    "gammaincc", SciPy("gammaincc"), (_PARAMETER, lambda ct, x, y: -ct * _gamma_density(x, y)),
+    "gammaincc", SciPy("gammaincc"),
+    (lambda ct, x, y: -ct * xp.gamma_derivative(x, y, 1), lambda ct, x, y: -ct * _gamma_density(x, y)),
     doc="Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`.",
-    derivative=":math:`-x^{a-1} e^{-x}/\\Gamma(a)` by the limit (DLMF 8.8.14).", real_only=True, domain=(0.3, 4.0),
+    derivative=":math:`-x^{a-1} e^{-x}/\\Gamma(a)` by the limit (DLMF 8.8.14); by the parameter that of `gammainc`, "
+    "negated.", real_only=True, domain=(0.3, 4.0),
     check_dtypes=only_floats("gammaincc", "input", "other"), names=_ONLY,
 )  # fmt: skip
 register("igammac", gammaincc, Names(method=True, inplace=True))
+
+
+# The beta distribution -----------------------------------------------------------------------------------------------
+
+
+def _log_beta(a: Any, b: Any) -> Any:
+    return xp.lgamma(a) + xp.lgamma(b) - xp.lgamma(a + b)
+
+
+def _beta_density(a: Any, b: Any, x: Any) -> Any:
+    """Return the derivative of the incomplete beta function by its limit."""
+    return xp.exp(xp.xlogy(a - 1, x) + xp.xlog1py(b - 1, -x) - _log_beta(a, b))
+
+
+def _beta_slope(a: Any, b: Any, x: Any, j: int, k: int) -> Any:
+    """Return the derivative of the density by the parameters."""
+
+    def slope(p: int, q: int) -> Any:
+        found = xp.polygamma(a + b, p + q - 1)
+        if not q:
+            found = found - xp.polygamma(a, p - 1) + (xp.log(x) if p == 1 else 0.0)
+        if not p:
+            found = found - xp.polygamma(b, q - 1) + (xp.log1p(-x) if q == 1 else 0.0)
+        return found
+
+    return _beta_density(a, b, x) * bell(j, k, slope)
+
+
+_derivatives(
+    "beta_derivative", ("a", "b", "x"), ("j", "k"), beta_derivative,
+    (
+        lambda ct, a, b, x, j, k: ct * xp.beta_derivative(a, b, x, j + 1, k),
+        lambda ct, a, b, x, j, k: ct * xp.beta_derivative(a, b, x, j, k + 1),
+        lambda ct, a, b, x, j, k: ct * _beta_slope(a, b, x, j, k),
+    ),
+    Sample(((3,), (3,), (3,)), {"j": 1, "k": 0}),
+    (Sample(((2, 3), (3,), ()), {"j": 0, "k": 1}), Sample(((), (0,), ()), {"j": 1, "k": 0})),
+    lambda a, b, x, j, k: _by_difference("betainc", k, a, b, x),
+)  # fmt: skip
+
+_betainc = elementwise(
+    "betainc", ("a", "b", "x"), SciPy("betainc"),
+    (
+        lambda ct, a, b, x: ct * xp.beta_derivative(a, b, x, 1, 0),
+        lambda ct, a, b, x: ct * xp.beta_derivative(a, b, x, 0, 1),
+        lambda ct, a, b, x: ct * _beta_density(a, b, x),
+    ),
+    to_float=True, real_only=True, domain=(0.1, 0.9), special={(1.0, 1.0, 0.0): (0.0, 0.0, 1.0)},
+    samples=(Sample(((3,), (3,), (3,))), Sample(((2, 3), (3,), ()))),
+    # Of denormal parameters SciPy's function is 0, its complement 1/2.
+    oracle=lambda a, b, x: np.where(
+        b < 1e-300, scipy_function("betainc")(a, b, x), 1 - scipy_function("betaincc")(a, b, x)
+    ),
+    extra_errors=(ErrorSample(lambda: xp.betainc(1.0, "b", 0.5), TypeError, "argument 'b' (position 2) must be"),),
+)  # fmt: skip
+
+
+@public(namespaces=(SPECIAL,), of=_betainc)
+def betainc(a: Any, b: Any, x: Any) -> Tensor:
+    r"""Regularised incomplete beta function :math:`I_x(a, b)` (DLMF 8.17.2).
+
+    Parameters
+    ----------
+    a, b : Tensor, array or number
+        The parameters, positive.
+    x : Tensor, array or number
+        The limit, from 0 to 1.
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    Derivative: :math:`x^{a-1} (1-x)^{b-1}/B(a, b)` by the limit; by the parameters the integral of the derivative of
+    the density, by quadrature, any order: 9 digits for parameters from 0.05 to 200. PyTorch does not have it.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.special.betainc(2.0, 1.0, tg.tensor([0.5, 1.0]))
+    tensor([0.2500, 1.0000])
+    """
+    return _betainc(a, b, x)

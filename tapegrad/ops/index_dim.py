@@ -11,8 +11,9 @@ from tapegrad.ops.arithmetic import add, mul, where
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.casts import cast
 from tapegrad.ops.gather import indices_of, out_of_bounds
+from tapegrad.ops.index_keys import WHOLE
 from tapegrad.ops.index_put import index_replace
-from tapegrad.ops.indexing import WHOLE, index_gather, index_scatter_add
+from tapegrad.ops.indexing import index_gather, index_scatter_add
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.scatter import scatter_reduce
 from tapegrad.ops.table.composites import composite

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, left_out_step
 from tapegrad.kernels.structural import gather_step, part_left_out_step
-from tapegrad.ops.indexing import _COPIES, Key, _encode, _index, _index_error
+from tapegrad.ops.index_keys import COPIES, Key, encode_items, in_words_of_torch, index_arrays_of, numpy_index
 from tapegrad.ops.table.gateway import apply, as_operand
 from tapegrad.ops.table.op import Bound, Op, Sample, xp
 from tapegrad.recording.plan import Plan
@@ -18,7 +18,7 @@ from tapegrad.tensor import Tensor
 
 def _forward(x: Any, value: Any, *index_arrays: np.ndarray, key: Key, indices: tuple[int, ...] = ()) -> np.ndarray:
     out = np.array(x, order="C")
-    out[_index(key, index_arrays)] = value
+    out[numpy_index(key, index_arrays)] = value
     return out
 
 
@@ -27,11 +27,11 @@ def _step(plan: Plan, operand: int) -> Step | None:
     if ARRAY in key:
         indices = plan.attrs["indices"]
         return gather_by_arrays_step(plan, 1, indices) if operand == 1 else left_out_step(plan, indices)
-    if any(item in _COPIES for item in key):
+    if any(item in COPIES for item in key):
         return None
 
     def view(x: np.ndarray) -> np.ndarray:
-        part: np.ndarray = x[_index(key)]
+        part: np.ndarray = x[numpy_index(key)]
         return part
 
     if operand == 0:
@@ -74,7 +74,8 @@ index_put_op = Op(
 def index_replace(input: Any, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:
     """Return a copy with the elements that a key and its arrays choose replaced by a value, which is broadcast."""
     x, v = as_operand(input, "index_replace", "input", 1), as_operand(value, "index_replace", "value", 2)
-    result: Tensor = apply(index_put_op, Bound((x, v), attributes_of(key, index_arrays), index_arrays))
+    arrays = index_arrays_of("index_replace", index_arrays, key)
+    result: Tensor = apply(index_put_op, Bound((x, v), attributes_of(key, arrays), arrays))
     return result
 
 
@@ -83,29 +84,29 @@ xp.index_replace = index_replace
 
 def write_at(array: np.ndarray, index_arrays: tuple[np.ndarray, ...], key: Key, value: Any) -> None:
     """Write to an array what a key and its arrays choose."""
-    array[_index(key, index_arrays)] = value
+    array[numpy_index(key, index_arrays)] = value
 
 
 def basic_part(array: np.ndarray, key: Key) -> np.ndarray | None:
     """Return what a key without arrays chooses, as a view; None if that is a copy."""
-    return None if any(item in _COPIES for item in key) else array[_index(key)]
+    return None if any(item in COPIES for item in key) else array[numpy_index(key)]
 
 
 def encode(x: Tensor, key: Any) -> tuple[Key, tuple[np.ndarray, ...]]:
     """Return an index in hashable form, and its arrays."""
-    return _encode(x, key if key.__class__ is tuple else (key,))
+    return encode_items(x, key if key.__class__ is tuple else (key,))
 
 
 def chosen_shape(shape: tuple[int, ...], index_arrays: tuple[np.ndarray, ...], key: Key) -> tuple[int, ...]:
     """Return the shape of what a key and its arrays choose."""
-    chosen: np.ndarray = np.broadcast_to(np.False_, shape)[_index(key, index_arrays)]
+    chosen: np.ndarray = np.broadcast_to(np.False_, shape)[numpy_index(key, index_arrays)]
     return chosen.shape
 
 
 def index_error(error: Exception, x: Tensor, value: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Exception:
     """Return NumPy's error on writing at an index in PyTorch's words."""
     if isinstance(error, IndexError):
-        return _index_error(error, x)
+        return in_words_of_torch(error, x)
     shape = list(np.shape(value))
     chosen = list(chosen_shape(x.shape, index_arrays, key))
     if index_arrays:

@@ -26,9 +26,11 @@ from tapegrad.ops.inplace_checks import (
     wrapped,
 )
 from tapegrad.ops.random import Generator, numpy_generator
+from tapegrad.ops.scaled import times
 from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.op import Op
 from tapegrad.tape import versions, views
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.views import base_of
@@ -166,16 +168,19 @@ def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., T
 _rounded_quotient: Final = in_place(rounding.div, "div")
 
 
-def _scaled(operator: Callable[[Tensor, Any], Tensor], name: str) -> Callable[..., Tensor]:
+def _scaled(operator: Callable[[Tensor, Any], Tensor], op: Op) -> Callable[..., Tensor]:
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-        other = as_operand(other, f"{name}_", "other", 1)
-        if name == "sub":
-            arithmetic.sub.op.check_dtypes((self._layout, other._layout))  # type: ignore[attr-defined]
-        return operator(self, other if alpha == 1 else arithmetic.mul(other, alpha))
+        return operator(self, times(op, alpha, self, as_operand(other, f"{op.name}_", "other", 1)))
 
-    call.__name__ = call.__qualname__ = f"{name}_"
-    call.__doc__ = f"Compute `{name}` in place, with `other` times `alpha`; recorded where a gradient is wanted."
+    call.__name__ = call.__qualname__ = f"{op.name}_"
+    call.__doc__ = f"Compute `{op.name}` in place, with `other` times `alpha`; recorded where a gradient is wanted."
     return call
+
+
+def mul_(self: Tensor, other: Any) -> Tensor:
+    """Compute `mul` in place; recorded where a gradient is wanted."""
+    result: Tensor = imul(self, as_operand(other, "mul_", "other", 1))
+    return result
 
 
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -249,7 +254,8 @@ def methods() -> dict[str, Callable[..., Any]]:
     """Return the methods that write to a tensor, by their names."""
     return {
         **{f"{name}_": in_place(function, name) for name, function in public.inplace_functions().items()},
-        "add_": _scaled(iadd, "add"), "sub_": _scaled(isub, "sub"),
-        "mul_": _scaled(imul, "mul"), "div_": div_,
+        "add_": _scaled(iadd, arithmetic.add.op),  # type: ignore[attr-defined]
+        "sub_": _scaled(isub, arithmetic.sub.op),  # type: ignore[attr-defined]
+        "mul_": mul_, "div_": div_,
         "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
     }  # fmt: skip

@@ -16,6 +16,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample, xp
+from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor
 
@@ -58,8 +59,11 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return np.shape(getattr(value, "_data", value))
 
 
-def _check_shapes(input: Any, target: Any) -> None:
-    """Warn if the shapes of an input and a target differ."""
+def _compared(input: Any, target: Any) -> Any:
+    """Return an input and a target; if their shapes differ, warn, and return them in one dtype.
+
+    They are broadcast first, so that one without dimensions counts as the others do.
+    """
     shapes = shape_of(input), shape_of(target)
     if shapes[0] != shapes[1]:
         warnings.warn(
@@ -68,6 +72,10 @@ def _check_shapes(input: Any, target: Any) -> None:
             UserWarning,
             stacklevel=3,
         )
+        if hasattr(input, "dtype") and hasattr(target, "dtype"):
+            dtype = common_dtype(operand.dtype for operand in (input, target))
+            return [operand if operand.dtype == dtype else cast(operand, dtype) for operand in (input, target)]
+    return input, target
 
 
 def _difference(input: Any, target: Any) -> Tensor:
@@ -79,6 +87,14 @@ def _difference(input: Any, target: Any) -> Tensor:
         elif right == np.bool_:
             target = cast(target, left)
     return sub(input, target)
+
+
+def _of_one_dtype(*operands: Any) -> Any:
+    """Return operands that are broadcast first, so that one without dimensions counts as the others do."""
+    if not all(hasattr(operand, "dtype") for operand in operands):
+        return operands
+    dtype = common_dtype(operand.dtype for operand in operands)
+    return [operand if operand.dtype == dtype else cast(operand, dtype) for operand in operands]
 
 
 def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean") -> Any:
@@ -118,7 +134,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = Non
     >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    _check_shapes(input, target)
+    input, target = _compared(input, target)
     difference = _difference(input, target)
     squares = mul(difference, difference)
     if weight is not None:
@@ -158,7 +174,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None
     >>> tg.nn.functional.l1_loss(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 4.0]))
     tensor(1.)
     """
-    _check_shapes(input, target)
+    input, target = _compared(input, target)
     loss = _l1_loss(input, target)
     if weight is not None:
         return reduced_with_weights("l1_loss", loss, weight, shape_of(input), reduction)
@@ -213,7 +229,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    _check_shapes(input, target)
+    input, target = _compared(input, target)
     loss = _huber_loss(input, target, delta)
     if weight is not None:
         if shape_of(weight) != shape_of(input):
@@ -253,7 +269,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     """
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    _check_shapes(input, target)
+    input, target = _compared(input, target)
     if beta == 0:
         return reduced("smooth_l1_loss", _l1_loss(input, target), reduction)
     loss = reduced("smooth_l1_loss", _huber_loss(input, target, beta), reduction)

@@ -173,9 +173,9 @@ def strided_put(input: Any, value: Any, part: Part) -> Tensor:
 
 def strided_sum(input: Any, part: Part, shape: tuple[int, ...]) -> Tensor:
     """Return zeros of a shape, with elements added to a part, which may show an element several times."""
-    if part.of_real or not may_overlap(part):
-        return strided_put(_zeros(input, shape, part), input, part)
     x = as_operand(input, "strided_sum", "input", 1)
+    if part.of_real or not may_overlap(part):
+        return strided_put(_zeros(x, shape, part), x, part)
     return apply(strided_sum_op, Bound((x,), {"part": part, "shape": shape}))
 
 

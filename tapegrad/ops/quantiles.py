@@ -10,7 +10,8 @@ import numpy as np
 from tapegrad.ops.arithmetic import add, mul, sub, where
 from tapegrad.ops.casts import cast
 from tapegrad.ops.gather import gather
-from tapegrad.ops.indexing import WHOLE, index_gather
+from tapegrad.ops.index_keys import WHOLE
+from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import movedim

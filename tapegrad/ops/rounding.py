@@ -106,7 +106,7 @@ class _Quotient:
         return self.of(np.result_type(x, y))(x, y)
 
     def _of_integers(self, x: Any, y: Any) -> Any:
-        if not np.all(y):
+        if np.size(x) and not np.all(y):
             raise RuntimeError(f"ZeroDivisionError: {self.name} of integers by 0")
         return self.of_integers(x, y)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,29 +15,36 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import elementwise
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import ErrorSample, Sample, xp
+from tapegrad.ops.table.op import ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.promotion import only_floats, promote
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array
 
-_add, _sub = arithmetic.add.op.plans, arithmetic.sub.op.plans  # type: ignore[attr-defined]
+_ADD: Final[Op] = arithmetic.add.op  # type: ignore[attr-defined]
+_SUB: Final[Op] = arithmetic.sub.op  # type: ignore[attr-defined]
+_add, _sub = _ADD.plans, _SUB.plans
 
 
-def _times(call: str, factor: Any, *operands: Any) -> Any:
-    """Return the last operand times a factor, which must be of a kind that the operands can hold."""
-    tensors = [as_operand(value, call, "other", place) for place, value in enumerate(operands, 1)]
+def times(op: Op, factor: Any, *operands: Any) -> Tensor:
+    """Return the last operand of a sum or difference times a factor, of a kind that the operands can hold."""
+    tensors = [as_operand(value, op.name, "other", place) for place, value in enumerate(operands, 1)]
     layouts = tuple(tensor._layout for tensor in tensors)
-    if call == "sub":
-        arithmetic.sub.op.check_dtypes(layouts)  # type: ignore[attr-defined]  # of the operands as they are given
+    if op.check_dtypes:
+        op.check_dtypes(layouts)  # of the operands as they are given
+    last = tensors[-1]
+    if factor == 1:
+        return last
     dtype = promote(layouts)
     if isinstance(factor, bool) and dtype.kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if dtype.kind in "biu" and isinstance(factor, float):
         raise RuntimeError(
-            f"For integral input tensors, argument alpha must not be a floating point number; {call} got {factor}"
+            f"For integral input tensors, argument alpha must not be a floating point number; {op.name} got {factor}"
         )
-    last = tensors[-1]  # in the dtype of the result, so that small integers do not wrap around
-    return mul(last if last._layout.weak or last.dtype == dtype else cast(last, dtype), factor)
+    if last.dtype != dtype and not last._layout.weak:
+        last = cast(last, dtype)  # so that small integers do not wrap around
+    result: Tensor = mul(last, bool(factor) if dtype.kind == "b" else factor)
+    return result
 
 
 @public(method=True, common=docs.BINARY, of=arithmetic.add)
@@ -59,7 +66,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.add(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
     tensor([2., 3.])
     """
-    result: Tensor = _add.call(input, other if alpha == 1 else _times("add", alpha, input, other))
+    result: Tensor = _add.call(input, other if alpha == 1 else times(_ADD, alpha, input, other))
     return result
 
 
@@ -82,7 +89,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.sub(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
     tensor([0., 1.])
     """
-    result: Tensor = _sub.call(input, other if alpha == 1 else _times("sub", alpha, input, other))
+    result: Tensor = _sub.call(input, other if alpha == 1 else times(_SUB, alpha, input, other))
     return result
 
 
@@ -126,7 +133,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     tensor([4.])
     """
     product = mul(tensor1, tensor2)
-    result: Tensor = _add.call(input, product if value == 1 else _times("addcmul", value, input, product))
+    result: Tensor = _add.call(input, product if value == 1 else times(_ADD, value, input, product))
     return result
 
 
@@ -154,8 +161,11 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     given = [as_operand(one, "addcdiv", "tensor", place) for place, one in enumerate((input, tensor1, tensor2), 1)]
     if not any(one._layout.floating for one in given[1:]):
         raise RuntimeError("Integer division with addcdiv is no longer supported; convert with .to(...) first")
-    quotient = true_divide(*given[1:])
-    result: Tensor = _add.call(given[0], quotient if value == 1 else mul(quotient, value))
+    first, second = given[1:]
+    if value != 1:  # before the division, as PyTorch does: a quotient that is infinite is not multiplied
+        dtype = promote(tuple(one._layout for one in given))
+        first = mul(first if first.dtype == dtype else cast(first, dtype), value)
+    result: Tensor = _add.call(given[0], true_divide(first, second))
     return result
 
 
@@ -213,7 +223,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     x = as_operand(input, "lerp", "input", 1)
     for place, (name, value) in enumerate((("end", end), ("weight", weight)), 2):
         other = as_operand(value, "lerp", name, place)
-        if other.dtype != x.dtype and not (other._layout.weak and name == "weight"):
+        if other.dtype != x.dtype and not (name == "weight" and not other._layout.ndim):
             raise RuntimeError(f"expected dtype {x.dtype} for `{name}` but got dtype {other.dtype} in lerp")
     return _lerp(x, end, weight)
 
@@ -229,7 +239,27 @@ def ldexp(input: Any, other: Any) -> Tensor:
     >>> tg.ldexp(tg.tensor([1.0, 3.0]), tg.tensor([2, -1]))
     tensor([4.0000, 1.5000])
     """
-    return mul(input, pow(2.0, other))
+    x, y = as_operand(input, "ldexp", "input", 1), as_operand(other, "ldexp", "other", 2)
+    if not x._layout.floating or y.dtype.kind in "fc":
+        result: Tensor = mul(x, pow(2.0, y))
+        return result
+    for power in _powers_of_two(np.asarray(y._data, dtype=np.int64), x.dtype):
+        x = mul(x, from_array(power))
+    return x
+
+
+def _powers_of_two(exponents: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
+    """Return numbers that are finite, whose product is 2 to these powers; for complex numbers one, as in PyTorch."""
+    one = dtype.type(1).real
+    most = np.finfo(dtype).maxexp - 2
+    if dtype.kind == "c" or not (np.abs(exponents) > most).any():
+        return [np.asarray(np.ldexp(one, exponents))]
+    powers = []
+    for _ in range(3):  # with which the least number becomes infinite, and the largest 0
+        part = np.clip(exponents, -most, most)
+        exponents = exponents - part
+        powers.append(np.asarray(np.ldexp(one, part)))
+    return powers
 
 
 @public(method=True, inplace=True, common=docs.BINARY)

@@ -204,7 +204,7 @@ def logcumsumexp(input: Any, dim: int) -> Bound:
     x = as_operand(input, "logcumsumexp", "input", 1)
     if x.dtype.kind not in "fc":
         raise NotImplementedError(
-            f"logcumsumexp not implemented for '{x.dtype}'; convert it first, e.g. with .double()"
+            f"logcumsumexp not implemented for '{x.dtype}'; convert its dtype first, e.g. with .double()"
         )
     x._array()
     place = one_dim("logcumsumexp", x.ndim, dim)

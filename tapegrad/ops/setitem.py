@@ -16,8 +16,8 @@ from tapegrad import errors, modes
 from tapegrad.dtypes import check_range
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.history import give_node, is_part, keep_quotient, part_of, rewrite_at
+from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
-from tapegrad.ops.indexing import Key, _index
 from tapegrad.ops.inplace_checks import check_distinct, check_leaf, records, wrapped
 from tapegrad.ops.parts import strided_put_op
 from tapegrad.ops.table.gateway import as_operand, names_of_arrays
@@ -145,7 +145,7 @@ def _writer(keys: Key, index_arrays: tuple[np.ndarray, ...]) -> Callable[..., np
     """Return what writes a value to an array where a key and its arrays say, and notes it."""
 
     def write(array: np.ndarray, value: Any, *index_arrays: np.ndarray) -> np.ndarray:
-        array[_index(keys, index_arrays)] = value
+        array[numpy_index(keys, index_arrays)] = value
         versions.note(array)
         return array
 
@@ -154,7 +154,7 @@ def _writer(keys: Key, index_arrays: tuple[np.ndarray, ...]) -> Callable[..., np
         versions.note(array)
         return array
 
-    index = None if index_arrays else _index(keys)
+    index = None if index_arrays else numpy_index(keys)
 
     def write_part(array: np.ndarray, value: Any) -> np.ndarray:
         array[index] = value

@@ -10,8 +10,9 @@ import numpy as np
 
 from tapegrad.kernels.along import step_along
 from tapegrad.ops.along import SAMPLES, Dims, along, floating, reduced_shape
-from tapegrad.ops.arithmetic import abs, div, mul, sub
-from tapegrad.ops.reductions import kept_shape, mean, sum
+from tapegrad.ops.arithmetic import add, div
+from tapegrad.ops.complex import imag, real
+from tapegrad.ops.reductions import kept_shape, mean
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import unary
@@ -76,13 +77,11 @@ def _variance(call: str, x: Tensor, dim: Any, keepdim: bool, correction: float) 
         raise RuntimeError(
             f"{call}(): std and var only support floating point and complex dtypes, not {layout.dtype}; convert it"
         )
-    if layout.dtype.kind == "f":
-        total = deviations(x, dim, keepdim)
-    else:
-        size = abs(sub(x, mean(x, dim, True)))
-        total = sum(mul(size, size), dim, keepdim)
-    count = layout.size // (total._layout.size or 1)
-    return div(total, float(max(count - correction, 0)))
+    parts = (x,) if layout.dtype.kind == "f" else (real(x), imag(x))
+    totals = [deviations(part, dim, keepdim) for part in parts]
+    count = layout.size // (totals[0]._layout.size or 1)
+    means = [div(total, float(max(count - correction, 0))) for total in totals]
+    return means[0] if len(means) == 1 else add(*means)
 
 
 root = unary(

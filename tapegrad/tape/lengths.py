@@ -230,7 +230,11 @@ class Trace:
         equations = self._conditions.equations(self._lengths)
         self._values = dict(equations)
         calls = self._different_calls()
-        conditions = [f"attrs[{name!r}] == {self._constant(value)}" for name, value in self._attributes.items()]
+        conditions = [
+            # np.dtype(np.float64) == None; dtypes are compared as objects, too.
+            f"attrs[{name!r}] {'is' if value is None or isinstance(value, np.dtype) else '=='} {self._constant(value)}"
+            for name, value in self._attributes.items()
+        ]
         conditions += [f"{name} == {text(value)}" for name, value in equations.items()]
         left = list(self._conditions.texts(self._values, self._least))
         known = set(self._lengths)

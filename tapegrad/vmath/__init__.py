@@ -9,10 +9,11 @@ from __future__ import annotations
 from tapegrad.vmath.error import erf
 from tapegrad.vmath.exponential import cosh, exp, expm1, sigmoid, sinh, tanh
 from tapegrad.vmath.logarithm import log, log1p, softplus
+from tapegrad.vmath.psi import trigamma
 from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sqrt, tan, where
 from tapegrad.vmath.trigonometric import cos, sin
 
 __all__ = [
     "alike", "conj", "cos", "cosh", "erf", "exp", "expm1", "log", "log1p", "pow", "real", "sgn", "sigmoid", "sin",
-    "sinh", "softplus", "sqrt", "tan", "tanh", "where",
+    "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma", "where",
 ]  # fmt: skip

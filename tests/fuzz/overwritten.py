@@ -11,17 +11,18 @@ import re
 #: What a message of a refusal says, on both sides.
 WORDS = "modified by an inplace operation"
 
-_NAME = r"\bv\d+\b"
+#: A value in a line.
+NAME = r"\bv\d+\b"
 #: Functions of which tapegrad saves other operands or results than PyTorch does, as docs/semantics.md says.
 _SAVES_OTHERS = (
     r"\b(reciprocal|div|divide|true_divide|pow|prod|logsumexp|sgn|mse_loss|nll_loss|cross_entropy|matmul|linear|einsum|ldexp)"
-    r"\(| / |\*\*|conv2d\(.*'same'"
+    r"\(| / | @ |\*\*|conv2d\(.*'same'"
 )
 
 
 def operands(expression: str) -> list[str]:
     """Return the names of values in an expression."""
-    return re.findall(_NAME, expression)
+    return re.findall(NAME, expression)
 
 
 def apart(x, target):  # type: ignore[no-untyped-def]  # tensors of PyTorch
@@ -35,7 +36,7 @@ def written_elsewhere(line: str) -> str:
     if " = " in line:
         return line
     target, call = line.split(".", 1)
-    call = re.sub(_NAME, lambda name: f"apart({name[0]}, {target})", call)
+    call = re.sub(NAME, lambda name: f"apart({name[0]}, {target})", call)
     if re.match(r"__setitem__|fill_|zero_|copy_", call):
         return f"{target}.{call}" if f"{target}.copy_({target})" != line else ""
     return f"{target}.copy_({target}.clone().{call})"
@@ -49,7 +50,7 @@ def saves_others(line: str) -> bool:
 def replaced(line: str, by: str) -> str:
     """Return a line with another expression, of the operand as ``{}``, in place of each operand."""
     name, _, expression = line.partition(" = ")
-    return f"{name} = {re.sub(_NAME, lambda operand: by.format(operand[0]), expression)}"
+    return f"{name} = {re.sub(NAME, lambda operand: by.format(operand[0]), expression)}"
 
 
 def copied(line: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,34 +19,60 @@ COTANGENTS = ((0.5, 1.5), (0.0, 0.0), (np.inf, np.inf), (np.nan, np.nan))
 
 @dataclass
 class Culprit:
-    """A line, with the values of its operands; `of_infinite` if its slopes differ for cotangents inf or nan only."""
+    """A line, with the values of its operands; `of_infinite` if its slopes differ for cotangents inf or nan only.
+
+    No gradient is wanted for the operands in `constants`.
+    """
 
     line: str
     operands: dict[str, np.ndarray]
+    constants: set[str]
     of_infinite: bool = False
 
 
 def culprits(torch: Any, lines: list[str]) -> list[Culprit]:
     """Return the lines whose derivatives of first or second order differ between tapegrad and PyTorch."""
-    steps = list(_steps(torch, lines))
+    operations = list(steps(torch, lines))
     for ends in COTANGENTS:
-        found = [step for step in steps if _differs(torch, step, ends)]
+        found = [step for step in operations if _differs(torch, step, ends)]
         if found:
             return [replace(culprit, of_infinite=not np.isfinite(ends[0])) for culprit in found]
     return []
 
 
-def _steps(torch: Any, lines: list[str]) -> Any:
+def steps(torch: Any, lines: list[str]) -> Iterator[Culprit]:
+    """Yield the lines that have a gradient, with the values of their operands, each of them innocent so far."""
     space = _space(torch)
     for line in lines:
         operands = {name: space[name] for name in re.findall(r"\bv\d+\b", line.split(" = ")[-1]) if name in space}
-        arrays = {name: array(value).copy() for name, value in operands.items() if isinstance(value, torch.Tensor)}
+        tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
+        arrays = {name: array(value).copy() for name, value in tensors.items()}
+        constants = {name for name, value in tensors.items() if not value.requires_grad}
         try:
             exec(line, space)
         except Exception:  # raised on both sides
             continue
-        if any(values.size for values in arrays.values()):  # of no elements, nothing has a gradient
-            yield Culprit(line, arrays)
+        result = space[re.split(r" = |\.", line, maxsplit=1)[0]]
+        wanted = isinstance(result, torch.Tensor) and result.requires_grad
+        if wanted and any(values.size for values in arrays.values()):  # of no elements, nothing has a gradient
+            yield _apart(Culprit(line, arrays, constants))
+
+
+def _apart(step: Culprit) -> Culprit:
+    """Return a line with an operand of its own at each place, as slopes of one at two places may cancel."""
+    if " = " not in step.line:
+        return step
+    arrays, own, constants = step.operands, dict[str, np.ndarray](), set[str]()
+
+    def renamed(place: re.Match[str]) -> str:
+        name = place[0] if place[0] not in own else f"v{1000 + len(own)}"
+        if place[0] in arrays:
+            own[name] = arrays[place[0]]
+            constants.update({name} if place[0] in step.constants else ())
+        return name if place[0] in arrays else place[0]
+
+    result, expression = step.line.split(" = ", 1)
+    return Culprit(f"{result} = {re.sub(overwritten.NAME, renamed, expression)}", own, constants)
 
 
 def _space(module: Any) -> dict[str, Any]:
@@ -66,7 +92,7 @@ def _differs(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
 def _differs_in_double(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
     wide = {np.dtype("f4"): np.dtype("f8"), np.dtype("c8"): np.dtype("c16")}
     operands = {name: values.astype(wide.get(values.dtype, values.dtype)) for name, values in step.operands.items()}
-    in_double = Culprit(overwritten.in_double(step.line), operands)
+    in_double = replace(step, line=overwritten.in_double(step.line), operands=operands)
     own, other = (_derivatives(module, in_double, ends) for module in (tg, torch))
     return own is not None and other is not None and not _are_close(own, other, close)
 
@@ -97,7 +123,7 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
     written = re.match(r"(v\d+)\.", step.line) if " = " not in step.line else None
     for name, values in step.operands.items():
         leaf = module.tensor(values)
-        if values.dtype.kind in "fc":
+        if values.dtype.kind in "fc" and name not in step.constants:
             leaf.requires_grad_()
             leaves.append(leaf)
         space[name] = leaf * 1 if written and written[1] == name else leaf
@@ -123,13 +149,67 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
 def from_rounding(line: str, ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray) -> bool:
     """Whether values of a line differ because its operands do, by rounding, e.g. beside a singularity.
 
-    Then tapegrad has PyTorch's value at PyTorch's operands, and its own at copies of its own.
+    Then the one value follows from the one side's operands, and the other from the other's.
     """
-    result = re.split(r" = |\.", line, maxsplit=1)[0]
-    operands = overwritten.operands(line.split(" = ")[-1])  # of a write, also what is written to
-    names = [operand for operand in operands if isinstance(ours[operand], tg.Tensor)]
+    names = _tensors(line, ours)
     if all(_equal(array(ours[operand]), array(theirs[operand])) for operand in names):
         return False
+    return _follows(line, names, ours, theirs, own, other)
+
+
+def is_of_equality(line: str, ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    """Whether tensors are equal on one side only because they differ by rounding: each side's answer is right."""
+    if not re.search(r"\bequal\(", line):
+        return False
+    result, names = line.split(" = ")[0], _tensors(line, ours)
+    if not all(close(array(ours[name]), array(theirs[name])) for name in names):
+        return False
+    return all(space[result] == np.array_equal(*(array(space[name]) for name in names)) for space in (ours, theirs))
+
+
+def from_zeros(line: str, ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray) -> bool:
+    """Whether values of a line differ because the signs of zeros do among its operands."""
+    names = _tensors(line, ours)
+    if not any(_turned(array(ours[operand]), array(theirs[operand])) for operand in names):
+        return False
+    return _follows(line, names, ours, theirs, own, other)
+
+
+def turning(torch: Any, lines: list[str]) -> list[str]:
+    """Return the lines of whose zeros the signs are not PyTorch's, though those of their operands are."""
+    spaces, found = (_space(tg), _space(torch)), []
+    for line in lines:
+        before = _turned_names(*spaces)
+        for space in spaces:
+            exec(line, space)
+        if not before & set(overwritten.operands(line.split(" = ")[-1])) and _turned_names(*spaces) - before:
+            found.append(line)
+    return found
+
+
+def _turned_names(ours: dict[str, Any], theirs: dict[str, Any]) -> set[str]:
+    names = [name for name, value in ours.items() if isinstance(value, tg.Tensor) and name in theirs]
+    return {name for name in names if _turned(array(ours[name]), array(theirs[name]))}
+
+
+def _turned(own: np.ndarray, other: np.ndarray) -> bool:
+    """Whether arrays have a zero each, somewhere, of different signs."""
+    if own.dtype.kind not in "fc" or own.shape != other.shape:
+        return False
+    parts = (own.real, other.real), (own.imag, other.imag)
+    return any(bool(((a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))).any()) for a, b in parts)
+
+
+def _tensors(line: str, space: dict[str, Any]) -> list[str]:
+    """Return the names of a line's operands that are tensors; of a write, also what is written to."""
+    return [name for name in overwritten.operands(line.split(" = ")[-1]) if isinstance(space[name], tg.Tensor)]
+
+
+def _follows(
+    line: str, names: list[str], ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray
+) -> bool:
+    """Whether tapegrad has PyTorch's value of a line at PyTorch's operands, and its own at copies of its own."""
+    result = re.split(r" = |\.", line, maxsplit=1)[0]
     for space, expected in ((ours, own), (theirs, other)):
         own_space = _space(tg) | {operand: tg.tensor(array(space[operand])) for operand in names}
         try:

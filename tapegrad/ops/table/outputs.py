@@ -119,6 +119,7 @@ OUTPUTS = {
     "nextafter": "tensor([0.5000, 2.0000])",
     "heaviside": "tensor([1., 1.])",
     "lgamma": "tensor([0.5724, 0.0000])",
+    "trigamma": "tensor([4.9348, 0.6449])",
     "digamma": "tensor([-1.9635,  0.4228])",
     "gamma": "tensor([1.7725, 1.0000])",
     "betaln": "tensor([ 0.2877, -1.7918])",

@@ -27,7 +27,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("lobpcg", "svd_lowrank", "pca_lowrank"), "use linalg.eigh or linalg.svd and take the leading part"
     ),
-    **dict.fromkeys(("ormqr", "geqrf", "orgqr"), "it is a part of LAPACK's QR; use linalg.qr"),
+    **dict.fromkeys(("geqrf",), "it is a part of LAPACK's QR; use linalg.qr"),
     **dict.fromkeys(("set_num_interop_threads", "set_deterministic"), "there is nothing to set"),
 }
 

@@ -1,0 +1,164 @@
+"""Keys of indexing: an index in hashable form, and its arrays as compiled code reads them.
+
+A *key* says what an index does with each dimension: an int, a slice as ``(start, stop, step)``, None, an Ellipsis, the
+name of a bool, or `ARRAY` for an array of integers. The arrays are the op's index_arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+import warnings
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.kernels.indexed import ARRAY
+from tapegrad.runtime import state
+from tapegrad.tensor import Tensor
+
+WHOLE: Final = (None, None, None)
+# Single bools by name: as True and False they would equal 1 and 0.
+FLAGS: Final[dict[Any, Any]] = {"true": np.True_, "false": np.False_}
+COPIES: Final = (ARRAY, *FLAGS)
+Key = tuple[Any, ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def _items(key: Key) -> tuple[tuple[Any, ...], list[int]]:
+    """Return NumPy's index of a key without its arrays, and where they stand in it."""
+    index = tuple(slice(*item) if item.__class__ is tuple else FLAGS.get(item, item) for item in key)
+    places = [place for place, item in enumerate(key) if item == ARRAY]
+    return index if places or Ellipsis in key else (*index, Ellipsis), places
+
+
+state.register("ops.index_keys: keys", lambda: _items.cache_info().currsize, _items.cache_clear)
+
+
+def numpy_index(key: Key, index_arrays: tuple[np.ndarray, ...] = ()) -> tuple[Any, ...]:
+    """Return NumPy's index of a key; with an Ellipsis if it has no arrays, so that the result is never a scalar."""
+    items, places = _items(key)
+    if not places:
+        return items
+    index = list(items)
+    for place, array in zip(places, index_arrays, strict=True):
+        index[place] = array
+    return tuple(index)
+
+
+def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarray, ...]]:
+    """Return the key of an index, and copies of its arrays: later changes of the user's do not matter."""
+    key: list[Any] = []
+    arrays: list[np.ndarray] = []
+    for item in items:
+        kind = item.__class__
+        if kind is int:
+            key.append(_in_range(item))
+        elif item is None or item is Ellipsis:
+            key.append(item)
+        elif kind is slice:
+            key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
+        else:
+            array = np.asarray(item._data if kind is Tensor else item)
+            if kind is Tensor and array.dtype.name in (("uint8", "int8", "int16") if array.ndim else ("uint8",)):
+                array = _mask_of_bytes(array)
+            if array.dtype == np.bool_:
+                arrays += _check_mask(x, key, array).nonzero() if array.ndim else ()
+                key += [ARRAY] * array.ndim if array.ndim else ["true" if array else "false"]
+            elif array.dtype.kind in "iu" and array.ndim == 0:
+                key.append(int(array))
+            elif array.dtype.kind in "iu" or (array.size == 0 and kind is not Tensor):  # an empty list is one of floats
+                arrays.append(array.astype(np.int64))
+                key.append(ARRAY)
+            else:
+                raise IndexError(
+                    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                    f"(got {type(item).__name__}); arrays must be of integers or bool, this is of dtype {array.dtype}"
+                )
+    if arrays and int in map(type, key):  # beside arrays, an int is an array without dimensions
+        rest = iter(arrays)
+        both = [item for item in key if item is ARRAY or item.__class__ is int]
+        arrays = [next(rest) if item is ARRAY else np.array(item) for item in both]
+        key = [ARRAY if item.__class__ is int else item for item in key]
+    if len(arrays) > 1:
+        try:
+            arrays = list(np.broadcast_arrays(*arrays))
+        except ValueError:
+            raise IndexError(
+                "shape mismatch: indexing tensors could not be broadcast together with shapes "
+                + ", ".join(str(list(array.shape)) for array in arrays)
+            ) from None
+    return tuple(key), tuple(map(np.ascontiguousarray, arrays))
+
+
+def _mask_of_bytes(array: np.ndarray) -> np.ndarray:
+    if array.dtype != np.uint8:
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors; this is of {array.dtype}")
+    warnings.warn(
+        "indexing with dtype uint8 is deprecated: such a tensor is a mask; convert it with .bool(), or with .long() if "
+        "it holds indices",
+        UserWarning,
+        stacklevel=4,
+    )
+    return array.astype(np.bool_)
+
+
+def _bound(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return _in_range(operator.index(value))
+    except TypeError:
+        raise TypeError(
+            f"slice indices must be integers or None or have an __index__ method, not {type(value).__name__}"
+        ) from None
+
+
+def _in_range(index: int) -> int:
+    """Return an index; one of more than 64 bits, which no array has, as the farthest one."""
+    return min(max(index, -sys.maxsize - 1), sys.maxsize)
+
+
+def _check_mask(x: Tensor, key: list[Any], mask: np.ndarray) -> np.ndarray:
+    if Ellipsis not in key:
+        first = sum(item is not None for item in key)
+        own = x.shape[first : first + mask.ndim]
+        for dim, (length, needed) in enumerate(zip(mask.shape, own, strict=False)):
+            if length != needed:
+                raise IndexError(
+                    f"The shape of the mask {list(mask.shape)} at index {dim} does not match the shape of the indexed "
+                    f"tensor {list(x.shape)} at index {first + dim}"
+                )
+    return mask
+
+
+def in_words_of_torch(error: IndexError, x: Tensor) -> IndexError:
+    """Return NumPy's error in PyTorch's words."""
+    text = str(error)
+    if text.startswith("too many indices"):
+        return IndexError(f"too many indices for tensor of dimension {x.ndim}; it has shape {list(x.shape)}")
+    return IndexError(f"{text.replace('axis', 'dimension')}; the tensor has shape {list(x.shape)}")
+
+
+def index_arrays_of(call: str, arrays: tuple[np.ndarray, ...], key: Key) -> tuple[np.ndarray, ...]:
+    """Return index arrays as compiled code reads them: one for each place in the key, contiguous int64, of one shape.
+
+    The forward, which is NumPy's, looks whether they are in range; kernels run on the same arrays.
+
+    Raises
+    ------
+    IndexError
+        If there are more or fewer than the key says, or one is of no integers, or the shapes do not broadcast.
+    """
+    if key.count(ARRAY) != len(arrays):
+        raise IndexError(f"{call}(): the key has {key.count(ARRAY)} places for index arrays; got {len(arrays)}")
+    if all(own.dtype == np.int64 and own.flags.c_contiguous and own.shape == arrays[0].shape for own in arrays):
+        return arrays
+    if any(own.dtype.kind not in "iu" for own in arrays):
+        raise IndexError(f"{call}(): index arrays must be of integers, not {[str(own.dtype) for own in arrays]}")
+    try:
+        shape = np.broadcast_shapes(*[own.shape for own in arrays])
+    except ValueError as error:
+        raise IndexError(f"{call}(): {error}") from None
+    return tuple([np.array(np.broadcast_to(own, shape), np.int64, order="C") for own in arrays])

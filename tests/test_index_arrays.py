@@ -1,0 +1,141 @@
+"""What compiled code reads indices from: contiguous int64 in range, whatever a caller gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.kernels.indexed import ARRAY
+from tapegrad.ops.table.op import xp
+
+X = np.arange(12.0).reshape(4, 3) + 1
+WIDE = np.array([3, 9, -1, 9, 0, 9, 3, 9])
+ARRAYS = {
+    "int32": np.array([3, -1, 0, 3], np.int32),
+    "uint8": np.array([3, 3, 0, 3], np.uint8),
+    "strided": WIDE[::2],
+    "reversed": np.array([3, 0, -1, 3])[::-1],
+    "broadcast": np.broadcast_to(np.int64(3), 4),
+    "empty": np.array([], np.int64),
+    "matrix": np.array([[3, -1], [0, 3]], np.int32).T,
+}
+WRONG = {"beyond": [4], "below": [-5], "far": [2**62], "fractions": [0.5]}
+
+
+def _gather(x: Any, index: np.ndarray) -> Any:
+    return xp.index_gather(x, (index,), (ARRAY,))
+
+
+def _gather_twice(x: Any, index: np.ndarray) -> Any:
+    return xp.index_gather(x, (index, np.int32(2) * (index == 0)), (ARRAY, ARRAY))
+
+
+def _scatter(x: Any, index: np.ndarray) -> Any:
+    return xp.index_scatter_add(xp.expand(x[0], (*index.shape, 3)), (index,), (ARRAY,), (4, 3))
+
+
+def _replace(x: Any, index: np.ndarray) -> Any:
+    return xp.index_replace(x, x[1] * 2.0, (index,), (ARRAY,))
+
+
+# Each primitive, and what NumPy does with an array, of the same numbers.
+PRIMITIVES: dict[Callable[..., Any], Callable[..., Any]] = {
+    _gather: lambda x, index: x[index],
+    _gather_twice: lambda x, index: x[index, 2 * (index == 0)],
+    _scatter: lambda x, index: _added(np.zeros((4, 3)), index, x[0]),
+    _replace: lambda x, index: _put(x, index, 2.0 * x[1]),
+}
+
+
+def _added(out: np.ndarray, index: np.ndarray, value: Any) -> np.ndarray:
+    np.add.at(out, index, value)
+    return out
+
+
+def _put(x: np.ndarray, index: np.ndarray, value: Any) -> np.ndarray:
+    out = x.copy()
+    out[index] = value
+    return out
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("primitive", PRIMITIVES, ids=lambda own: own.__name__)
+def test_any_layout(primitive: Callable[..., Any], name: str) -> None:
+    """Values, and gradients against those of the same indices in an array of the layout that kernels read."""
+    index = ARRAYS[name]
+    plain, wide = np.array(index, np.int64), np.ascontiguousarray(index).astype(np.int64)
+    found = []
+    for given in (index, wide):
+        x = tg.tensor(X, requires_grad=True)
+        y = primitive(x, given)
+        np.testing.assert_array_equal(y.detach().numpy(), PRIMITIVES[primitive](X, plain))
+        (first,) = tg.autograd.grad((y * y).sum(), x, create_graph=True)
+        (second,) = tg.autograd.grad((first * first).sum(), x)
+        found.append((first.detach().numpy(), second.numpy()))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("primitive", PRIMITIVES, ids=lambda own: own.__name__)
+def test_refused(primitive: Callable[..., Any], name: str) -> None:
+    x = tg.tensor(X, requires_grad=True)
+    with pytest.raises(IndexError):
+        primitive(x, np.array(WRONG[name]))
+
+
+def test_as_many_arrays_as_the_key_has_places() -> None:
+    x, index = tg.tensor(X, requires_grad=True), np.array([0])
+    for arrays, key in (((index,), (ARRAY, ARRAY)), ((index, index), (ARRAY,)), ((), (ARRAY,))):
+        for call in (
+            lambda arrays=arrays, key=key: xp.index_gather(x, arrays, key),
+            lambda arrays=arrays, key=key: xp.index_scatter_add(x, arrays, key, (4, 3)),
+            lambda arrays=arrays, key=key: xp.index_replace(x, 0.0, arrays, key),
+        ):
+            with pytest.raises(IndexError, match="places for index arrays"):
+                call()
+    with pytest.raises(IndexError, match="index_gather"):
+        xp.index_gather(x, (np.array([0, 1]), np.array([0, 1, 2])), (ARRAY, ARRAY))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, index: tg.index_select(x, 0, index),
+        lambda x, index: tg.nn.functional.embedding(index, x),
+        lambda x, index: tg.take(x, index),
+        lambda x, index: tg.gather(x, 0, tg.tensor(np.stack([index] * 3, 1))),
+        lambda x, index: tg.take_along_dim(x, tg.tensor(index[:, None]), 0),
+        lambda x, index: tg.scatter_add(tg.zeros(4, 3), 0, tg.tensor(np.stack([index] * 3, 1)), x),
+        lambda x, index: tg.index_add(tg.zeros(4, 3), 0, index, x),
+        lambda x, index: tg.index_copy(tg.zeros(4, 3), 0, index, x),
+        lambda x, index: tg.nn.functional.cross_entropy(x[:, :3], index % 3),
+        lambda x, index: x[index],
+    ],
+)
+def test_later_changes_of_indices_do_not_matter(function: Callable[..., Any]) -> None:
+    """Neither do those of int32, strided; the array is written to between forward and backward."""
+    gradients = []
+    for spoilt in (False, True):
+        memory = np.array([3, 9, 1, 9, 0, 9, 2, 9], np.int32)
+        x = tg.tensor(X, requires_grad=True)
+        y = function(x, memory[::2])
+        if spoilt:
+            memory[:] = 2**30
+        y.sum().backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_array_equal(*gradients)
+
+
+@pytest.mark.parametrize("order", ["sort", "topk", "kthvalue", "max"])
+def test_indices_that_users_get(order: str) -> None:
+    """They are arrays that a program can write to: what is out of range is passed over."""
+    x = tg.tensor(X, requires_grad=True)
+    calls = {"topk": lambda: tg.topk(x, 2, 0), "kthvalue": lambda: tg.kthvalue(x, 2, 0)}
+    values, indices = calls.get(order, lambda: getattr(tg, order)(x, 0))()
+    np.asarray(indices._data)[...] = 2**40
+    values.sum().backward()
+    assert x.grad.shape == (4, 3)
