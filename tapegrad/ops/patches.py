@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import has_kernel
 from tapegrad.kernels.convolution import Pair, Window, convolution_address, geometry_of, places
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.structural import operation
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
+from tapegrad.tape.layout import Layout
 
 Shape = tuple[int, ...]
 
@@ -61,6 +65,31 @@ def _columns_geometry(shape: Shape, window: Window, dtype: np.dtype) -> list[int
     return geometry_of(n, 1, channels, 1, (height, width), window, dtype)
 
 
+def _prepare(way: str, by_numpy: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    """Return `Op.prepare_forward`: a kernel that adds to zeros, or NumPy where there is none."""
+
+    def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+        layout, window, values = layouts[0], attrs["window"], dict(attrs)
+        n, rows, *rest = layout.shape
+        if way == "im2col":
+            image, shape = layout.shape, (n, rows * math.prod(window[0]), math.prod(places(rest, window)))
+        else:
+            image = shape = (n, rows // math.prod(window[0]), *attrs["size"])
+        columns = (n, image[1] * math.prod(window[0]), math.prod(places(image[2:], window)))
+        fits = has_kernel(layout) and columns == (layout.shape if way == "col2im" else shape)
+        geometry = _columns_geometry(image, window, layout.dtype) if fits else None
+
+        def in_numpy(x: Any) -> Any:
+            return by_numpy(np.asarray(x), **values)
+
+        if geometry is None:
+            return in_numpy
+        kernel = convolution_address(way, layout.dtype.name)
+        return computed(kernel, geometry, shape, layout.dtype, in_numpy, adds=True)
+
+    return prepare
+
+
 def _im2col_step(plan: Plan, operand: int) -> Step | None:
     own = plan.layouts[0]
     return _columns_step("col2im", plan, _columns_geometry(own.shape, plan.attrs["window"], own.dtype))
@@ -105,6 +134,7 @@ def _col2im_oracle(x: Any, window: Window, size: Pair) -> Any:
 @operation(
     "im2col",
     forward=columns_of,
+    prepare_forward=_prepare("im2col", columns_of),
     vjp=(lambda ct, x_shape, window: xp.col2im(ct, window, x_shape[2:]),),
     family="convolution",
     linear=True,
@@ -122,6 +152,7 @@ def im2col(input: Any, window: Window) -> Bound:
 @operation(
     "col2im",
     forward=_col2im_forward,
+    prepare_forward=_prepare("col2im", _col2im_forward),
     vjp=(lambda ct, window: xp.im2col(ct, window),),
     family="convolution",
     linear=True,
