@@ -191,8 +191,17 @@ def is_half_written(line: str, message: str) -> bool:
 
 def known_of_operands(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
     """Whether values differ only where operands are such that a difference is known."""
-    known = (_of_infinite, _of_nan_sign, _of_overflow, _of_padding)
+    known = (_of_infinite, _of_nan_sign, _of_overflow, _of_padding, _of_small_divisor)
     return any(is_one(line, operands, ours, theirs) for is_one in known)
+
+
+def _of_small_divisor(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether a remainder is of a quotient that overflows: PyTorch's is nan."""
+    if not re.search(r"\bremainder_?\(| % |__imod__", line) or len(operands) != 2:
+        return False
+    with np.errstate(all="ignore"):
+        overflows = np.isinf(operands[0] / operands[1]) & np.isfinite(operands[0]) & (operands[1] != 0)
+    return bool((near(ours, theirs) | (overflows & np.isnan(theirs))).all())
 
 
 def _of_padding(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
@@ -282,6 +291,12 @@ def _wraps_around(culprit: Culprit) -> bool:
     return any(bool(((x < 0) | (x >= 8 * x.dtype.itemsize - (x.dtype.kind == "i"))).any()) for x in whole)
 
 
+def _beside_nothing(culprit: Culprit) -> bool:
+    """Whether a number that is 0, inf or nan stands beside an operand without elements."""
+    unusual = _any(lambda x: ~np.isfinite(x) | (x == 0))
+    return unusual(culprit) and any(not values.size for values in culprit.operands.values())
+
+
 def _complex_by_zero(culprit: Culprit) -> bool:
     """Whether there is a complex operand, and a zero."""
     return any(map(np.iscomplexobj, culprit.operands.values())) and _zero(culprit)
@@ -335,6 +350,7 @@ GRADIENTS = (
     Slope(r"softplus", _at_threshold, "at the threshold PyTorch's second derivative is 0", infinite=True),
     Slope(r"var\(", _too_few, "of few elements PyTorch divides by 0 without a sign, or by a negative number"),
     Slope(r"addcdiv", _unsigned, "PyTorch's derivative negates unsigned numbers"),
+    Slope(r"addcdiv|ldexp", _beside_nothing, "what stands beside nothing has the cotangent 0, and 0 times nan is nan"),
     Slope(r"addcdiv", _any(lambda x: np.isinf(x) | (x == 0)), "second derivatives by 0 or inf; PyTorch has nan"),
     Slope(r"eigh\(", _never, "PyTorch multiplies what does not depend on the matrix by 0", infinite=True),
     Slope(r"ldexp", _wraps_around, "PyTorch's derivative raises 2 to integers as integers"),
