@@ -12,7 +12,7 @@ import numpy as np
 
 import tapegrad as tg
 from tests.fuzz.compare import Mismatch, near
-from tests.fuzz.trace import Culprit, culprits, steps
+from tests.fuzz.trace import Culprit, culprits, is_singular, steps
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,17 @@ def is_half_written(line: str, message: str) -> bool:
 
 def known_of_operands(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
     """Whether values differ only where operands are such that a difference is known."""
-    known = (_of_infinite, _of_nan_sign, _of_overflow, _of_padding)
+    known = (_of_infinite, _of_nan_sign, _of_overflow, _of_padding, _of_small_divisor)
     return any(is_one(line, operands, ours, theirs) for is_one in known)
+
+
+def _of_small_divisor(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether a remainder is of a quotient that overflows: PyTorch's is nan."""
+    if not re.search(r"\bremainder_?\(| % |__imod__", line) or len(operands) != 2:
+        return False
+    with np.errstate(all="ignore"):
+        overflows = np.isinf(operands[0] / operands[1]) & np.isfinite(operands[0]) & (operands[1] != 0)
+    return bool((near(ours, theirs) | (overflows & np.isnan(theirs))).all())
 
 
 def _of_padding(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
@@ -282,9 +291,10 @@ def _wraps_around(culprit: Culprit) -> bool:
     return any(bool(((x < 0) | (x >= 8 * x.dtype.itemsize - (x.dtype.kind == "i"))).any()) for x in whole)
 
 
-def _complex_by_zero(culprit: Culprit) -> bool:
-    """Whether there is a complex operand, and a zero."""
-    return any(map(np.iscomplexobj, culprit.operands.values())) and _zero(culprit)
+def _beside_nothing(culprit: Culprit) -> bool:
+    """Whether a number that is 0, inf or nan stands beside an operand without elements."""
+    unusual = _any(lambda x: ~np.isfinite(x) | (x == 0))
+    return unusual(culprit) and any(not values.size for values in culprit.operands.values())
 
 
 def _never(culprit: Culprit) -> bool:
@@ -303,9 +313,6 @@ class Slope:
     reason: str
     infinite: bool = False  # if a cotangent is inf or nan, too
 
-
-#: Quotients: of complex numbers by 0, PyTorch's loops do not agree among themselves on what is inf, and what nan.
-DIVISION = r"\b(div|divide|true_divide|reciprocal|addcdiv)_?\(|/"
 
 GRADIENTS = (
     Slope(r"pow|\*\*", _zero, "second derivatives at base 0, where PyTorch's masks hide values but not slopes"),
@@ -335,6 +342,7 @@ GRADIENTS = (
     Slope(r"softplus", _at_threshold, "at the threshold PyTorch's second derivative is 0", infinite=True),
     Slope(r"var\(", _too_few, "of few elements PyTorch divides by 0 without a sign, or by a negative number"),
     Slope(r"addcdiv", _unsigned, "PyTorch's derivative negates unsigned numbers"),
+    Slope(r"addcdiv|ldexp", _beside_nothing, "what stands beside nothing has the cotangent 0, and 0 times nan is nan"),
     Slope(r"addcdiv", _any(lambda x: np.isinf(x) | (x == 0)), "second derivatives by 0 or inf; PyTorch has nan"),
     Slope(r"eigh\(", _never, "PyTorch multiplies what does not depend on the matrix by 0", infinite=True),
     Slope(r"ldexp", _wraps_around, "PyTorch's derivative raises 2 to integers as integers"),
@@ -357,9 +365,7 @@ def known_gradient(torch: Any, lines: list[str], mismatch: Mismatch) -> bool:
     If no line's derivative differs, rounding has moved an operand away from a singularity, or to it. (With infinite
     cotangents those of complex functions do: inf times a complex number is nan in part.)
     """
-    if mismatch.is_infinite and any(
-        re.search(DIVISION, one.line) and _complex_by_zero(one) for one in steps(torch, lines)
-    ):
+    if mismatch.is_infinite and any(map(is_singular, steps(torch, lines))):
         return True
     found = culprits(torch, lines)
     return all(_is_known(culprit, mismatch) for culprit in found) if found else mismatch.is_infinite

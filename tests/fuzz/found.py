@@ -457,6 +457,42 @@ EXPLAINED: dict[str, list[str]] = {
         "v2 = F.mse_loss(v0.log1p(), v0, reduction='mean')",
         "v1.pow_(v2)",
     ],
+    "a divisor that is nan stands beside nothing": [
+        "v0 = m.tensor(data(425, (0, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.tensor(data(228, (), 'float64', 'grid'), requires_grad=True)",
+        "v2 = m.full((), float('nan'), dtype=m.float64)",
+        "v3 = m.addcdiv(v0, v1, v2)",
+    ],
+    "an exponent that is nan stands beside nothing": [
+        "v0 = m.tensor(data(403, (0, 2), 'float64', 'grid'), requires_grad=True)",
+        "v1 = m.tensor(data(149, (1,), 'float64', 'grid'), requires_grad=True)",
+        "v2 = (-m.abs(v1)).log10()",
+        "v3 = m.ldexp(v0, v2)",
+    ],
+    "a remainder by a subnormal number": [
+        "v0 = m.full((3, 3), 5e-324, dtype=m.float64)",
+        "v1 = m.tensor(data(47, (3, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v2 = v1.remainder(v0)",
+    ],
+    "a long sum of numbers that integers became": [
+        "v0 = m.tensor(data(558, (600000,), 'bool', 'uniform'))",
+        "v1 = v0.int().asin() * 2",
+        "v2 = m.dot(v1, v1)",
+    ],
+    "an infinite complex slope": [
+        "v0 = m.tensor(data(361, (3, 3), 'float64', 'normal'), requires_grad=True)",
+        "v1 = F.mse_loss(v0, v0 * 0.5 + 1, reduction='mean')",
+        "v2 = m.ones_like(v1, dtype=m.complex128, requires_grad=True)",
+        "v3 = v2.asin()",
+    ],
+    "PyTorch saved an operand of a write, which is copied onto itself": [
+        "v0 = m.tensor(data(277, (2,), 'complex128', 'normal'), requires_grad=True)",
+        "v1 = v0.cumsum(dim=-1)",
+        "v2 = v0.eq(v1)",
+        "v3 = v2.movedim(0, -1)",
+        "v1.mul_(v3)",
+        "v2.copy_(v3)",
+    ],
     "numbers are equal but for rounding": [
         "v0 = m.tensor(data(815, (3, 2), 'complex64', 'uniform'), requires_grad=True)",
         "v1 = m.clone(v0)",

@@ -25,10 +25,9 @@ def operands(expression: str) -> list[str]:
     return re.findall(NAME, expression)
 
 
-def apart(x, target):  # type: ignore[no-untyped-def]  # tensors of PyTorch
-    """Return a tensor, or a copy if it has the memory of another."""
-    same = x.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
-    return x.clone() if same else x
+def apart(x):  # type: ignore[no-untyped-def]  # tensors of PyTorch
+    """Return a copy: what a write reads, or saves, is not what it or another one writes to."""
+    return x.clone()
 
 
 def written_elsewhere(line: str) -> str:
@@ -36,7 +35,7 @@ def written_elsewhere(line: str) -> str:
     if " = " in line:
         return line
     target, call = line.split(".", 1)
-    call = re.sub(NAME, lambda name: f"apart({name[0]}, {target})", call)
+    call = re.sub(NAME, lambda name: f"apart({name[0]})", call)
     if re.match(r"__setitem__|fill_|zero_|copy_", call):
         return f"{target}.{call}" if f"{target}.copy_({target})" != line else ""
     return f"{target}.copy_({target}.clone().{call})"

@@ -168,7 +168,14 @@ class Comparison:
     def _exact(self, name: str) -> list[Any]:
         """Return a value or gradient of both modules in double precision."""
         lines = [overwritten.in_double(line) for line in self.lines]
-        return [result(self._after(side, lines), name) for side in (0, 1)]
+        defaults = tg.get_default_dtype(), self.torch.get_default_dtype()  # of what integers become
+        tg.set_default_dtype(tg.float64)
+        self.torch.set_default_dtype(self.torch.float64)
+        try:
+            return [result(self._after(side, lines), name) for side in (0, 1)]
+        finally:
+            tg.set_default_dtype(defaults[0])
+            self.torch.set_default_dtype(defaults[1])
 
     def _moved(self, name: str) -> Iterator[list[Any]]:
         """Yield a value or gradient of both modules for inputs that are moved a little, in several ways."""

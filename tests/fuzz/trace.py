@@ -58,6 +58,14 @@ def steps(torch: Any, lines: list[str]) -> Iterator[Culprit]:
             yield _apart(Culprit(line, arrays, constants))
 
 
+def is_singular(step: Culprit) -> bool:
+    """Whether a line has complex slopes that are inf or nan: in which part is chance, as in loops of PyTorch's."""
+    if not any(map(np.iscomplexobj, step.operands.values())):
+        return False
+    slopes = _derivatives(tg, step, COTANGENTS[0]) or ()
+    return any(slope is not None and not np.isfinite(slope).all() for slope in slopes)
+
+
 def _apart(step: Culprit) -> Culprit:
     """Return a line with an operand of its own at each place, as slopes of one at two places may cancel."""
     if " = " not in step.line:
