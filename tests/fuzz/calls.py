@@ -763,12 +763,18 @@ KINDS: dict[Generator, str] = {
     network: " ".join(NETWORK),
 }
 
+_LINEAR_ALGEBRA = (
+    "addbmm addmv addr baddbmm cdist cholesky cholesky_ex cholesky_inverse cholesky_solve cond conv1d conv3d "
+    "conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cov cross det dist eig eigvals eigvalsh frexp "
+    "ger householder_product inner inv_ex inverse isclose kron logdet lstsq lu lu_factor lu_factor_ex lu_solve "
+    "lu_unpack matrix_exp matrix_norm matrix_power matrix_rank multi_dot mvlgamma norm orgqr ormqr pinv "
+    "pinverse polygamma qr renorm slogdet solve_ex solve_triangular special svd svdvals tensordot tensorinv "
+    "tensorsolve trace triangular_solve vander vdot vecdot"
+)
+
 #: Public names that PyTorch has too and that no program calls, with the reason.
 NOT_CALLED: dict[str, str] = {
-    **dict.fromkeys(
-        ["addbmm", "addmv", "addr", "baddbmm", "cdist", "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "cond", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "corrcoef", "cov", "cross", "det", "dist", "eig", "eigvals", "eigvalsh", "frexp", "ger", "householder_product", "inner", "inv_ex", "inverse", "isclose", "kron", "logdet", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "mvlgamma", "norm", "orgqr", "ormqr", "pinv", "pinverse", "polygamma", "qr", "renorm", "slogdet", "solve_ex", "solve_triangular", "special", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "triangular_solve", "vander", "vdot", "vecdot"],
-        "not drawn yet; tests/test_opinfo.py compares it on PyTorch's own samples",
-    ),
+    **dict.fromkeys(_LINEAR_ALGEBRA.split(), "not drawn yet; tests/test_opinfo.py has PyTorch's own samples"),
     **shapes.NOT_CALLED,
     **windows.NOT_CALLED,
     **dict.fromkeys(
