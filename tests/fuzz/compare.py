@@ -31,10 +31,18 @@ def describe(error: Exception) -> str:
 
 def array(value: Any) -> np.ndarray:
     """Return a tensor of either module as an array."""
-    found: np.ndarray = (
-        value.detach().numpy() if isinstance(value, tg.Tensor) else value.resolve_conj().numpy(force=True)
-    )
+    if isinstance(value, tg.Tensor):
+        return value.detach().numpy()  # type: ignore[no-any-return]
+    if value._is_zerotensor():  # it has no memory, and PyTorch's `numpy` of a view of one ends the process
+        value = value.clone()
+    found: np.ndarray = value.resolve_conj().numpy(force=True)
     return found
+
+
+def _beside_none(text: str, slopes: np.ndarray) -> Mismatch | None:
+    """Return how slopes differ from none: a slope that is zero for all operands is recorded by one side only."""
+    zero = near(np.zeros_like(slopes), slopes)
+    return None if zero.all() else Mismatch("gradient", text, is_infinite=bool((zero | ~np.isfinite(slopes)).all()))
 
 
 Pairs = Callable[[], Iterable[Sequence[Any]]]
@@ -60,16 +68,9 @@ def compare(
             return None
         if ours is not None:
             return Mismatch("type", f"{what}: {ours!r} instead of {theirs!r}")
-        slopes = array(theirs)
-        zero = near(np.zeros_like(slopes), slopes)
-        if zero.all():
-            return None  # a slope that is zero for all operands is recorded by one side only
-        return Mismatch(
-            "gradient", f"{what}: None instead of {theirs!r}", is_infinite=bool((zero | ~np.isfinite(slopes)).all())
-        )
+        return _beside_none(f"{what}: None instead of {theirs!r}", array(theirs))
     if theirs is None:
-        is_zero = close(array(ours), np.zeros_like(array(ours)))
-        return None if is_zero else Mismatch("gradient", f"{what}: {ours!r} instead of None")
+        return _beside_none(f"{what}: {ours!r} instead of None", array(ours))
     own, other = array(ours), array(theirs)
     if own.shape != other.shape:
         return Mismatch("shape", f"{what}: shape {own.shape} instead of {other.shape}")

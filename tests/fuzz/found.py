@@ -579,4 +579,22 @@ EXPLAINED: dict[str, list[str]] = {
         "v1 = v0 * 0",
         "v2 = m.sgn(v1)",
     ],
+    "a tensor of PyTorch's that is zero and has no memory": [
+        "v0 = m.tensor(data(89, (1, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.tensor(data(721, (1, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v2 = m.tensor(data(387, (2, 3), 'float64', 'normal'), requires_grad=True)",
+        "v3 = m.stack([v1, v0, v1], 0)",
+        "v3.fmod_(0.5)",
+        "v4 = v3.broadcast_to((3, 1, 3))",
+        "v4.__ipow__(v2)",
+        "v4.absolute_()",
+        "v2.erf_()",
+        "v3.ceil_()",
+    ],
+    "a power of 0 whose base is infinite": [
+        "v1 = m.tensor(data(966, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v2 = m.divide(v1, 0)",
+        "v3 = m.stack([v1, v1, v2], -1)",
+        "v3.__ipow__(0.0)",
+    ],
 }
