@@ -1465,9 +1465,6 @@ class TensorMethods:
     def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
         """Compute `masked_scatter` in place; recorded where a gradient is wanted."""
 
-    def logical_xor_(self, other: Any) -> Tensor:
-        """Compute `logical_xor` in place; recorded where a gradient is wanted."""
-
     def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Compute `cumprod` in place; recorded where a gradient is wanted."""
 

@@ -180,6 +180,8 @@ def test_each_rule_is_needed(op: Op) -> None:
             if has_rule(op, number):
                 replace_rules(op, _a_little_wrong(right, number))
                 checked = [own for own in problems if number in own.wanted]
+                if not checked and callable(right):
+                    continue  # one rule for all operands, of which this one is no number
                 found = [fails(check, own) for own in checked for check in (checks.check_rule, checks.check_gradient)]
                 assert any(found), f"the rule for operand {number} can be wrong"
     finally:

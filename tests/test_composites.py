@@ -216,13 +216,15 @@ def test_a_look_at_numbers_is_seen(looks: Callable[[Any], Any]) -> None:
 
 
 # Files whose public functions have no gradient.
-WITHOUT_GRADIENT = ("creation", "fill", "indices", "logic", "positions", "random", "ranges")
+WITHOUT_GRADIENT = ("creation", "fill", "frequencies", "indices", "logic", "positions", "random", "ranges")
 
 
 def test_every_public_function_is_an_op_or_a_composite() -> None:
     for one in public.registry:
         file = one.function.__module__.rpartition(".")[2]
         names = {one.name.removesuffix("_"), one.function.__name__}
+        if one.name == "matrix_rank":  # which is not differentiable
+            continue
         known = hasattr(one.function, "op") or one.name in op_table or names & composites.keys()
         assert known or file in WITHOUT_GRADIENT, f"{one.name}: add the decorator composite, with samples"
 

@@ -75,6 +75,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "root": _root,
     "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "getitem": _taken,
+    "block_diag": lambda tensors: torch.block_diag(*tensors),
     "index_gather": _taken,
     "index_replace": _set_at,
     "strided_part": lambda x, part: x.contiguous().as_strided(part.shape, part.strides, part.offset),

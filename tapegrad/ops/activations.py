@@ -297,8 +297,8 @@ def logsigmoid(input: Any) -> Tensor:
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.nn.functional.logsigmoid(tg.tensor([-1000.0, 0.0]))
-    tensor([-1000.0000,    -0.6931])
+    >>> tg.nn.functional.logsigmoid(tg.tensor([-100.0, 0.0]))
+    tensor([-100.0000,   -0.6931])
     """
     result: Tensor = _logsigmoid(input)
     return result

@@ -160,7 +160,8 @@ def angle(input: Any) -> Tensor:
     if x._layout.dtype.kind == "c":
         return atan2(imag(x), real(x))
     x = add(x, 0.0)  # of a floating dtype
-    return where(lt(x, 0.0), np.pi, where(ne(x, x), x, 0.0))  # no slope, whatever the cotangent
+    zero = where(np.False_, x, 0.0)  # with a slope of 0, whatever the cotangent
+    return where(lt(x, 0.0), np.pi, where(ne(x, x), np.nan, zero))
 
 
 # The same memory ---------------------------------------------------------------------------------------------------

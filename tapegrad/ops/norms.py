@@ -195,8 +195,8 @@ def vector_norm(
     >>> x = tg.tensor([3.0, 4.0], requires_grad=True)
     >>> y = tg.linalg.vector_norm(x)
     >>> y.backward()
-    >>> y.item(), x.grad.tolist()
-    (5.0, [0.6, 0.8])
+    >>> y.item(), x.grad
+    (5.0, tensor([0.6000, 0.8000]))
     """
     vectors = as_operand(x, "linalg.vector_norm", "x", 1)
     if vectors.dtype.kind not in "fc":
