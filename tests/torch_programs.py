@@ -75,6 +75,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "root": _root,
     "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "getitem": _taken,
+    "unfold": lambda x, dimension, size, step: x.unfold(dimension, size, step),
     "block_diag": lambda tensors: torch.block_diag(*tensors),
     "index_gather": _taken,
     "index_replace": _set_at,

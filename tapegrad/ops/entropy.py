@@ -54,6 +54,7 @@ logaddexp2 = binary(
     doc="Logarithm to base 2 of the sum of powers of 2.",
     derivative=":math:`1/(1 + 2^{y - x})` and :math:`1/(1 + 2^{x - y})`.", real_only=True,
     check_dtypes=only_floats("logaddexp2", "input", "other"), special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1, 0)},
+    names=Names(method=True, ufuncs=("logaddexp2",)),
 )  # fmt: skip
 
 

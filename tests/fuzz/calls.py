@@ -593,7 +593,11 @@ def loss(draw: Draw, name: str) -> str | None:
 def loss_of_numbers(draw: Draw, name: str) -> str | None:
     x = draw.one(lambda value: real(value) and math.prod(value.shape) > 0)
     how = draw.rng.choice(["mean", "sum", "none"])
-    return None if x is None else f"F.{name}(m.sigmoid({x.name}), ({x.name} * 2 > 1) * 1.0, reduction='{how}')"
+    return (
+        None
+        if x is None
+        else (f"F.{name}(m.sigmoid({x.name}), ({x.name} * 2 > 1).type_as({x.name} * 1.0), reduction='{how}')")
+    )
 
 
 def loss_of_rows(draw: Draw, name: str) -> str | None:
