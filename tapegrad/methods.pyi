@@ -1376,9 +1376,6 @@ class TensorMethods:
     def xlogy_(self, other: Any) -> Tensor:
         """Compute `xlogy` in place; recorded where a gradient is wanted."""
 
-    def logaddexp2_(self, other: Any) -> Tensor:
-        """Compute `logaddexp2` in place; recorded where a gradient is wanted."""
-
     def sinc_(self) -> Tensor:
         """Compute `sinc` in place; recorded where a gradient is wanted."""
 

@@ -157,8 +157,8 @@ def _log_softmax_back(dtype: str, width: int) -> Block:
 
     def block(args: int, start: int, number: int, many: int, n: int, step: int, stride: int, adds: int) -> int:
         ct, out, target = get(args, 0) + start, get(args, 1) + start, get(args, 2) + start
-        sums, zeros, part = (as_pointer(stack(room), dtype), as_pointer(stack(room), dtype),
-                             as_pointer(stack(room), dtype))  # fmt: skip
+        sums, zeros = as_pointer(stack(room), dtype), as_pointer(stack(room), dtype)
+        part = as_pointer(stack(room), dtype)
         for i in range(many):
             store(sums, i, kind(total(ct + i * step, n, stride)))
             store(zeros, i, kind(0))
@@ -258,13 +258,13 @@ def _class_loss(dtype: str, width: int) -> Block:
 
 def _class_loss_back(dtype: str, width: int) -> Block:
     kind, add_powers, logs_of_sums = np.dtype(dtype).type, _add_powers(dtype, width), _logs_of_sums(dtype, width)
-    infinite, room, shift_of_scores = math.inf, TERMS * 8, _shift_of_scores
+    infinite, room, shift_of_scores = math.inf, TERMS * width, _shift_of_scores
 
     def block(args: int, start: int, number: int, many: int, n: int, step: int, stride: int, adds: int) -> int:
         x, target = get(args, 1) + start, get(args, 4) + start
         cts, outs = as_pointer(get(args, 0), dtype), as_pointer(get(args, 3), dtype)
-        shifts, top = as_pointer(stack(room), dtype), as_pointer(stack(room), dtype)
-        log_of_sum = as_pointer(stack(8), "float64")
+        shifts = as_pointer(stack(room), dtype)
+        top, log_of_sum = as_pointer(stack(8), dtype), as_pointer(stack(8), "float64")  # of one line
         for i in range(many):
             chosen, out = get(get(args, 2), number + i), load(outs, number + i)
             shift = out + load_at(x, i * step + chosen * stride, dtype)

@@ -68,24 +68,22 @@ def sums_of_two(dtype: str, wide: str) -> Callable[..., Any]:
     The CPU reads memory ahead along both: if they are a few pages apart, that takes a third to a half less time than
     one after the other.
     """
-    neighbours, sum_of_few, lanes = sum_of_neighbours(dtype, wide), _sum_of_few(dtype, wide), _LANES
-    if wide == "float64":
-
-        @intrinsic
-        def real_neighbours(typingctx: Any, first: Any, second: Any, count: Any) -> Any:
-            return _real_sums(dtype, 2)
-
-        def two_of_floats(first: int, second: int, count: int) -> Any:
-            if count >= lanes:
-                return real_neighbours(first, second, count)
-            return sum_of_few(first, count), sum_of_few(second, count)
-
-        return two_of_floats
+    neighbours, lanes = sum_of_neighbours(dtype, wide), _LANES
 
     def one_by_one(first: int, second: int, count: int) -> Any:
         return neighbours(first, count), neighbours(second, count)
 
-    return one_by_one
+    if wide != "float64":
+        return one_by_one
+
+    @intrinsic
+    def real_neighbours(typingctx: Any, first: Any, second: Any, count: Any) -> Any:
+        return _real_sums(dtype, 2)
+
+    def two_of_floats(first: int, second: int, count: int) -> Any:
+        return real_neighbours(first, second, count) if count >= lanes else one_by_one(first, second, count)
+
+    return two_of_floats
 
 
 def _real_sums(dtype: str, addresses: int) -> Any:

@@ -26,7 +26,7 @@ from tapegrad.ops.inplace_checks import (
     wrapped,
 )
 from tapegrad.ops.random import Generator, numpy_generator
-from tapegrad.ops.scaled import times
+from tapegrad.ops.scaled import ADD, SUB, times
 from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand, constant
@@ -254,8 +254,6 @@ def methods() -> dict[str, Callable[..., Any]]:
     """Return the methods that write to a tensor, by their names."""
     return {
         **{f"{name}_": in_place(function, name) for name, function in public.inplace_functions().items()},
-        "add_": _scaled(iadd, arithmetic.add.op),  # type: ignore[attr-defined]
-        "sub_": _scaled(isub, arithmetic.sub.op),  # type: ignore[attr-defined]
-        "mul_": mul_, "div_": div_,
+        "add_": _scaled(iadd, ADD), "sub_": _scaled(isub, SUB), "mul_": mul_, "div_": div_,
         "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
     }  # fmt: skip

@@ -94,7 +94,7 @@ def _of_one_dtype(*operands: Any) -> Any:
     if not all(hasattr(operand, "dtype") for operand in operands):
         return operands
     dtype = common_dtype(operand.dtype for operand in operands)
-    return [operand if operand.dtype == dtype else cast(operand, dtype) for operand in operands]
+    return [cast(operand, dtype) for operand in operands]
 
 
 def _mse_by_numpy(input: np.ndarray, target: np.ndarray, reduction: str = "mean") -> Any:

@@ -20,9 +20,9 @@ from tapegrad.ops.table.promotion import only_floats, promote
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array
 
-_ADD: Final[Op] = arithmetic.add.op  # type: ignore[attr-defined]
-_SUB: Final[Op] = arithmetic.sub.op  # type: ignore[attr-defined]
-_add, _sub = _ADD.plans, _SUB.plans
+ADD: Final[Op] = arithmetic.add.op  # type: ignore[attr-defined]
+SUB: Final[Op] = arithmetic.sub.op  # type: ignore[attr-defined]
+_add, _sub = ADD.plans, SUB.plans
 
 
 def times(op: Op, factor: Any, *operands: Any) -> Tensor:
@@ -41,7 +41,7 @@ def times(op: Op, factor: Any, *operands: Any) -> Tensor:
         raise RuntimeError(
             f"For integral input tensors, argument alpha must not be a floating point number; {op.name} got {factor}"
         )
-    if last.dtype != dtype and not last._layout.weak:
+    if not last._layout.weak:
         last = cast(last, dtype)  # so that small integers do not wrap around
     result: Tensor = mul(last, bool(factor) if dtype.kind == "b" else factor)
     return result
@@ -66,7 +66,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.add(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
     tensor([2., 3.])
     """
-    result: Tensor = _add.call(input, other if alpha == 1 else times(_ADD, alpha, input, other))
+    result: Tensor = _add.call(input, other if alpha == 1 else times(ADD, alpha, input, other))
     return result
 
 
@@ -89,7 +89,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.sub(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
     tensor([0., 1.])
     """
-    result: Tensor = _sub.call(input, other if alpha == 1 else times(_SUB, alpha, input, other))
+    result: Tensor = _sub.call(input, other if alpha == 1 else times(SUB, alpha, input, other))
     return result
 
 
@@ -133,7 +133,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     tensor([4.])
     """
     product = mul(tensor1, tensor2)
-    result: Tensor = _add.call(input, product if value == 1 else times(_ADD, value, input, product))
+    result: Tensor = _add.call(input, product if value == 1 else times(ADD, value, input, product))
     return result
 
 
@@ -164,7 +164,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     first, second = given[1:]
     if value != 1:  # before the division, as PyTorch does: a quotient that is infinite is not multiplied
         dtype = promote(tuple(one._layout for one in given))
-        first = mul(first if first.dtype == dtype else cast(first, dtype), value)
+        first = mul(cast(first, dtype), value)
     result: Tensor = _add.call(given[0], true_divide(first, second))
     return result
 

@@ -31,11 +31,10 @@ def describe(error: Exception) -> str:
 
 def array(value: Any) -> np.ndarray:
     """Return a tensor of either module as an array."""
-    if isinstance(value, tg.Tensor):
-        return value.detach().numpy()  # type: ignore[no-any-return]
-    if value._is_zerotensor():  # it has no memory, and PyTorch's `numpy` of a view of one ends the process
+    is_ours = isinstance(value, tg.Tensor)
+    if not is_ours and value._is_zerotensor():  # without memory: PyTorch's `numpy` of a view of one ends the process
         value = value.clone()
-    found: np.ndarray = value.resolve_conj().numpy(force=True)
+    found: np.ndarray = value.detach().numpy() if is_ours else value.resolve_conj().numpy(force=True)
     return found
 
 

@@ -30,7 +30,6 @@ class Machine:
             "m": module,
             "F": module.nn.functional,
             "data": prelude.data,
-            "apart": overwritten.apart,
         }
 
     def run(self, line: str) -> Exception | None:

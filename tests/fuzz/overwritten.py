@@ -25,17 +25,12 @@ def operands(expression: str) -> list[str]:
     return re.findall(NAME, expression)
 
 
-def apart(x):  # type: ignore[no-untyped-def]  # tensors of PyTorch
-    """Return a copy: what a write reads, or saves, is not what it or another one writes to."""
-    return x.clone()
-
-
 def written_elsewhere(line: str) -> str:
     """Return a line of PyTorch's in which a write reads copies only, and saves a result that is not written to."""
     if " = " in line:
         return line
     target, call = line.split(".", 1)
-    call = re.sub(NAME, lambda name: f"apart({name[0]})", call)
+    call = re.sub(NAME, r"\g<0>.clone()", call)  # what it reads, or saves, is not what a write writes to
     if re.match(r"__setitem__|fill_|zero_|copy_", call):
         return f"{target}.{call}" if f"{target}.copy_({target})" != line else ""
     return f"{target}.copy_({target}.clone().{call})"

@@ -84,7 +84,7 @@ def _apart(step: Culprit) -> Culprit:
 
 
 def _space(module: Any) -> dict[str, Any]:
-    return {"m": module, "F": module.nn.functional, "data": prelude.data, "apart": overwritten.apart}
+    return {"m": module, "F": module.nn.functional, "data": prelude.data}
 
 
 def _differs(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
