@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -64,6 +65,17 @@ def is_singular(step: Culprit) -> bool:
         return False
     slopes = _derivatives(tg, step, COTANGENTS[0]) or ()
     return any(slope is not None and not np.isfinite(slope).all() for slope in slopes)
+
+
+def is_on_cut(step: Culprit) -> bool:
+    """Whether a line has complex slopes that the signs of zeros among its operands decide."""
+    if not any(map(np.iscomplexobj, step.operands.values())):
+        return False
+    unsigned = {name: values + np.zeros((), values.dtype) for name, values in step.operands.items()}
+    own, other = (
+        _derivatives(tg, replace(step, operands=arrays), COTANGENTS[0]) for arrays in (step.operands, unsigned)
+    )
+    return own is not None and other is not None and not _are_close(own, other, close)
 
 
 def _apart(step: Culprit) -> Culprit:
@@ -189,7 +201,8 @@ def turning(torch: Any, lines: list[str]) -> list[str]:
     for line in lines:
         before = _turned_names(*spaces)
         for space in spaces:
-            exec(line, space)
+            with contextlib.suppress(Exception):  # raised on both sides
+                exec(line, space)
         if not before & set(overwritten.operands(line.split(" = ")[-1])) and _turned_names(*spaces) - before:
             found.append(line)
     return found
