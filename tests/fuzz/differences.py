@@ -361,6 +361,11 @@ GRADIENTS = (
     Slope(r"addcdiv", _any(lambda x: np.isinf(x) | (x == 0)), "second derivatives by 0 or inf; PyTorch has nan"),
     Slope(r"eigh\(", _never, "PyTorch multiplies what does not depend on the matrix by 0", infinite=True),
     Slope(r"ldexp", _wraps_around, "PyTorch's derivative raises 2 to integers as integers"),
+    Slope(
+        r"ldexp", _any(lambda x: x > 127), "2 to a power that overflows: it multiplies a sum, in PyTorch what is summed"
+    ),
+    Slope(r"logsumexp", _any(np.isneginf), "of -inf alone; PyTorch has nan"),
+    Slope(r"var\(", _any(lambda x: abs(x) > 1e8), "second derivatives of large numbers cancel but for rounding"),
     Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
     Slope(r"conv2d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),
     Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),

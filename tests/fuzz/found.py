@@ -626,6 +626,20 @@ EXPLAINED: dict[str, list[str]] = {
         "v5 = v4.max(dim=0).values",
         "v5.reciprocal_()",
     ],
+    "the slope of a logarithm of one infinite exponential": [
+        "v2 = m.tensor(data(968, (2, 1), 'float64', 'grid'), requires_grad=True)",
+        "v5 = m.log2(v2)",
+        "v10 = v5.logsumexp(dim=1)",
+    ],
+    "a power of two that overflows, of numbers of two signs": [
+        "v1 = m.tensor(data(590, (3,), 'float32', 'grid'), requires_grad=True)",
+        "v2 = m.tensor(data(40, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v5 = m.logspace(0, 2, 3, base=2)",
+        "v6 = m.diagonal(v2, -1, -1, -2)",
+        "v5.exp_()",
+        "v9 = F.mse_loss(v5, v1, reduction='mean')",
+        "v12 = m.ldexp(v6, v9)",
+    ],
     "inf times the sum of nothing": [
         "v0 = m.tensor(data(196, (2, 1, 3, 1), 'float32', 'normal'), requires_grad=True)",
         "v1 = m.tensor(data(115, (0,), 'float32', 'uniform'), requires_grad=True)",
