@@ -296,6 +296,14 @@ def _too_few(culprit: Culprit) -> bool:
     return elements <= (float(correction[1]) if correction else 1)
 
 
+def _overflows(culprit: Culprit) -> bool:
+    """Whether the product of the elements of an operand that are larger than 1 overflows."""
+    large = [
+        abs(values[np.isfinite(values)]).clip(1) for values in culprit.operands.values() if values.dtype.kind in "fc"
+    ]
+    return any(bool(np.log(values.astype(float)).sum() > np.log(np.finfo(values.dtype).max) - 1) for values in large)
+
+
 def _wraps_around(culprit: Culprit) -> bool:
     """Whether 2 to the power of an integer operand is not an integer of its dtype."""
     whole = [values for values in culprit.operands.values() if values.dtype.kind in "iu"]
@@ -347,6 +355,7 @@ GRADIENTS = (
     Slope(r"\babs", _nan, "of nan; PyTorch has 0"),
     Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
+    Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
     Slope(r"atan2", _zero, "second derivatives at the origin"),
     Slope(r"atan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),
