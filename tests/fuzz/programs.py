@@ -120,7 +120,7 @@ class Comparison:
         before = [self.ours, self.theirs]
         if is_write:
             before = [_ran(Machine(module), self.ran[:-1]) for module in (tg, self.torch)]
-        if from_rounding(line, before[0].space, before[1].space, own, other):
+        if from_rounding(line, before[0].space, before[1].space, own, other, differences.known_value):
             return True
         if from_zeros(line, before[0].space, before[1].space, own, other):
             return differences.known_zeros(turning(self.torch, self.ran[:-1]))

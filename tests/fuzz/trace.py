@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +16,10 @@ from tests.fuzz.compare import ROUNDED, array, close
 
 #: Cotangents of a line, tried in this order until a line is found: 0 times an infinite slope is nan.
 COTANGENTS = ((0.5, 1.5), (0.0, 0.0), (np.inf, np.inf), (np.nan, np.nan))
+
+
+#: Whether values of a line are PyTorch's, up to what is known to differ.
+Alike = Callable[[str, np.ndarray, np.ndarray], bool]
 
 
 @dataclass
@@ -64,6 +69,17 @@ def is_singular(step: Culprit) -> bool:
         return False
     slopes = _derivatives(tg, step, COTANGENTS[0]) or ()
     return any(slope is not None and not np.isfinite(slope).all() for slope in slopes)
+
+
+def is_on_cut(step: Culprit) -> bool:
+    """Whether a line has complex slopes that the signs of zeros among its operands decide."""
+    if not any(map(np.iscomplexobj, step.operands.values())):
+        return False
+    unsigned = {name: values + np.zeros((), values.dtype) for name, values in step.operands.items()}
+    own, other = (
+        _derivatives(tg, replace(step, operands=arrays), COTANGENTS[0]) for arrays in (step.operands, unsigned)
+    )
+    return own is not None and other is not None and not _are_close(own, other, close)
 
 
 def _apart(step: Culprit) -> Culprit:
@@ -154,15 +170,17 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
         return None
 
 
-def from_rounding(line: str, ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray) -> bool:
+def from_rounding(
+    line: str, ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray, alike: Alike
+) -> bool:
     """Whether values of a line differ because its operands do, by rounding, e.g. beside a singularity.
 
-    Then the one value follows from the one side's operands, and the other from the other's.
+    Then the one value follows from the one side's operands, and the other from the other's, but for known differences.
     """
     names = _tensors(line, ours)
     if all(_equal(array(ours[operand]), array(theirs[operand])) for operand in names):
         return False
-    return _follows(line, names, ours, theirs, own, other)
+    return _follows(line, names, ours, theirs, own, other, alike)
 
 
 def is_of_equality(line: str, ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
@@ -180,7 +198,7 @@ def from_zeros(line: str, ours: dict[str, Any], theirs: dict[str, Any], own: np.
     names = _tensors(line, ours)
     if not any(_turned(array(ours[operand]), array(theirs[operand])) for operand in names):
         return False
-    return _follows(line, names, ours, theirs, own, other)
+    return _follows(line, names, ours, theirs, own, other, lambda line, ours, theirs: close(ours, theirs))
 
 
 def turning(torch: Any, lines: list[str]) -> list[str]:
@@ -189,7 +207,8 @@ def turning(torch: Any, lines: list[str]) -> list[str]:
     for line in lines:
         before = _turned_names(*spaces)
         for space in spaces:
-            exec(line, space)
+            with contextlib.suppress(Exception):  # raised on both sides
+                exec(line, space)
         if not before & set(overwritten.operands(line.split(" = ")[-1])) and _turned_names(*spaces) - before:
             found.append(line)
     return found
@@ -214,7 +233,13 @@ def _tensors(line: str, space: dict[str, Any]) -> list[str]:
 
 
 def _follows(
-    line: str, names: list[str], ours: dict[str, Any], theirs: dict[str, Any], own: np.ndarray, other: np.ndarray
+    line: str,
+    names: list[str],
+    ours: dict[str, Any],
+    theirs: dict[str, Any],
+    own: np.ndarray,
+    other: np.ndarray,
+    alike: Alike,
 ) -> bool:
     """Whether tapegrad has PyTorch's value of a line at PyTorch's operands, and its own at copies of its own."""
     result = re.split(r" = |\.", line, maxsplit=1)[0]
@@ -224,7 +249,7 @@ def _follows(
             exec(line, own_space)
         except Exception:
             return False
-        if not close(array(own_space[result]), expected):
+        if not alike(line, array(own_space[result]), expected):
             return False
     return True
 
