@@ -71,16 +71,16 @@ def _back(dtype: str, size: int, centered: bool) -> Callable[[int, int, int], in
     kind, total, squares = np.dtype(dtype).type, sum_of_line(dtype), sum_over_line(dtype, _deviation, size)
     terms = TERMS
 
-    def product(ct: int, out: int, n: int, stride: int) -> float:
-        """Return the sum of products of two lines."""
+    def product(ct: int, x: int, mean: Any, n: int, stride: int) -> float:
+        """Return the sum of products of a line and of deviations from the mean."""
         result = 0.0
         for first in range(0, n, terms):
             a, b, last = 0.0, 0.0, min(first + terms, n)
             for k in range(first, last - 1, 2):
-                a += float(load_at(ct, k * stride, dtype)) * load_at(out, k * stride, dtype)
-                b += float(load_at(ct, (k + 1) * stride, dtype)) * load_at(out, (k + 1) * stride, dtype)
+                a += float(load_at(ct, k * stride, dtype)) * (load_at(x, k * stride, dtype) - mean)
+                b += float(load_at(ct, (k + 1) * stride, dtype)) * (load_at(x, (k + 1) * stride, dtype) - mean)
             if (last - first) & 1:
-                a += float(load_at(ct, (last - 1) * stride, dtype)) * load_at(out, (last - 1) * stride, dtype)
+                a += float(load_at(ct, (last - 1) * stride, dtype)) * (load_at(x, (last - 1) * stride, dtype) - mean)
             result += a + b
         return result
 
@@ -92,27 +92,22 @@ def _back(dtype: str, size: int, centered: bool) -> Callable[[int, int, int], in
         stride, skip = (rows * size, 0) if inner == 1 else (size, rows * inner * size)
         for row in range(rows):
             start = row * inner * size
-            ct, x, out, target = (
-                get(args, 0) + start,
-                get(args, 1) + start,
-                get(args, 2) + start,
-                get(args, 3) + start,
-            )
+            ct, x, target = get(args, 0) + start, get(args, 1) + start, get(args, 2) + start
             whole, of_ct, both, size_of_all = 0.0, 0.0, 0.0, 0.0
-            for part in range(parts):
-                both += product(ct + part * skip, out + part * skip, n, stride)
-                if centered:
+            if centered:
+                for part in range(parts):
                     whole += total(x + part * skip, n, stride)
                     of_ct += total(ct + part * skip, n, stride)
             mean = kind(whole / count)
             for part in range(parts):
+                both += product(ct + part * skip, x + part * skip, mean, n, stride)
                 size_of_all += squares(x + part * skip, mean, n, stride)
-            scale = kind(1.0 / math.sqrt(size_of_all / count + eps))
-            shift, slope = kind(of_ct / count), kind(both / count)
+            variance = size_of_all / count + eps
+            scale, shift, slope = kind(1.0 / math.sqrt(variance)), kind(of_ct / count), kind(both / count / variance)
             for part in range(parts):
                 for k in range(n):
                     at = part * skip + k * stride
-                    value = (load_at(ct, at, dtype) - shift - load_at(out, at, dtype) * slope) * scale
+                    value = (load_at(ct, at, dtype) - shift - (load_at(x, at, dtype) - mean) * slope) * scale
                     store_at(target, at, value + load_at(target, at, dtype) if accumulate else value, dtype)
         return 0
 

@@ -25,9 +25,9 @@ def _trapezoids(call: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, i
     values = as_operand(y, call, "y", 1)
     if not values.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions; {call}() got a number")
-    if values.dtype.kind == "b":
-        raise RuntimeError(f"{call}: received a bool input for `y`, but bool is not supported; convert it first")
     place = one_dim(call, values.ndim, dim)
+    if values.dtype.kind == "b" and values.shape[place]:
+        raise RuntimeError(f"{call}: received a bool input for `y`, but bool is not supported; convert it first")
     pairs = add(part_along(values, place, 1, None), part_along(values, place, None, -1))
     if x is None:
         return pairs, place, 0.5 * (1 if dx is None else dx)
@@ -81,7 +81,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) 
     """
     pairs, place, factor = _trapezoids("trapezoid", y, x, dx, dim)
     if not np.shape(y)[place]:
-        return made(sum(pairs, place).numpy(), False)  # of no values
+        return made(np.asarray(pairs._data).sum(place, pairs.dtype), False)  # of no values
     return mul(sum(pairs, place), factor)
 
 

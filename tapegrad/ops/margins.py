@@ -133,12 +133,12 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 
 _cosine_embedding = shaped(
     "cosine_embedding", {"margin": 0.125},
-    lambda x, y, margin: xp.where(y == 1, 1 - x, xp.where((y == -1) & (x - margin > 0), x - margin, 0.0)),
+    lambda x, y, margin: xp.where(y == 1, 1 - x, xp.where((y != -1) | (x - margin <= 0), 0.0, x - margin)),
     (
         lambda ct, x, y, margin: xp.where(y == 1, -ct, xp.where((y == -1) & (x - margin >= 0), ct, 0.0)),
         lambda ct: xp.where(ct == ct, 0.0, 0.0),
     ),
-    lambda x, y, margin: np.where(y == 1, 1 - x, np.where(y == -1, np.fmax(x - margin, 0), 0)),
+    lambda x, y, margin: np.where(y == 1, 1 - x, np.where(y == -1, np.maximum(x - margin, 0), 0)),
     special={(0.5, 1.0): (-1.0, 0.0), (0.125, -1.0): (1.0, 0.0), (0.0, -1.0): (0.0, 0.0)}, values=(_ANY, _LABELS),
 )  # fmt: skip
 

@@ -70,7 +70,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
             f"select(): index {number} out of range for tensor of size {list(x.shape)} at dimension {place}"
         )
     rest = [dim for dim in range(x.ndim) if dim != place]
-    start = number % length * strides[place]
+    start = number % length * strides[place] if x._layout.size else 0
     part = Part(tuple(x.shape[dim] for dim in rest), tuple(strides[dim] for dim in rest), start)
     return _replaced("select_scatter", x, src, part)
 

@@ -48,18 +48,17 @@ def _step(plan: Plan, operand: int) -> Step | None:
     if not has_kernel(layout):
         return None
     name, centered = layout.dtype.name, attrs["centered"]
-    sources = [plan.source(name) for name in ("ct", "x", "out")]
+    sources = [plan.source(name) for name in ("ct", "x")]
     return Step(lambda: kernel_of_rows(BACK, name, centered), geometry_of_rows(attrs["parts"], attrs["eps"]), sources)
 
 
-def _rule(ct: Any, x: Any, out: Any, parts: Parts, eps: float, centered: bool) -> Any:
-    x, y, shape = xp.reshape(x, parts), xp.reshape(out, parts), x.shape
-    ct = xp.reshape(ct, parts)
-    slope = xp.mean(ct * y, (0, 2), True)
+def _rule(ct: Any, x: Any, parts: Parts, eps: float, centered: bool) -> Any:
+    shape, x, ct = x.shape, xp.reshape(x, parts), xp.reshape(ct, parts)
     if centered:
         x, ct = x - xp.mean(x, (0, 2), True), ct - xp.mean(ct, (0, 2), True)
     scale = xp.rsqrt(xp.mean(x * x, (0, 2), True) + eps)
-    return xp.reshape((ct - y * slope) * scale, shape)
+    y = x * scale
+    return xp.reshape((ct - y * xp.mean(ct * y, (0, 2), True)) * scale, shape)
 
 
 def _oracle(x: Any, parts: Parts, eps: float, centered: bool) -> Any:

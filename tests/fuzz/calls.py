@@ -671,7 +671,7 @@ NETWORK: dict[str, str] = {
     "pairwise_distance": "F.pairwise_distance(x, x * 0.5 + 1)",
     "layer_norm": "F.layer_norm(x, ({m},), x[0], x[-1], 0.1)",
     "rms_norm": "F.rms_norm(x, ({m},), x[0], 0.1)",
-    "batch_norm": "F.batch_norm(m.cat([x, x * 0.5]), None, None, x[0], training=True, eps=0.1)",
+    "batch_norm": "F.batch_norm(m.cat([x, x * 0.5]), None, None, x[0].clone(), training=True, eps=0.1)",
     "group_norm": "F.group_norm(m.stack([x, x * 0.5]), {n}, eps=0.1)",
     "instance_norm": "F.instance_norm(m.stack([x, x * 0.5], -1), eps=0.1)",
     "local_response_norm": "F.local_response_norm(m.stack([x, x * 0.5], -1), 2)",

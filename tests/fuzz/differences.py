@@ -44,6 +44,7 @@ REFUSED = (
     Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
     Error(r"einsum", r"expected m1 and m2 to have the same dtype", "PyTorch multiplies where it sums one product"),
     Error(r"where", r"boolean tensor, but got a tensor with dtype uint8", "PyTorch takes it for bools, with a warning"),
+    Error(r"\broll\(", r"Dimension out of range", "PyTorch rolls nothing along any dimension", of_nothing=True),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
         r"fill_|zero_|setitem|nan_to_num_",
@@ -57,15 +58,17 @@ REFUSED = (
 #: Errors that only PyTorch raises.
 ACCEPTED = (
     Error(
-        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round",
+        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round|multi_margin_loss",
         r"not implemented for '\w+'",
         "PyTorch has no loop for the dtype",
     ),
     Error(
-        r"pow|\*\*|hypot|logaddexp|atan2|div|/",
+        r"pow|\*\*|hypot|logaddexp|atan2|div|/|igammac?|gaussian_nll_loss",
         r"the `-` operator, (with|on) a bool tensor",
         "raised by derivatives of PyTorch's",
     ),
+    Error(r"embedding_bag", r"to have one of the following scalar types", "PyTorch has no loop for the dtype"),
+    Error(r"repeat_interleave", r"Dimension out of range", "one number is repeated along its last dimension"),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy raises if there are elements", of_nothing=True),
     Error(r"clamp|clip", r"output with shape .* doesn't match the broadcast", "of PyTorch's derivative of clamp"),
     Error(r"softplus", r"not implemented for '(Bool|Byte|Char|Short|Int|Long)'", "PyTorch has no loop for the dtype"),
@@ -129,6 +132,10 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"\b(a(sin|cos|tan)h?|r?sqrt|log(2|10|1p|it|sumexp)?)_?\(|pow|\*\*": _turned,
     # PyTorch's logarithm of 1 plus a complex number is nan for subnormal ones.
     r"\blog1p_?\(": lambda ours, theirs: np.isnan(theirs) & (np.abs(ours) < np.finfo(ours.dtype).tiny),
+    # SciPy's, as of all infinite numbers; C's is inf.
+    r"\b(lgamma|gammaln|mvlgamma)_?\(": lambda ours, theirs: np.isneginf(ours) & np.isposinf(theirs),
+    # nan stays nan, where PyTorch compares it with a bound.
+    r"\b(igammac?_?|gammaincc?|multi_margin_loss)\(": lambda ours, theirs: np.isnan(ours),
     # Without classes PyTorch divides by their number.
     r"cross_entropy.*label_smoothing": lambda ours, theirs: (ours == 0) & np.isnan(theirs),
     # A complex nan to the power 0 is 1, as in NumPy; PyTorch has nan.
@@ -198,7 +205,15 @@ def is_half_written(line: str, message: str) -> bool:
 
 def known_of_operands(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
     """Whether values differ only where operands are such that a difference is known."""
-    known = (_of_infinite, _of_nan_sign, _of_overflow, _of_padding, _of_small_divisor, _of_large_products)
+    known = (
+        _of_nan_order,
+        _of_infinite,
+        _of_nan_sign,
+        _of_overflow,
+        _of_padding,
+        _of_small_divisor,
+        _of_large_products,
+    )
     return any(is_one(line, operands, ours, theirs) for is_one in known)
 
 
@@ -228,6 +243,11 @@ def _of_overflow(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, th
     overflows = sizes.size < operands[0].size and np.log(sizes).clip(0).sum() > np.log(np.finfo(ours.dtype).max)
     either = (np.isnan(ours) & (theirs == 0)) | (np.isnan(theirs) & (ours == 0))
     return bool(overflows and (near(ours, theirs) | either).all())
+
+
+def _of_nan_order(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether places are looked for among nan, or for nan, which is larger than all numbers, as in NumPy."""
+    return bool(re.search(r"searchsorted|bucketize", line)) and any(np.isnan(own).any() for own in operands)
 
 
 def _of_large_products(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
@@ -321,6 +341,10 @@ def _beside_nothing(culprit: Culprit) -> bool:
     return unusual(culprit) and any(not values.size for values in culprit.operands.values())
 
 
+def _always(culprit: Culprit) -> bool:
+    return True
+
+
 def _never(culprit: Culprit) -> bool:
     return False
 
@@ -361,6 +385,9 @@ GRADIENTS = (
     Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
+    Slope(r"\bsinc_?\(", _zero, "second derivatives at 0; PyTorch has nan"),
+    Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
+    Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
     Slope(r"atan2", _zero, "second derivatives at the origin"),
     Slope(r"atan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),
@@ -385,7 +412,7 @@ GRADIENTS = (
     Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),
     Slope(r"addmm.*(beta|alpha)=0(?![.\d])", _never, "the factor 0 makes 0, in PyTorch 0 times inf", infinite=True),
     Slope(
-        r"\b(amax|amin|max|min)\(",
+        r"\b(amax|amin|aminmax|max|min)\(",
         _nan,
         "of nan; PyTorch gives nan to all elements, as it does if the cotangent is none",
         infinite=True,
