@@ -47,7 +47,7 @@ REFUSED = (
     Error(r"\broll\(", r"Dimension out of range", "PyTorch rolls nothing along any dimension", of_nothing=True),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
-        r"fill_|zero_|setitem|nan_to_num_",
+        r"fill_|zero_|setitem|nan_to_num_|index_put_",
         r"more than one element of the written-to",
         "PyTorch writes one number several times, and integers that are none of them nan not at all",
     ),
@@ -58,7 +58,7 @@ REFUSED = (
 #: Errors that only PyTorch raises.
 ACCEPTED = (
     Error(
-        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round|multi_margin_loss",
+        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round|multi_margin_loss|softsign",
         r"not implemented for '\w+'",
         "PyTorch has no loop for the dtype",
     ),
@@ -67,6 +67,9 @@ ACCEPTED = (
         r"the `-` operator, (with|on) a bool tensor",
         "raised by derivatives of PyTorch's",
     ),
+    Error(r"cumulative_trapezoid", r"received a bool input", "taken if there is none", of_nothing=True),
+    Error(r"binary_cross_entropy\(", r"elements of input should be between 0 and 1", "nan stays nan"),
+    Error(r"gradient\(", r"does not support uint8 input", "differences of integers are taken in double precision"),
     Error(r"embedding_bag", r"to have one of the following scalar types", "PyTorch has no loop for the dtype"),
     Error(r"repeat_interleave", r"Dimension out of range", "one number is repeated along its last dimension"),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy raises if there are elements", of_nothing=True),
@@ -77,9 +80,7 @@ ACCEPTED = (
     Error(r" = \S+ % |remainder", r"derivative for aten::remainder is not implemented", "of a number by a tensor"),
     Error(r"a(sin|cos|tan)h_", r"derivative for 'inplace version of a\w+h' is not", "as out of place"),
     Error(r"heaviside", r"not yet implemented for tensors with different dtypes", "promoted, as of other functions"),
-    Error(
-        r"nan_to_num", r"not support automatic differentiation for outputs with complex", "1 where nothing is replaced"
-    ),
+    Error(r"nan_to_num|silu", r"not support automatic differentiation for outputs with complex", "as of real numbers"),
     Error(
         r"hardsigmoid|multi_margin_loss|multilabel_margin_loss|embedding_bag|igammac?|gammaincc?",
         r"derivative for .* is not implemented",
@@ -134,6 +135,8 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"\blog1p_?\(": lambda ours, theirs: np.isnan(theirs) & (np.abs(ours) < np.finfo(ours.dtype).tiny),
     # SciPy's, as of all infinite numbers; C's is inf.
     r"\b(lgamma|gammaln|mvlgamma)_?\(": lambda ours, theirs: np.isneginf(ours) & np.isposinf(theirs),
+    # nan equals nothing; of several sorted last.
+    r"\bmode\(": lambda ours, theirs: np.isnan(ours) | np.isnan(theirs),
     # nan stays nan, where PyTorch compares it with a bound.
     r"\b(igammac?_?|gammaincc?|multi_margin_loss)\(": lambda ours, theirs: np.isnan(ours),
     # Without classes PyTorch divides by their number.
@@ -261,8 +264,10 @@ def _of_large_products(line: str, operands: Sequence[np.ndarray], ours: np.ndarr
 
 def _of_nan_sign(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
     """Whether the sign of a nan was copied: which it has is left to chance."""
-    if not re.search(r"\bcopysign_?\(", line) or not operands:
+    if not re.search(r"\b(copysign_?|signbit)\(", line) or not operands:
         return False
+    if ours.dtype.kind == "b":
+        return bool(((ours == theirs) | np.isnan(operands[0])).all())
     signs = operands[-1]
     explained = np.isnan(signs) & near(np.abs(ours), np.abs(theirs)) if signs.dtype.kind == "f" else False
     return bool((near(ours, theirs) | explained).all())
@@ -385,6 +390,10 @@ GRADIENTS = (
     Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
+    Slope(r"normalize\(", _zero, "second derivatives at 0; PyTorch has nan"),
+    Slope(
+        r"(scatter|index)_reduce|max_pool", _nan, "of nan: among several the first, and PyTorch's amax makes all nan"
+    ),
     Slope(r"\bsinc_?\(", _zero, "second derivatives at 0; PyTorch has nan"),
     Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
@@ -395,7 +404,7 @@ GRADIENTS = (
     Slope(r"var\(", _too_few, "of few elements PyTorch divides by 0 without a sign, or by a negative number"),
     Slope(r"addcdiv", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(
-        r"addcdiv|addcmul|ldexp",
+        r"addcdiv|addcmul|ldexp|igamma",
         _beside_nothing,
         "what stands beside nothing has the cotangent 0, and 0 times nan is nan",
     ),
