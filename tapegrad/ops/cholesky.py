@@ -5,7 +5,7 @@ The rule is that of I. Murray, "Differentiation of the Cholesky decomposition" (
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, TOP
 from tapegrad.ops.table.values import identity, positive_definite
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 

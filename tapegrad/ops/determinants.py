@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapegrad.ops.table.public import LINALG, TOP, public
 from tapegrad.ops.table.structural import operation
 from tapegrad.ops.table.values import MATRIX_KINKS, invertible, positive_definite
 from tapegrad.ops.transcendental import log
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import full_rank, graded
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.values import KINKS, full_rank, identity, triangular
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
 

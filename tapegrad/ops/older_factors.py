@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import LINALG, Names, public, register
 from tapegrad.ops.table.values import full_rank, graded, triangular
 from tapegrad.ops.triangular import solve_triangular
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
 register("expm", matrix_exp, Names(namespaces=(LINALG,)))  # SciPy's name

@@ -6,7 +6,7 @@ Least Squares Problems Whose Variables Separate" (1973), made of ops.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import full_rank
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor, from_array
 
 

@@ -5,7 +5,7 @@ The rule is that of M. Seeger et al., "Auto-Differentiating Linear Algebra" (201
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import MATRIX_KINKS, full_rank
 from tapegrad.ops.triangular import solve_triangular
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 

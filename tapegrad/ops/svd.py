@@ -7,7 +7,7 @@ Z.-Q. Wan and S.-X. Zhang, "Automatic Differentiation for Complex Valued SVD" (2
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
 from tapegrad.ops.table.values import full_rank
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 
