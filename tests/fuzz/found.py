@@ -640,6 +640,20 @@ EXPLAINED: dict[str, list[str]] = {
         "v9 = F.mse_loss(v5, v1, reduction='mean')",
         "v12 = m.ldexp(v6, v9)",
     ],
+    "an infinite complex number subtracted from one": [
+        "v0 = m.tensor(data(752, (2, 1), 'float32', 'grid'), requires_grad=True)",
+        "v1 = m.tensor(data(753, (), 'complex64', 'uniform'), requires_grad=True)",
+        "v2 = v0.log_softmax(-1, dtype=m.float32)",
+        "v3 = v1.divide(v2)",
+        "v6 = m.rsub(v3, 1.0)",
+    ],
+    "complex powers of inf and of nan": [
+        "v2 = m.tensor(data(926, (2, 1, 3, 1), 'float64', 'grid'), requires_grad=True)",
+        "v5 = m.linspace(0, 3, 4, dtype=m.complex64, requires_grad=True)",
+        "v7 = m.square(v5)",
+        "v7.reciprocal_()",
+        "v8 = m.float_power(v7, v2)",
+    ],
     "inf times the sum of nothing": [
         "v0 = m.tensor(data(196, (2, 1, 3, 1), 'float32', 'normal'), requires_grad=True)",
         "v1 = m.tensor(data(115, (0,), 'float32', 'uniform'), requires_grad=True)",
