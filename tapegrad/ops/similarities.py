@@ -8,12 +8,14 @@ import numpy as np
 
 from tapegrad.ops.arithmetic import add, div, mul, sub
 from tapegrad.ops.broadcasting import broadcast_to
+from tapegrad.ops.casts import cast
 from tapegrad.ops.extremes import clamp_min
 from tapegrad.ops.norms import norm_by_numpy, vector_norm
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.promotion import promote
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.table.values import KINKS
 from tapegrad.tape.layout import broadcast_shape
@@ -94,11 +96,14 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     tensor(0.6000)
     """
     x, y = as_operand(x1, "cosine_similarity", "x1", 1), as_operand(x2, "cosine_similarity", "x2", 2)
-    if not (x._layout.floating and y._layout.floating):
+    if not (x._layout.floating or y._layout.floating):
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {x.dtype} and {y.dtype} in "
             "cosine_similarity(); convert with .to(...) first"
         )
+    if x.dtype != y.dtype:
+        dtype = promote((x._layout, y._layout))
+        x, y = cast(x, dtype), cast(y, dtype)
     if x.shape != y.shape:
         shape = broadcast_shape(x.shape, y.shape)
         x, y = broadcast_to(x, shape), broadcast_to(y, shape)

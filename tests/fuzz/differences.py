@@ -45,6 +45,7 @@ REFUSED = (
     Error(r"einsum", r"expected m1 and m2 to have the same dtype", "PyTorch multiplies where it sums one product"),
     Error(r"where", r"boolean tensor, but got a tensor with dtype uint8", "PyTorch takes it for bools, with a warning"),
     Error(r"\broll\(", r"Dimension out of range", "PyTorch rolls nothing along any dimension", of_nothing=True),
+    Error(r"max_pool", r"not implemented for '\w+'", "PyTorch has loops for integers"),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
         r"fill_|zero_|setitem|nan_to_num_|index_put_",
@@ -70,6 +71,8 @@ ACCEPTED = (
     Error(r"cumulative_trapezoid", r"received a bool input", "taken if there is none", of_nothing=True),
     Error(r"binary_cross_entropy\(", r"elements of input should be between 0 and 1", "nan stays nan"),
     Error(r"gradient\(", r"does not support uint8 input", "differences of integers are taken in double precision"),
+    Error(r"soft_margin_loss", r"the `-` operator, on a bool tensor", "bools are numbers"),
+    Error(r"bilinear", r"_trilinear does not support automatic", "as of real numbers"),
     Error(r"embedding_bag", r"to have one of the following scalar types", "PyTorch has no loop for the dtype"),
     Error(r"repeat_interleave", r"Dimension out of range", "one number is repeated along its last dimension"),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy raises if there are elements", of_nothing=True),
@@ -138,7 +141,11 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     # nan equals nothing; of several sorted last.
     r"\bmode\(": lambda ours, theirs: np.isnan(ours) | np.isnan(theirs),
     # nan stays nan, where PyTorch compares it with a bound.
-    r"\b(igammac?_?|gammaincc?|multi_margin_loss)\(": lambda ours, theirs: np.isnan(ours),
+    r"\b(igammac?_?|gammaincc?|multi(label)?_margin_loss)\(": lambda ours, theirs: np.isnan(ours),
+    # Which of several nans is the largest is left to chance; nan times a weight of 0 is nan.
+    r"max_unpool|interpolate": lambda ours, theirs: np.isnan(ours) | np.isnan(theirs),
+    # PyTorch adds the ends, and takes them away.
+    r"trapz|trapezoid": lambda ours, theirs: np.isnan(theirs),
     # A variance of as few numbers as its correction is 0/0, but for rounding.
     r"\bvar\(": lambda ours, theirs: np.isnan(ours) & np.isposinf(theirs) | np.isposinf(ours) & np.isnan(theirs),
     # Without classes PyTorch divides by their number.
@@ -213,19 +220,11 @@ def is_half_written(line: str, message: str) -> bool:
 
 
 def known_of_operands(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Whether values differ only where operands are such that a difference is known."""
-    known = (
-        _of_nan_order,
-        _of_infinite,
-        _of_nan_sign,
-        _of_overflow,
-        _of_padding,
-        _of_small_divisor,
-        _of_large_products,
-    )
     """Whether values differ only where operands are such that a difference is known, or are known themselves."""
     theirs = np.where(_known_elements(line, ours, theirs), ours, theirs)
-    known = (_of_infinite, _of_nan_sign, _of_overflow, _of_padding, _of_small_divisor, _of_large_products)
+    known = (
+        _of_nan_order, _of_infinite, _of_nan_sign, _of_overflow, _of_padding, _of_small_divisor, _of_large_products,
+    )  # fmt: skip
     return any(is_one(line, operands, ours, theirs) for is_one in known)
 
 
@@ -403,6 +402,15 @@ GRADIENTS = (
     Slope(
         r"(scatter|index)_reduce|max_pool", _nan, "of nan: among several the first, and PyTorch's amax makes all nan"
     ),
+    Slope(r"(hard|soft)shrink", _nan, "of nan; PyTorch has 0"),
+    Slope(
+        r"\b(elu|celu|selu|glu|silu|mish|gelu|tanhshrink|logsigmoid|softsign|hardswish|logcumsumexp|cumprod|interpolate|"
+        r"erfinv|digamma)_?\(",
+        _any(lambda x: ~np.isfinite(x)),
+        "of inf or nan, or with such cotangents: 0 times inf, or inf less inf, in other places",
+        infinite=True,
+    ),
+    Slope(r"cumprod", _zero, "second derivatives where two elements are 0"),
     Slope(r"\bsinc_?\(", _zero, "second derivatives at 0; PyTorch has nan"),
     Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
