@@ -186,10 +186,19 @@ def _double() -> Iterator[None]:
     torch.set_default_dtype(before)
 
 
+#: Its second derivative is nan in PyTorch where a cotangent is 0, of which it takes the logarithm.
+NOT_AS_IN_TORCH = ("logcumsumexp",)
+
+
 @needs_torch
 @pytest.mark.usefixtures("_double")
 @each_program(
-    150, only=[name for name in op_table if name not in WITHOUT_DERIVATIVE and torch and function_on_torch(name)]
+    150,
+    only=[
+        name
+        for name in op_table
+        if name not in WITHOUT_DERIVATIVE + NOT_AS_IN_TORCH and torch and function_on_torch(name)
+    ],
 )
 def test_torch(program: Program) -> None:
     problem = program.problem()
