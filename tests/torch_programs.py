@@ -88,15 +88,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pow": lambda x, y: torch.pow(x, _number(y)),
     "sub": lambda x, y: torch.sub(x, _number(y)),
     "logaddexp": lambda x, y: torch.logaddexp(_number(x), _number(y)),  # its derivative subtracts
+    "logaddexp2": lambda x, y: torch.logaddexp2(_number(x), _number(y)),
     "atan2": lambda x, y: torch.atan2(_number(x), _number(y)),  # its derivative negates
     "reshape": lambda x, shape: x.reshape(shape),
     "expand": lambda x, size: x.expand(size),
     "clamp": _clamp,
     "softplus": lambda x: torch.nn.functional.softplus(x, threshold=700.0),  # the row has none
     "prelu_kernel": lambda x, y: torch.where(x > 0, x, x * y),
-    "gated": lambda x, y: x * torch.sigmoid(y),
+    "elu": lambda x, alpha, scale: torch.ops.aten.elu(x, alpha, 1, scale),  # the third of its function is another
+    "gated": lambda x, y: x * torch.sigmoid(torch.as_tensor(y).to(torch.result_type(x, y))),
     "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
-    "hardsigmoid": lambda x: torch.nn.functional.hardtanh(x, -3.0, 3.0) / 6,  # its own has no second derivative
+    "hardsigmoid": lambda x: torch.nn.functional.hardtanh(x, -3.0, 3.0) / 6 + 0.5,  # its own has no second derivative
     "max_along": lambda x, dim, keepdim=False: torch.max(x, dim, keepdim).values,
     "min_along": lambda x, dim, keepdim=False: torch.min(x, dim, keepdim).values,
     "sort": lambda x, dim=-1, descending=False: torch.sort(x, dim, descending).values,
