@@ -654,6 +654,36 @@ EXPLAINED: dict[str, list[str]] = {
         "v7.reciprocal_()",
         "v8 = m.float_power(v7, v2)",
     ],
+    "fmod of the largest number": [
+        "v1 = m.tensor(data(596, (40000,), 'float64', 'uniform'), requires_grad=True)",
+        "v2 = v1.round()",
+        "v2.rsqrt_()",
+        "v5 = v2.nan_to_num()",
+        "v8 = v5.detach()",
+        "v8.fmod_(0.001)",
+    ],
+    "a loss of vectors that are nan": [
+        "v0 = m.tensor(data(719, (2, 3), 'float64', 'normal'), requires_grad=True)",
+        "v1 = v0.log2()",
+        "v2 = F.cosine_embedding_loss(v1, v1 * 0.5 + 1, (v1[:, 0] > 0) * 2 - 1)",
+    ],
+    "a write to rows that were normalised": [
+        "v0 = m.tensor(data(42, (2, 3), 'float32', 'grid'), requires_grad=True)",
+        "v1 = F.group_norm(m.stack([v0, v0 * 0.5]), 2, eps=0.1)",
+        "v1.atan_()",
+    ],
+    "the integral of nothing": [
+        "v0 = m.tensor(data(17, (0, 3), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.trapz(v0, dim=0)",
+    ],
+    "a column of nothing, replaced": [
+        "v0 = m.tensor(data(397, (0, 3), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.select_scatter(v0, v0.select(1, 1) * 2, 1, 1)",
+    ],
+    "cosine_similarity of integers and others": [
+        "v0 = m.tensor(data(260, (3, 3), 'int32', 'uniform'))",
+        "v1 = F.cosine_similarity(v0, v0 * 0.5 + 1)",
+    ],
     "inf times the sum of nothing": [
         "v0 = m.tensor(data(196, (2, 1, 3, 1), 'float32', 'normal'), requires_grad=True)",
         "v1 = m.tensor(data(115, (0,), 'float32', 'uniform'), requires_grad=True)",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tapegrad as tg
-from tests.fuzz import calls, differences, forms, overwritten, prelude
+from tests.fuzz import calls, forms, known_errors, known_slopes, known_values, overwritten, prelude
 from tests.fuzz.compare import Mismatch, array, close, compare, describe
 from tests.fuzz.machines import Copying, Machine, Rounding
 from tests.fuzz.trace import from_rounding, from_zeros, is_of_equality, turning
@@ -69,7 +69,7 @@ class Comparison:
         errors = self.ours.run(line), self.theirs.run(line)
         if any(errors):
             self._end(self._of_errors(self.lines, *errors))
-            self.ended = not all(errors) or differences.is_half_written(line, str(errors[1]))
+            self.ended = not all(errors) or known_errors.is_half_written(line, str(errors[1]))
             return False
         self.ran.append(line)
         is_write = name == line
@@ -87,7 +87,7 @@ class Comparison:
         differs |= is_write and mismatch is None and not close(array(own), array(other))
         if self._is_known(line, name, mismatch) or (
             differs
-            and (differences.known_value(line, array(own), array(other)) or self._is_of_operands(line, name, is_write))
+            and (known_values.known_value(line, array(own), array(other)) or self._is_of_operands(line, name, is_write))
         ):
             self.lines.pop()
             self.ran.pop()
@@ -103,12 +103,12 @@ class Comparison:
         ours, theirs = self.ours.space, self.theirs.space
         if mismatch.kind == "type":
             return is_of_equality(line, ours, theirs)
-        return differences.known_dtype(line, array(ours[name]), array(theirs[name]))
+        return known_values.known_dtype(line, array(ours[name]), array(theirs[name]))
 
     def _is_view_of_one_side(self, line: str, own: Any, other: Any) -> bool:
         """Whether a result is a copy on one side only: that follows from strides, which are not the same."""
         operand = re.search(r" = .*?\b(v\d+)", line)
-        if operand is None or not re.search(differences.DEPENDS_ON_STRIDES, line) or not own.numel():
+        if operand is None or not re.search(known_values.DEPENDS_ON_STRIDES, line) or not own.numel():
             return False
         source, their_source = (machine.space[operand[1]] for machine in (self.ours, self.theirs))
         own_shares = np.may_share_memory(array(own), array(source))
@@ -120,13 +120,13 @@ class Comparison:
         before = [self.ours, self.theirs]
         if is_write:
             before = [_ran(Machine(module), self.ran[:-1]) for module in (tg, self.torch)]
-        if from_rounding(line, before[0].space, before[1].space, own, other, differences.known_value):
+        if from_rounding(line, before[0].space, before[1].space, own, other, known_values.known_value):
             return True
         if from_zeros(line, before[0].space, before[1].space, own, other):
-            return differences.known_zeros(turning(self.torch, self.ran[:-1]))
+            return known_values.known_zeros(turning(self.torch, self.ran[:-1]))
         operands = [before[0].space[operand] for operand in overwritten.operands(line.split(" = ")[-1])]
         arrays = [array(operand) for operand in operands if isinstance(operand, tg.Tensor)]
-        if differences.known_of_operands(line, arrays, own, other):
+        if known_values.known_of_operands(line, arrays, own, other):
             return True
         if not is_write:
             return False
@@ -156,7 +156,7 @@ class Comparison:
             mismatch = self._compare(name, name, own, other)
             if mismatch is None:
                 continue
-            if mismatch.kind == "gradient" and differences.known_gradient(self.torch, self.lines, mismatch):
+            if mismatch.kind == "gradient" and known_slopes.known_gradient(self.torch, self.lines, mismatch):
                 return
             self._end(mismatch)
             return
@@ -202,14 +202,14 @@ class Comparison:
         if (ours is None) == (theirs is None):
             return None
         if ours is not None:
-            kind, who, error, errors = "error", "tapegrad", ours, differences.REFUSED
+            kind, who, error, errors = "error", "tapegrad", ours, known_errors.REFUSED
         else:
-            kind, who, error, errors = "leniency", "PyTorch", theirs, differences.ACCEPTED
+            kind, who, error, errors = "leniency", "PyTorch", theirs, known_errors.ACCEPTED
         name = re.split(r" = |\.", lines[-1], maxsplit=1)[0]
         other = (self.theirs if error is ours else self.ours).space.get(name)
-        if differences.known_error(lines, str(error), errors, getattr(other, "numel", lambda: 1)()):
+        if known_errors.known_error(lines, str(error), errors, getattr(other, "numel", lambda: 1)()):
             return None
-        if differences.LEAF in str(theirs) and self._is_stale(lines[-1]):
+        if known_errors.LEAF in str(theirs) and self._is_stale(lines[-1]):
             return None
         return Mismatch(kind, f"{lines[-1]}: only {who} raises {describe(error)}")
 
@@ -219,7 +219,7 @@ class Comparison:
         for value in machine.values().values():
             getattr(value, "grad_fn", None)
         error = machine.run(line)
-        return error is None or differences.known_error([line], str(error), differences.ACCEPTED, 1)
+        return error is None or known_errors.known_error([line], str(error), known_errors.ACCEPTED, 1)
 
     def _end(self, mismatch: Mismatch | None) -> bool:
         if mismatch is not None:

@@ -1,0 +1,191 @@
+"""Derivatives that differ from PyTorch's: each is explained in docs/kinks.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tapegrad as tg
+from tests.fuzz.compare import Mismatch
+from tests.fuzz.known_values import known_zeros
+from tests.fuzz.trace import Culprit, culprits, is_on_cut, is_singular, steps, turning
+
+
+def _any(holds: Callable[[np.ndarray], np.ndarray]) -> Callable[[Culprit], bool]:
+    def sees(culprit: Culprit) -> bool:
+        with np.errstate(all="ignore"):
+            return any(bool(np.any(holds(values))) for values in culprit.operands.values())
+
+    return sees
+
+
+def _zero(culprit: Culprit) -> bool:
+    """Whether an operand, or a number in the line, is zero somewhere."""
+    numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?", culprit.line.split(" = ")[-1])
+    return _any(lambda x: x == 0)(culprit) or any(float(number) == 0 for number in numbers)
+
+
+def _equal_bounds(culprit: Culprit) -> bool:
+    """Whether two tensors as bounds are equal somewhere."""
+    _, *bounds = re.findall(r"\bv\d+\b", culprit.line.split(" = ")[-1])
+    return len(bounds) == 2 and bool(np.any(np.equal(*(culprit.operands[bound] for bound in bounds))))
+
+
+def _at_threshold(culprit: Culprit) -> bool:
+    """Whether an operand of `softplus` is where it becomes linear."""
+    options = {name: float(number) for name, number in re.findall(r"(beta|threshold)=([\d.]+)", culprit.line)}
+    return _any(lambda x: x * options.get("beta", 1) == options.get("threshold", 20))(culprit)
+
+
+def _unsigned(culprit: Culprit) -> bool:
+    return any(values.dtype.kind == "u" for values in culprit.operands.values())
+
+
+def _too_few(culprit: Culprit) -> bool:
+    """Whether a variance is of no more elements than its correction."""
+    space = {"m": tg} | {name: tg.tensor(values) for name, values in culprit.operands.items()}
+    exec(culprit.line, space)
+    (operand,) = culprit.operands.values()
+    elements = operand.size // max(space[culprit.line.split(" = ")[0]].numel(), 1)
+    correction = re.search(r"correction=([\d.]+)", culprit.line)
+    return elements <= (float(correction[1]) if correction else 1)
+
+
+def _overflows(culprit: Culprit) -> bool:
+    """Whether the product of the elements of an operand that are larger than 1 overflows."""
+    large = [
+        abs(values[np.isfinite(values)]).clip(1) for values in culprit.operands.values() if values.dtype.kind in "fc"
+    ]
+    return any(bool(np.log(values.astype(float)).sum() > np.log(np.finfo(values.dtype).max) - 1) for values in large)
+
+
+def _wraps_around(culprit: Culprit) -> bool:
+    """Whether 2 to the power of an integer operand is not an integer of its dtype."""
+    whole = [values for values in culprit.operands.values() if values.dtype.kind in "iu"]
+    return any(bool(((x < 0) | (x >= 8 * x.dtype.itemsize - (x.dtype.kind == "i"))).any()) for x in whole)
+
+
+def _beside_nothing(culprit: Culprit) -> bool:
+    """Whether a number that is 0, inf or nan stands beside an operand without elements."""
+    unusual = _any(lambda x: ~np.isfinite(x) | (x == 0))
+    return unusual(culprit) and any(not values.size for values in culprit.operands.values())
+
+
+def _always(culprit: Culprit) -> bool:
+    return True
+
+
+def _never(culprit: Culprit) -> bool:
+    return False
+
+
+_nan = _any(np.isnan)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A call whose derivatives differ, by the text of the line, where its operands are as said; see docs/kinks.md."""
+
+    call: str
+    sees: Callable[[Culprit], bool]
+    reason: str
+    infinite: bool = False  # if a cotangent is inf or nan, too
+
+
+GRADIENTS = (
+    Slope(r"pow|\*\*", _zero, "second derivatives at base 0, where PyTorch's masks hide values but not slopes"),
+    Slope(r"acosh", _any(lambda x: (x <= -1) | (x == np.inf)), "below 1, where the function is nan, it has numbers"),
+    Slope(
+        r"\b(sinh|cosh)_?\(",
+        _any(lambda x: (abs(x.real) > 709.78) & (abs(x.real) < 710.48)),
+        "PyTorch's overflow early",
+    ),
+    Slope(
+        r"\ba(cos|sin)h?\(",
+        _any(lambda x: np.iscomplexobj(x) & ((x.real == 0) | (x.imag == 0))),
+        "on a branch cut: PyTorch's derivative loses the sign of the zero",
+    ),
+    Slope(
+        r"logit",
+        _any(lambda x: ~((x > 0) & (x < 1))),
+        "second derivatives, clamped or outside of 0 to 1, are nan",
+        infinite=True,
+    ),
+    Slope(r"\babs", _nan, "of nan; PyTorch has 0"),
+    Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
+    Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
+    Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
+    Slope(r"normalize\(", _zero, "second derivatives at 0; PyTorch has nan"),
+    Slope(
+        r"(scatter|index)_reduce|max_pool", _nan, "of nan: among several the first, and PyTorch's amax makes all nan"
+    ),
+    Slope(r"(hard|soft)shrink", _nan, "of nan; PyTorch has 0"),
+    Slope(
+        r"\b(elu|celu|selu|glu|silu|mish|gelu|tanhshrink|logsigmoid|softsign|hardswish|logcumsumexp|cumprod|interpolate|"
+        r"erfinv|digamma)_?\(",
+        _any(lambda x: ~np.isfinite(x)),
+        "of inf or nan, or with such cotangents: 0 times inf, or inf less inf, in other places",
+        infinite=True,
+    ),
+    Slope(r"cumprod", _zero, "second derivatives where two elements are 0"),
+    Slope(r"\bsinc_?\(", _zero, "second derivatives at 0; PyTorch has nan"),
+    Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
+    Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
+    Slope(r"atan2", _zero, "second derivatives at the origin"),
+    Slope(r"atan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
+    Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),
+    Slope(r"softplus", _at_threshold, "at the threshold PyTorch's second derivative is 0", infinite=True),
+    Slope(r"var\(", _too_few, "of few elements PyTorch divides by 0 without a sign, or by a negative number"),
+    Slope(r"addcdiv", _unsigned, "PyTorch's derivative negates unsigned numbers"),
+    Slope(
+        r"addcdiv|addcmul|ldexp|igamma",
+        _beside_nothing,
+        "what stands beside nothing has the cotangent 0, and 0 times nan is nan",
+    ),
+    Slope(r"addcdiv", _any(lambda x: np.isinf(x) | (x == 0)), "second derivatives by 0 or inf; PyTorch has nan"),
+    Slope(r"eigh\(", _never, "PyTorch multiplies what does not depend on the matrix by 0", infinite=True),
+    Slope(r"ldexp", _wraps_around, "PyTorch's derivative raises 2 to integers as integers"),
+    Slope(
+        r"ldexp", _any(lambda x: x > 127), "2 to a power that overflows: it multiplies a sum, in PyTorch what is summed"
+    ),
+    Slope(r"logsumexp", _any(np.isneginf), "of -inf alone; PyTorch has nan"),
+    Slope(r"var\(", _any(lambda x: abs(x) > 1e8), "second derivatives of large numbers cancel but for rounding"),
+    Slope(r"mse_loss", _never, "second derivatives with infinite cotangents: inf less inf", infinite=True),
+    Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
+    Slope(r"conv2d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),
+    Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),
+    Slope(r"addmm.*(beta|alpha)=0(?![.\d])", _never, "the factor 0 makes 0, in PyTorch 0 times inf", infinite=True),
+    Slope(
+        r"\b(amax|amin|aminmax|max|min)\(",
+        _nan,
+        "of nan; PyTorch gives nan to all elements, as it does if the cotangent is none",
+        infinite=True,
+    ),
+)
+
+
+def known_gradient(torch: Any, lines: list[str], mismatch: Mismatch) -> bool:
+    """Whether gradients differ because of lines alone whose own derivatives are known to differ.
+
+    If no line's derivative differs, rounding has moved an operand away from a singularity, or to it. (With infinite
+    cotangents those of complex functions do: inf times a complex number is nan in part.)
+    """
+    if mismatch.is_infinite and any(map(is_singular, steps(torch, lines))):
+        return True
+    if any(map(is_on_cut, steps(torch, lines))) and known_zeros(turning(torch, lines)):
+        return True
+    found = culprits(torch, lines)
+    return all(_is_known(culprit, mismatch) for culprit in found) if found else mismatch.is_infinite
+
+
+def _is_known(culprit: Culprit, mismatch: Mismatch) -> bool:
+    if culprit.of_infinite and mismatch.is_infinite and any(map(np.iscomplexobj, culprit.operands.values())):
+        return True
+    return any(
+        re.search(slope.call, culprit.line) and (slope.sees(culprit) or (slope.infinite and culprit.of_infinite))
+        for slope in GRADIENTS
+    )
