@@ -28,7 +28,14 @@ GRAD_OF_RESULT: Final = (
     "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
     "use .retain_grad() on the non-leaf Tensor."
 )
-NUMPY_OF_GRAD: Final = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+NUMPY_OF_GRAD: Final = (
+    "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. To join tensors, np.stack "
+    "and np.concatenate are recorded."
+)
+NUMBER_OF_GRAD: Final = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
+    "tensor.detach() first, or item(): the number is a constant."
+)
 
 
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):

@@ -139,6 +139,8 @@ class Tensor(TensorMethods):
         return self._data.tolist()
 
     def __float__(self) -> float:
+        if self.requires_grad and self.numel() == 1:
+            warnings.warn(errors.NUMBER_OF_GRAD, UserWarning, stacklevel=2)
         return float(self.item())
 
     def __int__(self) -> int:
@@ -176,11 +178,9 @@ class Tensor(TensorMethods):
         return id(self)
 
     def __repr__(self) -> str:
-        suffixes = []
+        suffixes = ["requires_grad=True"] if self.requires_grad else []
         if self.grad_fn is not None:
-            suffixes.append(f"grad_fn=<{self.grad_fn.name()}>")
-        elif self.requires_grad:
-            suffixes.append("requires_grad=True")
+            suffixes = [f"grad_fn=<{self.grad_fn.name()}>"]
         return format_tensor(self._data, default_dtype=default_dtype(), suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,14 @@ RECORDED = [
     "np.moveaxis(t, 0, 1)", "np.exp(t)", "np.absolute(t)", "np.square(t)", "np.power(t, 2)", "np.var(t)",
     "np.outer(t[0], t[1])", "np.flip(t, 0)", "np.copy(t)", "np.maximum(t, 2)", "np.true_divide(1, t)", "np.positive(t)",
     "np.conjugate(t)",
+    "np.add.accumulate(t)", "np.multiply.accumulate(t, axis=1)", "np.maximum.accumulate(t, axis=-1)",
+    "np.minimum.accumulate(t)", "np.logaddexp.accumulate(t, axis=1)", "np.add.outer(t, a)", "np.multiply.outer(a, t)",
+    "np.subtract.outer(t[0], a)", "np.logaddexp.outer(t, t)", "np.power.outer(t, a[0])",
+    "np.sum(t, where=a > 2)", "np.sum(t, axis=0, where=a > 2, initial=5)", "np.prod(t, where=a > 2)",
+    "np.mean(t, where=a > 2)", "np.mean(t, axis=0, keepdims=True, where=a > 1)", "np.max(t, initial=2.5)",
+    "np.max(t, axis=1, where=a > 2, initial=-1)", "np.min(t, where=a > 2, initial=9.0)", "np.prod(t, initial=3.0)",
+    "np.add.reduce(t, axis=1, where=a > 2)", "np.logaddexp.reduce(t, axis=None, where=a < 3)",
+    "np.maximum.reduce(t, axis=0, initial=2.0)",
 ]  # fmt: skip
 PLAIN = [
     "np.argmax(t)", "np.argmin(t, axis=0)", "np.zeros_like(t)", "np.ones_like(t, dtype='i8')", "np.full_like(t, 3)",
@@ -56,6 +65,52 @@ def test_dtypes(code: str, dtype: str) -> None:
     assert np.shape(found) == np.shape(expected)
 
 
+def test_ufunc_at() -> None:
+    """Additions to chosen elements, of which one may be chosen twice, are recorded."""
+    t = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    out, expected = t * 1, np.array([1.0, 2.0, 3.0])
+    for add, key in ((np.add, [0, 0, 2]), (np.subtract, (np.array([1, 0, 1]),))):
+        add.at(out, key, t)
+        add.at(expected, key, [1.0, 2.0, 3.0])
+    np.testing.assert_allclose(out.detach().numpy(), expected)
+    (out * tg.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert t.grad is not None
+    assert t.grad.tolist() == [1 + 1 - 10, 10 + 1 - 1, 100 + 100 - 10]
+
+
+def test_masked_extremes_need_a_beginning() -> None:
+    with pytest.raises(ValueError, match="does not have an identity, so to use a where mask"):
+        np.max(tg.tensor(A), where=A > 1)
+
+
+def test_slopes_of_what_a_mask_leaves_out_are_zero() -> None:
+    t = tg.tensor(A, requires_grad=True)
+    (np.sum(t * t, where=A > 2) + np.mean(t, where=A > 2) + np.max(t, where=A < 4, initial=0.0)).backward()
+    assert t.grad is not None
+    assert t.grad.tolist() == [[0.0, 0.0], [6.0 + 0.5 + 1.0, 10.0 + 0.5]]
+
+
+def test_a_number_of_a_tensor_that_requires_grad_warns() -> None:
+    """As in PyTorch: the number is not recorded, nor is what an array takes."""
+    t, out = tg.tensor(2.0, requires_grad=True), np.zeros(3)
+    with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar may lead"):
+        assert float(t) == 2.0
+    with pytest.warns(UserWarning, match="Consider using tensor.detach"):
+        out[0] = t
+    assert out[0] == float(t.detach()) == t.item() == 2.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [float(own) for own in (t, t * 2)] == [2.0, 4.0]
+
+
+def test_an_array_of_tensors_that_require_grad_says_what_joins_them() -> None:
+    t = tg.tensor([1.0, 2.0], requires_grad=True)
+    for several in ([t, t], [t[0], t[1]]):
+        with pytest.raises(RuntimeError, match=r"^Can't call numpy\(\) on Tensor that requires grad.*np.stack"):
+            np.array(several)
+    assert np.stack([t, t]).requires_grad
+
+
 def test_gradient() -> None:
     t = tg.tensor([1.0, 2.0], requires_grad=True)
     np.sum(np.array([3.0, 4.0]) * np.square(t)).backward()
@@ -67,8 +122,9 @@ def test_gradient() -> None:
     ("code", "name"),
     [
         ("np.histogram(t)", r"np\.histogram"),
-        ("np.add.accumulate(t)", r"np\.add\.accumulate"),
-        ("np.sum(t, where=a > 1)", r"np\.sum does not work on tensors with where="),
+        ("np.add.reduceat(t, [0, 1])", r"np\.add\.reduceat"),
+        ("np.divide.accumulate(t)", r"np\.divide\.accumulate"),
+        ("np.add.at(a.copy(), [0], t[:1])", r"np\.add\.at does not work on tensors of an array"),
         ("np.add(t, 1, where=a > 1)", r"np\.add does not work on tensors with where="),
         ("np.divmod(t, 2)", r"np\.divmod"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad import ops
 from tapegrad.autograd.methods import backward
-from tapegrad.ops import casts, creation, history, inplace, logic, protocol, setitem
+from tapegrad.ops import casts, creation, history, inplace, logic, numpy_ufuncs, protocol, setitem
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.rounding import floor_divide, remainder
@@ -56,7 +56,7 @@ OPERATORS: dict[str, Any] = {
     "__xor__": logic.bitwise_xor, "__rxor__": logic.bitwise_xor,
     "__invert__": logic.bitwise_not,
     "__getitem__": getitem, "__setitem__": setitem.setitem,
-    "__array_ufunc__": protocol.array_ufunc, "__array_function__": protocol.array_function,
+    "__array_ufunc__": numpy_ufuncs.array_ufunc, "__array_function__": protocol.array_function,
 }  # fmt: skip
 
 

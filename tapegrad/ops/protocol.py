@@ -6,7 +6,7 @@ Each function of ours says which of NumPy's it is, and how the arguments differ:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -18,113 +18,21 @@ from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
+from tapegrad.ops.numpy_ufuncs import plain, reduced, unsupported
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.promotion import promote
-from tapegrad.ops.table.scope import nearest
 from tapegrad.tensor import Tensor, from_array
-
-# Our names for ufuncs of NumPy and SciPy, where they differ; else a ufunc is found by its name.
-UFUNCS: Final = public.ufunc_names()
-_REDUCTIONS: Final = public.reducing_ufuncs()
-# Where ufuncs are that are no functions of the module itself: NumPy's of matrices, SciPy's.
-_ELSEWHERE: Final = public.functions(public.LINALG) | public.functions(public.SPECIAL)
-
-
-def _plain(value: Any) -> Any:
-    """Return an argument with arrays in place of tensors."""
-    if isinstance(value, Tensor):
-        return value.numpy()
-    if isinstance(value, (list, tuple)):
-        return type(value)(_plain(item) for item in value)
-    return value
-
-
-def _tensors(value: Any) -> Iterable[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-
-
-def _unsupported(function: str, why: str = "") -> TypeError:
-    near = "" if why else nearest(function.rpartition(".")[2])
-    return TypeError(
-        f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning"
-        f"{near and f' (nearest in name is {near})'}, or x.detach().numpy() where no gradient is wanted"
-    )
-
-
-def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
-    """Call the function that a ufunc, or its reduction, stands for."""
-    name = ufunc.__name__
-    shown = f"np.{name}" if getattr(np, name, None) is ufunc else name
-    if out is not None:
-        return _with_out(shown, ufunc, method, inputs, out, kwargs)
-    dtype = kwargs.pop("dtype", None)
-    if method == "reduce" and name in _REDUCTIONS:
-        result = _reduce(getattr(ops, _REDUCTIONS[name]), inputs[0], *inputs[1:], **kwargs)
-        return result if dtype is None else result.to(dtype)
-    ours = UFUNCS.get(name, name)
-    function = getattr(ops, ours, None) or _ELSEWHERE.get(ours)
-    if method == "__call__" and not kwargs and callable(function):
-        # NumPy hands over what it was given; lists are not operands of ours.
-        operands = [np.asarray(value) if isinstance(value, (list, tuple)) else value for value in inputs]
-        if getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False):
-            operands = _without_numbers(operands)
-        result = function(*operands)
-        return result if dtype is None else result.to(dtype)
-    what = shown if method == "__call__" else f"{shown}.{method}"
-    why = f"with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and callable(function) else ""
-    raise _unsupported(what, why)
-
-
-def _without_numbers(operands: list[Any]) -> list[Any]:
-    """Return operands with arrays in place of Python numbers, which NumPy's functions take everywhere."""
-    layouts = [as_operand(value, "ufunc", "x", place)._layout for place, value in enumerate(operands, 1)]
-    dtype = promote(layouts)
-    return [np.asarray(value, dtype) if layout.weak else value for value, layout in zip(operands, layouts, strict=True)]
-
-
-def _reduce(function: Callable[..., Any], x: Any, axis: Any = 0, dtype: Any = None, **kwargs: Any) -> Any:
-    keepdims = kwargs.pop("keepdims", False)
-    if kwargs:
-        raise _unsupported(f"reduce with {', '.join(f'{key}=' for key in kwargs)}")
-    result = function(x, dim=tuple(range(x.ndim)) if axis is None else axis, keepdim=keepdims)
-    return result if dtype is None else result.to(dtype)
-
-
-def _with_out(shown: str, ufunc: np.ufunc, method: str, inputs: Any, out: Any, kwargs: dict[str, Any]) -> Any:
-    if any(tensor.requires_grad for tensor in _tensors([*inputs, *out])):
-        raise RuntimeError(
-            f"{shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            f"arguments requires grad. Leave out= away (array += tensor means out=array: write array = array + tensor)"
-        )
-    from tapegrad.tape import versions
-
-    arrays = tuple(_plain(value) for value in out)
-    for array in arrays:
-        if array is not None:
-            versions.note(array)
-    result = getattr(ufunc, method)(*_plain(list(inputs)), out=arrays, **_plain_values(kwargs))
-    return out[0] if len(out) == 1 else result
-
-
-def _plain_values(kwargs: dict[str, Any]) -> dict[str, Any]:
-    return {key: _plain(value) for key, value in kwargs.items()}
-
 
 # Functions ---------------------------------------------------------------------------------------------------------
 
 
 def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any
-    ) -> Any:
-        _refuse(name, out=out, **kwargs)
-        x = as_operand(a, name, "input", 1)
-        result = function(x, axis, bool(keepdims))
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+        where: Any = True,
+    ) -> Any:  # fmt: skip
+        _refuse(name, out=out)
+        result = reduced(name, a, axis, bool(keepdims), _given(where, True), _given(initial, None))
         return result if dtype is None else result.to(dtype)
 
     return call
@@ -137,9 +45,12 @@ def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
 
 
 def _extremum(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
+    def call(
+        a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True,
+        **kwargs: Any,
+    ) -> Any:  # fmt: skip
         _refuse(name, out=out, **kwargs)
-        return function(as_operand(a, name, "input", 1), axis, bool(keepdims))
+        return reduced(name, a, axis, bool(keepdims), _given(where, True), _given(initial, None))
 
     return call
 
@@ -169,7 +80,12 @@ def _refuse(name: str, **kwargs: Any) -> None:
         if value is not None and value is not np._NoValue and key != "correction"
     ]  # fmt: skip
     if given:
-        raise _unsupported(f"np.{name}", f"with {', '.join(f'{key}=' for key in given)}")
+        raise unsupported(f"np.{name}", f"with {', '.join(f'{key}=' for key in given)}")
+
+
+def _given(value: Any, default: Any) -> Any:
+    """Return an argument that NumPy hands over, or our default for its mark of none."""
+    return default if value is np._NoValue else value
 
 
 def _squeeze(a: Any, axis: Any = None) -> Any:
@@ -189,7 +105,7 @@ def _transpose(a: Any, axes: Any = None) -> Any:
 
 def _reshape(a: Any, shape: Any, order: str = "C", **_: Any) -> Any:
     if order != "C":
-        raise _unsupported("np.reshape", f"with order={order!r}")
+        raise unsupported("np.reshape", f"with order={order!r}")
     return ops.reshape(a, shape)
 
 
@@ -211,7 +127,7 @@ def _stack(arrays: Any, axis: int = 0, out: Any = None, **kwargs: Any) -> Any:
 
 def _where(condition: Any, *values: Any) -> Any:
     if not values:
-        return np.nonzero(_plain(condition))
+        return np.nonzero(plain(condition))
     return ops.where(condition, *values)
 
 
@@ -325,5 +241,5 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
     """Call what the table has for one of NumPy's functions."""
     ours = _TABLE.get(function)
     if ours is None:
-        raise _unsupported(f"{function.__module__.replace('numpy', 'np')}.{function.__name__}")
+        raise unsupported(f"{function.__module__.replace('numpy', 'np')}.{function.__name__}")
     return ours(*args, **kwargs)

@@ -112,7 +112,7 @@ def _cumprod_of_numpy(a: Any, axis: int | None = None, dtype: DTypeLike | None =
     return cumprod(xp.reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)  # type: ignore[no-any-return]
 
 
-@public(method=True, inplace=True, functions=("cumprod",), adapter=_cumprod_of_numpy)
+@public(method=True, inplace=True, accumulates="multiply", functions=("cumprod",), adapter=_cumprod_of_numpy)
 @operation(
     "cumprod",
     forward=_cumprod_by_numpy,
@@ -174,7 +174,7 @@ def _logcumsumexp_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
     return sums_of_later(ct, factors, dim) * xp.conj(xp.exp(x - finite))
 
 
-@public(method=True)
+@public(method=True, accumulates="logaddexp")
 @operation(
     "logcumsumexp",
     forward=_logcumsumexp_by_numpy,
@@ -225,7 +225,7 @@ def _extremes(accumulate: Callable[..., Any]) -> Callable[..., tuple[np.ndarray,
 
 
 def _cumulative(name: str, function: np.ufunc, which: str) -> Callable[..., ValuesIndices]:
-    @public(method=True)
+    @public(method=True, accumulates=function.__name__)
     @operation(
         name,
         forward=_extremes(function.accumulate),

@@ -35,8 +35,8 @@ class Names(NamedTuple):
         Whether tensors have it as a property.
     ufuncs : tuple of str
         NumPy's and SciPy's ufuncs that are this function, beside those of its own names.
-    reduces : str
-        The ufunc that it is the ``reduce`` of.
+    reduces, accumulates : str
+        The ufunc that it is the ``reduce`` of, or the ``accumulate``.
     functions : tuple of str
         NumPy's functions, no ufuncs, that are this function: ``sum``, ``linalg.inv``.
     adapter : str, callable or mapping
@@ -51,6 +51,7 @@ class Names(NamedTuple):
     attribute: bool = False
     ufuncs: tuple[str, ...] = ()
     reduces: str = ""
+    accumulates: str = ""
     functions: tuple[str, ...] = ()
     adapter: str | Callable[..., Any] | Mapping[str, str] = "same"
 
@@ -108,6 +109,7 @@ def public(
     attribute: bool = False,
     ufuncs: tuple[str, ...] = (),
     reduces: str = "",
+    accumulates: str = "",
     functions: tuple[str, ...] = (),
     adapter: str | Callable[..., Any] | Mapping[str, str] = "same",
     common: Common = RESULT,
@@ -117,14 +119,14 @@ def public(
 
     Parameters
     ----------
-    aliases, namespaces, method, inplace, attribute, ufuncs, reduces, functions, adapter
+    aliases, namespaces, method, inplace, attribute, ufuncs, reduces, accumulates, functions, adapter
         Fields of `Names`.
     common : Common
         What the docstrings of its kind have in common, if it is no op: the docstring of an op has that already.
     of : callable, optional
         The function of an op that it calls, after it looked at its arguments: the tests of the op are its own.
     """
-    names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, functions, adapter)
+    names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, accumulates, functions, adapter)
 
     def decorate(function: F) -> F:
         if function.__annotations__.get("return") == "Tensor" and not hasattr(function, "op"):
@@ -195,6 +197,11 @@ def ufunc_names() -> dict[str, str]:
 def reducing_ufuncs() -> dict[str, str]:
     """Return our name for the ``reduce`` of a ufunc."""
     return {one.names.reduces: one.name for one in registry if one.names.reduces}
+
+
+def accumulating_ufuncs() -> dict[str, str]:
+    """Return our name for the ``accumulate`` of a ufunc."""
+    return {one.names.accumulates: one.name for one in registry if one.names.accumulates}
 
 
 def numpy_functions() -> dict[str, Public]:

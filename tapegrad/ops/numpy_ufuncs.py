@@ -1,0 +1,152 @@
+"""NumPy's ufuncs on tensors, and their methods: ours of the same meaning, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import ops
+from tapegrad.ops.table import public
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.promotion import promote
+from tapegrad.ops.table.scope import nearest
+from tapegrad.tensor import Tensor
+
+# Our names for ufuncs of NumPy and SciPy, where they differ; else a ufunc is found by its name.
+UFUNCS: Final = public.ufunc_names()
+_REDUCTIONS: Final = public.reducing_ufuncs()
+_REDUCED: Final = {ours: ufunc for ufunc, ours in _REDUCTIONS.items()}
+_ACCUMULATIONS: Final = public.accumulating_ufuncs()
+# Where ufuncs are that are no functions of the module itself: NumPy's of matrices, SciPy's.
+_ELSEWHERE: Final = public.functions(public.LINALG) | public.functions(public.SPECIAL)
+
+
+def plain(value: Any) -> Any:
+    """Return an argument with arrays in place of tensors."""
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, (list, tuple)):
+        return type(value)(plain(item) for item in value)
+    return value
+
+
+def _tensors(value: Any) -> Iterable[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def unsupported(function: str, why: str = "") -> TypeError:
+    """Return the error of a function of NumPy that tensors have not, with the nearest that they have."""
+    near = "" if why else nearest(function.rpartition(".")[2])
+    return TypeError(
+        f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning"
+        f"{near and f' (nearest in name is {near})'}, or x.detach().numpy() where no gradient is wanted"
+    )
+
+
+def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+    """Call the function that a ufunc, or its reduction, stands for."""
+    name = ufunc.__name__
+    shown = f"np.{name}" if getattr(np, name, None) is ufunc else name
+    if out is not None:
+        return _with_out(shown, ufunc, method, inputs, out, kwargs)
+    dtype = kwargs.pop("dtype", None)
+    ours = UFUNCS.get(name, name)
+    function = getattr(ops, ours, None) or _ELSEWHERE.get(ours)
+    result = None
+    if method == "reduce" and name in _REDUCTIONS:
+        result = _reduce(_REDUCTIONS[name], *inputs, **kwargs)
+    elif method == "accumulate" and name in _ACCUMULATIONS:
+        result = _accumulate(getattr(ops, _ACCUMULATIONS[name]), *inputs, **kwargs)
+    elif method == "at" and name in ("add", "subtract"):
+        return _add_at(shown, name == "subtract", *inputs)
+    elif method in ("__call__", "outer") and not kwargs and callable(function):
+        # NumPy hands over what it was given; lists are not operands of ours.
+        operands = [np.asarray(value) if isinstance(value, (list, tuple)) else value for value in inputs]
+        if getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False):
+            operands = _without_numbers(operands)
+        if method == "outer":
+            x, y = (as_operand(value, shown, "x", place) for place, value in enumerate(operands, 1))
+            operands = [ops.reshape(x, x.shape + (1,) * y.ndim), y]
+        result = function(*operands)
+    if result is not None:
+        return result if dtype is None else result.to(dtype)
+    what = shown if method == "__call__" else f"{shown}.{method}"
+    why = f"with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and callable(function) else ""
+    raise unsupported(what, why)
+
+
+def _without_numbers(operands: list[Any]) -> list[Any]:
+    """Return operands with arrays in place of Python numbers, which NumPy's functions take everywhere."""
+    layouts = [as_operand(value, "ufunc", "x", place)._layout for place, value in enumerate(operands, 1)]
+    dtype = promote(layouts)
+    return [np.asarray(value, dtype) if layout.weak else value for value, layout in zip(operands, layouts, strict=True)]
+
+
+def reduced(name: str, x: Any, axis: Any, keepdims: bool, where: Any = True, initial: Any = None) -> Tensor:
+    """Call a reduction as NumPy does: of the elements that a mask chooses, beginning with a number."""
+    function, of = getattr(ops, name), _REDUCED.get(name, "")
+    x = as_operand(x, name, "input", 1)
+    if where is not True and name == "mean":
+        chosen = np.broadcast_to(plain(where), x.shape).sum(axis, x.dtype, keepdims=keepdims)
+        return ops.div(reduced("sum", x, axis, keepdims, where), chosen)
+    if where is not True or initial is not None:
+        if not of:
+            raise unsupported(f"np.{name}", "with where= or initial=")
+        identity = getattr(np, of).identity
+        identity = initial if identity is None else identity
+        if where is not True and identity is None:
+            raise ValueError(
+                f"reduction operation '{of}' does not have an identity, so to use a where mask one has to specify "
+                f"'initial'"
+            )
+        x = x if where is True else ops.where(where, x, identity)
+    result: Tensor = function(x, axis, keepdims)
+    if initial is not None:
+        result = getattr(ops, UFUNCS.get(of, of))(result, np.asarray(initial, result.dtype))
+    return result
+
+
+def _reduce(
+    ours: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any
+) -> Any:
+    result = reduced(ours, x, axis, bool(keepdims), **kwargs)
+    return result if dtype is None else result.to(dtype)
+
+
+def _accumulate(function: Callable[..., Any], x: Any, axis: int = 0) -> Any:
+    result = function(x, axis)
+    return result[0] if isinstance(result, tuple) else result
+
+
+def _add_at(call: str, is_negative: bool, x: Any, indices: Any, values: Any) -> None:
+    if not isinstance(x, Tensor):
+        raise unsupported(f"{call}.at", "of an array")
+    key = indices if isinstance(indices, tuple) else (indices,)
+    places = tuple(own if isinstance(own, Tensor) else ops.tensor(own) for own in key)
+    x.index_put_(places, ops.neg(values) if is_negative else as_operand(values, call, "b", 3), accumulate=True)
+
+
+def _with_out(shown: str, ufunc: np.ufunc, method: str, inputs: Any, out: Any, kwargs: dict[str, Any]) -> Any:
+    if any(tensor.requires_grad for tensor in _tensors([*inputs, *out])):
+        raise RuntimeError(
+            f"{shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            f"arguments requires grad. Leave out= away (array += tensor means out=array: write array = array + tensor)"
+        )
+    from tapegrad.tape import versions
+
+    arrays = tuple(plain(value) for value in out)
+    for array in arrays:
+        if array is not None:
+            versions.note(array)
+    result = getattr(ufunc, method)(*plain(list(inputs)), out=arrays, **_plain_values(kwargs))
+    return out[0] if len(out) == 1 else result
+
+
+def _plain_values(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {key: plain(value) for key, value in kwargs.items()}
