@@ -461,6 +461,9 @@ class TensorMethods:
     def mm(self, mat2: Any) -> Tensor:
         """Product of two matrices; see `matmul`."""
 
+    def bmm(self, mat2: Any) -> Tensor:
+        """Products of two batches of matrices, which do not broadcast; see `matmul`."""
+
     def mv(self, vec: Any) -> Tensor:
         """Product of a matrix and a vector; see `matmul`."""
 
@@ -573,13 +576,25 @@ class TensorMethods:
     def asin(self) -> Tensor:
         """Angle in radians of a sine."""
 
+    def arcsin(self) -> Tensor:
+        """Angle in radians of a sine."""
+
     def acos(self) -> Tensor:
+        """Angle in radians of a cosine."""
+
+    def arccos(self) -> Tensor:
         """Angle in radians of a cosine."""
 
     def atan(self) -> Tensor:
         """Angle in radians of a tangent."""
 
+    def arctan(self) -> Tensor:
+        """Angle in radians of a tangent."""
+
     def atan2(self, other: Any) -> Tensor:
+        """Angle in radians of the point with ordinate `input` and abscissa `other`."""
+
+    def arctan2(self, other: Any) -> Tensor:
         """Angle in radians of the point with ordinate `input` and abscissa `other`."""
 
     def sinh(self) -> Tensor:
@@ -594,10 +609,19 @@ class TensorMethods:
     def asinh(self) -> Tensor:
         """Inverse hyperbolic sine."""
 
+    def arcsinh(self) -> Tensor:
+        """Inverse hyperbolic sine."""
+
     def acosh(self) -> Tensor:
         """Inverse hyperbolic cosine."""
 
+    def arccosh(self) -> Tensor:
+        """Inverse hyperbolic cosine."""
+
     def atanh(self) -> Tensor:
+        """Inverse hyperbolic tangent."""
+
+    def arctanh(self) -> Tensor:
         """Inverse hyperbolic tangent."""
 
     def sigmoid(self) -> Tensor:
@@ -798,6 +822,15 @@ class TensorMethods:
     def clamp_max(self, max: Any) -> Tensor:
         """Lower elements to at most `max`; see `clamp`."""
 
+    def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
+        """Find the elements that are not zero."""
+
+    def argwhere(self) -> Tensor:
+        """Find the elements that are not zero: a row of indices for each; see `nonzero`."""
+
+    def bincount(self, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
+        """Count how often each number from 0 on is there."""
+
     def take(self, index: Any) -> Tensor:
         """Elements of the flat tensor at indices."""
 
@@ -867,6 +900,14 @@ class TensorMethods:
 
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
+
+    def equal(self, other: Any) -> builtins.bool:
+        """Whether two tensors have the same shape and the same elements."""
+
+    def allclose(
+        self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
+    ) -> builtins.bool:
+        """Whether all elements are equal within ``atol + rtol * abs(other)``."""
 
     def isclose(
         self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
@@ -1319,14 +1360,26 @@ class TensorMethods:
     def asin_(self) -> Tensor:
         """Compute `asin` in place; recorded where a gradient is wanted."""
 
+    def arcsin_(self) -> Tensor:
+        """Compute `arcsin` in place; recorded where a gradient is wanted."""
+
     def acos_(self) -> Tensor:
         """Compute `acos` in place; recorded where a gradient is wanted."""
+
+    def arccos_(self) -> Tensor:
+        """Compute `arccos` in place; recorded where a gradient is wanted."""
 
     def atan_(self) -> Tensor:
         """Compute `atan` in place; recorded where a gradient is wanted."""
 
+    def arctan_(self) -> Tensor:
+        """Compute `arctan` in place; recorded where a gradient is wanted."""
+
     def atan2_(self, other: Any) -> Tensor:
         """Compute `atan2` in place; recorded where a gradient is wanted."""
+
+    def arctan2_(self, other: Any) -> Tensor:
+        """Compute `arctan2` in place; recorded where a gradient is wanted."""
 
     def sinh_(self) -> Tensor:
         """Compute `sinh` in place; recorded where a gradient is wanted."""
@@ -1340,11 +1393,20 @@ class TensorMethods:
     def asinh_(self) -> Tensor:
         """Compute `asinh` in place; recorded where a gradient is wanted."""
 
+    def arcsinh_(self) -> Tensor:
+        """Compute `arcsinh` in place; recorded where a gradient is wanted."""
+
     def acosh_(self) -> Tensor:
         """Compute `acosh` in place; recorded where a gradient is wanted."""
 
+    def arccosh_(self) -> Tensor:
+        """Compute `arccosh` in place; recorded where a gradient is wanted."""
+
     def atanh_(self) -> Tensor:
         """Compute `atanh` in place; recorded where a gradient is wanted."""
+
+    def arctanh_(self) -> Tensor:
+        """Compute `arctanh` in place; recorded where a gradient is wanted."""
 
     def sigmoid_(self) -> Tensor:
         """Compute `sigmoid` in place; recorded where a gradient is wanted."""
@@ -1477,10 +1539,22 @@ class TensorMethods:
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `sub` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
 
+    def subtract_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Compute `sub` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
+
     def mul_(self, other: Any) -> Tensor:
         """Compute `mul` in place; recorded where a gradient is wanted."""
 
+    def multiply_(self, other: Any) -> Tensor:
+        """Compute `mul` in place; recorded where a gradient is wanted."""
+
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Compute `div` in place; recorded where a gradient is wanted."""
+
+    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Compute `div` in place; recorded where a gradient is wanted."""
+
+    def true_divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Compute `div` in place; recorded where a gradient is wanted."""
 
     def copy_(self, source: Any) -> Tensor:

@@ -44,6 +44,7 @@ from tapegrad.ops import (
     extrema,
     extremes,
     fill,
+    finding,
     flat_index,
     folding,
     fourier,

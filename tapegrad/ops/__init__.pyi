@@ -20,7 +20,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "igamma", "igammac", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2", "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "nonzero", "argwhere", "isin", "bincount", "numel", "broadcast_shapes", "result_type", "promote_types", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "igamma", "igammac", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -484,13 +484,25 @@ def tan(input: Any) -> Tensor:
 def asin(input: Any) -> Tensor:
     """Angle in radians of a sine."""
 
+def arcsin(input: Any) -> Tensor:
+    """Angle in radians of a sine."""
+
 def acos(input: Any) -> Tensor:
+    """Angle in radians of a cosine."""
+
+def arccos(input: Any) -> Tensor:
     """Angle in radians of a cosine."""
 
 def atan(input: Any) -> Tensor:
     """Angle in radians of a tangent."""
 
+def arctan(input: Any) -> Tensor:
+    """Angle in radians of a tangent."""
+
 def atan2(input: Any, other: Any) -> Tensor:
+    """Angle in radians of the point with ordinate `input` and abscissa `other`."""
+
+def arctan2(input: Any, other: Any) -> Tensor:
     """Angle in radians of the point with ordinate `input` and abscissa `other`."""
 
 def sinh(input: Any) -> Tensor:
@@ -505,10 +517,19 @@ def tanh(input: Any) -> Tensor:
 def asinh(input: Any) -> Tensor:
     """Inverse hyperbolic sine."""
 
+def arcsinh(input: Any) -> Tensor:
+    """Inverse hyperbolic sine."""
+
 def acosh(input: Any) -> Tensor:
     """Inverse hyperbolic cosine."""
 
+def arccosh(input: Any) -> Tensor:
+    """Inverse hyperbolic cosine."""
+
 def atanh(input: Any) -> Tensor:
+    """Inverse hyperbolic tangent."""
+
+def arctanh(input: Any) -> Tensor:
     """Inverse hyperbolic tangent."""
 
 def sigmoid(input: Any) -> Tensor:
@@ -810,6 +831,30 @@ def clamp_min(input: Any, min: Any) -> Tensor:
 
 def clamp_max(input: Any, max: Any) -> Tensor:
     """Lower elements to at most `max`; see `clamp`."""
+
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """Find the elements that are not zero."""
+
+def argwhere(input: Any) -> Tensor:
+    """Find the elements that are not zero: a row of indices for each; see `nonzero`."""
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Tell of each element whether it is among others."""
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+    """Count how often each number from 0 on is there."""
+
+def numel(input: Any) -> int:
+    """Return how many elements a tensor has."""
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to."""
+
+def result_type(tensor1: Any, tensor2: Any) -> np.dtype:
+    """Return the dtype of a sum of two tensors, or of a tensor and a number."""
+
+def promote_types(type1: DTypeLike, type2: DTypeLike) -> np.dtype:
+    """Return the dtype that holds the numbers of two."""
 
 def take(input: Any, index: Any) -> Tensor:
     """Elements of the flat tensor at indices."""

@@ -254,6 +254,7 @@ def methods() -> dict[str, Callable[..., Any]]:
     """Return the methods that write to a tensor, by their names."""
     return {
         **{f"{name}_": in_place(function, name) for name, function in public.inplace_functions().items()},
-        "add_": _scaled(iadd, ADD), "sub_": _scaled(isub, SUB), "mul_": mul_, "div_": div_,
+        **dict.fromkeys(("add_",), _scaled(iadd, ADD)), **dict.fromkeys(("sub_", "subtract_"), _scaled(isub, SUB)),
+        **dict.fromkeys(("mul_", "multiply_"), mul_), **dict.fromkeys(("div_", "divide_", "true_divide_"), div_),
         "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
     }  # fmt: skip

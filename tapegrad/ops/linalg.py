@@ -212,7 +212,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
     return matmul(x, y)
 
 
-@public()
+@public(method=True)
 @composite((Sample(((2, 2, 3), (2, 3, 4))),), np.matmul)
 def bmm(input: Any, mat2: Any) -> Tensor:
     """Products of two batches of matrices, which do not broadcast; see `matmul`.

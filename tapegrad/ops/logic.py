@@ -85,7 +85,7 @@ def bitwise_not(input: Any) -> Tensor:
     return from_array(np.asarray(np.invert(x._data)))
 
 
-@public()
+@public(method=True)
 def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and the same elements.
 
@@ -107,7 +107,7 @@ def equal(input: Any, other: Any) -> bool:
     return bool(np.array_equal(x._data, y._data))
 
 
-@public()
+@public(method=True)
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within ``atol + rtol * abs(other)``.
 

@@ -98,14 +98,14 @@ asin = unary(
     "asin", np.arcsin, lambda ct, x: ct / xp.conj(xp.sqrt(1 - x * x)),
     doc="Angle in radians of a sine.", derivative=":math:`1/\\sqrt{1 - x^2}`.", domain=(-0.9, 0.9),
     special={1.0: np.inf}, oracle=np.arcsin,
-    names=Names(method=True, inplace=True, ufuncs=("arcsin",)),
+    names=Names(method=True, inplace=True, aliases=("arcsin",)),
 )  # fmt: skip
 
 acos = unary(
     "acos", np.arccos, lambda ct, x: -ct / xp.conj(xp.sqrt(1 - x * x)),
     doc="Angle in radians of a cosine.", derivative=":math:`-1/\\sqrt{1 - x^2}`.", domain=(-0.9, 0.9),
     special={1.0: -np.inf}, oracle=np.arccos,
-    names=Names(method=True, inplace=True, ufuncs=("arccos",)),
+    names=Names(method=True, inplace=True, aliases=("arccos",)),
 )  # fmt: skip
 
 atan = unary(
@@ -116,7 +116,7 @@ atan = unary(
     derivative=":math:`1/(1 + x^2)`.",
     special={0.0: 1.0, np.inf: 0.0},
     oracle=np.arctan,
-    names=Names(method=True, inplace=True, ufuncs=("arctan",)),
+    names=Names(method=True, inplace=True, aliases=("arctan",)),
 )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ atan2 = binary(
     check_dtypes=no_numbers("atan2", "input", "other"),
     special={(0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (-1.0, -1.0): (-0.5, 0.5), (2.0, -1.0): (-0.2, -0.4)},
     oracle=np.arctan2,
-    names=Names(method=True, inplace=True, ufuncs=("arctan2",)),
+    names=Names(method=True, inplace=True, aliases=("arctan2",)),
 )  # fmt: skip
 
 sinh = unary(
@@ -162,21 +162,21 @@ asinh = unary(
     "asinh", np.arcsinh, lambda ct, x: ct / xp.conj(xp.sqrt(x * x + 1)),
     doc="Inverse hyperbolic sine.", derivative=":math:`1/\\sqrt{x^2 + 1}`.", domain=(0.1, 3.0),
     special={0.0: 1.0}, oracle=np.arcsinh,
-    names=Names(method=True, inplace=True, ufuncs=("arcsinh",)),
+    names=Names(method=True, inplace=True, aliases=("arcsinh",)),
 )  # fmt: skip
 
 acosh = unary(
     "acosh", np.arccosh, lambda ct, x: ct / xp.conj(xp.sqrt(x - 1)) / xp.conj(xp.sqrt(x + 1)),
     doc="Inverse hyperbolic cosine.", derivative=":math:`1/\\sqrt{x^2 - 1}`.", domain=(1.1, 3.0),
     special={1.0: np.inf}, oracle=np.arccosh,
-    names=Names(method=True, inplace=True, ufuncs=("arccosh",)),
+    names=Names(method=True, inplace=True, aliases=("arccosh",)),
 )  # fmt: skip
 
 atanh = unary(
     "atanh", np.arctanh, lambda ct, x: ct / xp.conj(1 - x * x),
     doc="Inverse hyperbolic tangent.", derivative=":math:`1/(1 - x^2)`.", domain=(-0.9, 0.9),
     special={0.0: 1.0, 1.0: np.inf}, oracle=np.arctanh,
-    names=Names(method=True, inplace=True, ufuncs=("arctanh",)),
+    names=Names(method=True, inplace=True, aliases=("arctanh",)),
 )  # fmt: skip
 
 

@@ -555,7 +555,17 @@ def written(draw: Draw, name: str) -> str | None:
         return None
     one = draw.one(draw.beside(x))
     y = one.name if one is not None and draw.rng.random() < 0.5 else repr(draw.rng.choice(NUMBERS))
-    if name in ("add_", "sub_", "mul_", "div_", "pow_") or _has_two_operands(name[:-1]):
+    if name in (
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "pow_",
+        "subtract_",
+        "multiply_",
+        "divide_",
+        "true_divide_",
+    ) or _has_two_operands(name[:-1]):
         return f"{x.name}.{name}({y})"
     if name == "clamp_":
         return f"{x.name}.clamp_({draw.rng.choice(NUMBERS)!r})"
@@ -748,7 +758,8 @@ KINDS: dict[Generator, str] = {
     cast: "to type_as float double cfloat cdouble long int short char byte bool",
     attribute: "T mT H mH real imag",
     pair: "equal allclose",
-    written: "add_ sub_ mul_ div_ pow_ neg_ abs_ clamp_ relu_ square_ reciprocal_ exp_ log_ sqrt_ sin_ cos_ tanh_ "
+    written: "add_ sub_ mul_ div_ subtract_ multiply_ divide_ true_divide_ "
+    "pow_ neg_ abs_ clamp_ relu_ square_ reciprocal_ exp_ log_ sqrt_ sin_ cos_ tanh_ "
     "sigmoid_ copy_ fill_ zero_ setitem",
     augmented: "add sub mul truediv pow",
     loss: "mse_loss nll_loss cross_entropy",
@@ -781,6 +792,7 @@ NOT_CALLED: dict[str, str] = {
     **dict.fromkeys(_LINEAR_ALGEBRA.split(), "not drawn yet; tests/test_opinfo.py has PyTorch's own samples"),
     **shapes.NOT_CALLED,
     **windows.NOT_CALLED,
+    **dict.fromkeys(["numel", "broadcast_shapes", "result_type", "promote_types"], "returns no tensor"),
     **dict.fromkeys(
         [
             "rand",

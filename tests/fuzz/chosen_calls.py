@@ -158,6 +158,7 @@ def unordered(draw: Any, name: str) -> str | None:
     text = {
         "argsort": f"m.argsort({x.name}, stable=True)", "searchsorted": f"m.searchsorted({x.name}.sort()[0], {x.name})",
         "bucketize": f"m.bucketize({x.name}, m.tensor([-1.0, 0.5, 2.0]))", "aminmax": f"m.aminmax({x.name})[1]",
+        "isin": f"m.isin({x.name}, m.tensor([1.0, 0.0]))", "bincount": f"m.bincount(({x.name} > 0).long().ravel())",
         "count_nonzero": f"m.count_nonzero({x.name})", "msort": f"m.msort({x.name})",
     }  # fmt: skip
     return text.get(name) or f"m.{name}({x.name}.detach())"
@@ -184,6 +185,7 @@ CHOSEN: dict[Callable[[Any, str], str | None], str] = {
     scan: "cummax cummin cumprod cumprod_ logcumsumexp",
     quantile: "quantile nanquantile",
     moments: "std var_mean std_mean",
-    unordered: "argsort searchsorted bucketize unique unique_consecutive count_nonzero aminmax msort",
+    unordered: "argsort searchsorted bucketize unique unique_consecutive count_nonzero aminmax msort nonzero "
+    "argwhere isin bincount",
     embedding: "embedding",
 }

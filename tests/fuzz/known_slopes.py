@@ -98,14 +98,16 @@ class Slope:
 
 GRADIENTS = (
     Slope(r"pow|\*\*", _zero, "second derivatives at base 0, where PyTorch's masks hide values but not slopes"),
-    Slope(r"acosh", _any(lambda x: (x <= -1) | (x == np.inf)), "below 1, where the function is nan, it has numbers"),
+    Slope(
+        r"a(rc)?cosh", _any(lambda x: (x <= -1) | (x == np.inf)), "below 1, where the function is nan, it has numbers"
+    ),
     Slope(
         r"\b(sinh|cosh)_?\(",
         _any(lambda x: (abs(x.real) > 709.78) & (abs(x.real) < 710.48)),
         "PyTorch's overflow early",
     ),
     Slope(
-        r"\ba(cos|sin)h?\(",
+        r"\ba(rc)?(cos|sin)h?\(",
         _any(lambda x: np.iscomplexobj(x) & ((x.real == 0) | (x.imag == 0))),
         "on a branch cut: PyTorch's derivative loses the sign of the zero",
     ),
@@ -135,8 +137,8 @@ GRADIENTS = (
     Slope(r"\bsinc_?\(", _zero, "second derivatives at 0; PyTorch has nan"),
     Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
-    Slope(r"atan2", _zero, "second derivatives at the origin"),
-    Slope(r"atan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
+    Slope(r"a(rc)?tan2", _zero, "second derivatives at the origin"),
+    Slope(r"a(rc)?tan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),
     Slope(r"softplus", _at_threshold, "at the threshold PyTorch's second derivative is 0", infinite=True),
     Slope(r"var\(", _too_few, "of few elements PyTorch divides by 0 without a sign, or by a negative number"),

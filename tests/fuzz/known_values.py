@@ -32,7 +32,7 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     # So is its step.
     r"\bheaviside_?\(": lambda ours, theirs: np.isnan(ours) & (theirs == 0),
     # On a branch cut the sign of a zero decides, and products with complex numbers lose it.
-    r"\b(a(sin|cos|tan)h?|r?sqrt|log(2|10|1p|it|sumexp)?)_?\(|pow|\*\*": _turned,
+    r"\b(a(rc)?(sin|cos|tan)h?|r?sqrt|log(2|10|1p|it|sumexp)?)_?\(|pow|\*\*": _turned,
     # PyTorch's logarithm of 1 plus a complex number is nan for subnormal ones.
     r"\blog1p_?\(": lambda ours, theirs: np.isnan(theirs) & (np.abs(ours) < np.finfo(ours.dtype).tiny),
     # SciPy's, as of all infinite numbers; C's is inf.

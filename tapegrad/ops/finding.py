@@ -1,0 +1,235 @@
+"""Functions that find, compare and count elements, or ask for dtypes and shapes: none has a gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dtypes import DTypeLike
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.promotion import common_dtype, promote
+from tapegrad.ops.table.public import public
+from tapegrad.tensor import Tensor, from_array
+
+
+def _values(call: str, value: Any, name: str, position: int) -> np.ndarray:
+    return np.asarray(as_operand(value, call, name, position)._data)
+
+
+@public(method=True)
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """Find the elements that are not zero.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    as_tuple : bool
+        Return the indices of each dimension by themselves, as NumPy does: what ``input[...]`` takes.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Of dtype int64: a row of indices for each element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nonzero(tg.tensor([[1.0, 0.0], [2.0, 3.0]])).tolist()
+    [[0, 0], [1, 0], [1, 1]]
+    """
+    values = _values("nonzero", input, "input", 1)
+    places = np.nonzero(np.atleast_1d(values))
+    if as_tuple:
+        return tuple(map(from_array, places))
+    return from_array(np.stack(places, 1) if values.ndim else np.zeros((len(places[0]), 0), np.int64))
+
+
+@public(method=True, functions=("argwhere",))
+def argwhere(input: Any) -> Tensor:
+    """Find the elements that are not zero: a row of indices for each; see `nonzero`.
+
+    Parameters
+    ----------
+    input : Tensor or array
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.argwhere(tg.tensor([0.0, 5.0, 7.0])).tolist()
+    [[1], [2]]
+    """
+    found: Tensor = nonzero(input)
+    return found
+
+
+@public(functions=("isin",), adapter={"element": "elements"})
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Tell of each element whether it is among others.
+
+    Parameters
+    ----------
+    elements, test_elements : Tensor, array or number
+    assume_unique : bool
+        That no element stands twice, which may be faster.
+    invert : bool
+        Whether it is not.
+
+    Returns
+    -------
+    Tensor
+        Of bools, of the shape of `elements`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.isin(tg.tensor([1, 2, 3]), tg.tensor([3, 1])).tolist()
+    [True, False, True]
+    """
+    own, others = _values("isin", elements, "elements", 1), _values("isin", test_elements, "test_elements", 2)
+    return from_array(np.asarray(np.isin(own, others, assume_unique, invert)))
+
+
+@public(method=True, functions=("bincount",), adapter={"x": "input"})
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+    """Count how often each number from 0 on is there.
+
+    Parameters
+    ----------
+    input : Tensor or array of int, (n,)
+        None negative.
+    weights : Tensor or array, (n,), optional
+        What each counts; default 1. They get no gradient: `index_add` gives one.
+    minlength : int
+        The least length of the result.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64, with weights float64, or float32 as these.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` is no vector of integers from 0 on, or the weights are not as many.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.bincount(tg.tensor([0, 2, 2])).tolist()
+    [1, 0, 2]
+    """
+    x = _values("bincount", input, "input", 1)
+    if x.ndim != 1 or x.dtype.kind not in "iu" or (x.size and x.min() < 0):
+        raise RuntimeError(
+            f"bincount only supports 1-d non-negative integral inputs; got shape {list(x.shape)} of {x.dtype}"
+        )
+    if weights is None:
+        return from_array(np.bincount(x, minlength=minlength))
+    given = _values("bincount", weights, "weights", 2)
+    if given.shape != x.shape:
+        raise RuntimeError(
+            f"weights should be 1-d and have the same length as input: bincount() got {list(given.shape)} for "
+            f"{list(x.shape)}"
+        )
+    return from_array(np.bincount(x, given, minlength).astype(given.dtype if given.dtype.kind == "f" else np.float64))
+
+
+@public()
+def numel(input: Any) -> int:
+    """Return how many elements a tensor has.
+
+    Parameters
+    ----------
+    input : Tensor or array
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.numel(tg.zeros(2, 3))
+    6
+    """
+    return as_operand(input, "numel", "input", 1).numel()
+
+
+@public()
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to.
+
+    Parameters
+    ----------
+    *shapes : tuple of int, or int
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    RuntimeError
+        If they do not broadcast.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    try:
+        return tuple(np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise RuntimeError(
+            f"Shape mismatch: objects cannot be broadcast to a single shape; broadcast_shapes() got {shapes}"
+        ) from None
+
+
+@public()
+def result_type(tensor1: Any, tensor2: Any) -> np.dtype:
+    """Return the dtype of a sum of two tensors, or of a tensor and a number.
+
+    Parameters
+    ----------
+    tensor1, tensor2 : Tensor, array or number
+
+    Returns
+    -------
+    numpy.dtype
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.result_type(tg.tensor([1, 2], dtype=tg.int32), 1.0)
+    dtype('float64')
+    """
+    operands = as_operand(tensor1, "result_type", "tensor1", 1), as_operand(tensor2, "result_type", "tensor2", 2)
+    return promote([own._layout for own in operands])
+
+
+@public()
+def promote_types(type1: DTypeLike, type2: DTypeLike) -> np.dtype:
+    """Return the dtype that holds the numbers of two.
+
+    Parameters
+    ----------
+    type1, type2 : dtype
+
+    Returns
+    -------
+    numpy.dtype
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.promote_types(tg.int64, tg.float32)
+    dtype('float32')
+    """
+    return common_dtype((np.dtype(type1), np.dtype(type2)))
