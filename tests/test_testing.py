@@ -15,7 +15,7 @@ import tapegrad as tg
 from tapegrad import autograd
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import op_table, xp
-from tapegrad.testing import GradcheckError, gradcheck, gradgradcheck
+from tapegrad.testing import GradcheckError, gradcheck, gradgradcheck, jvpcheck
 
 X = np.array([[0.5, 2.0], [1.0, -1.5]])
 Z = np.array([1.0 + 2.0j, 0.5 - 1.0j])
@@ -65,7 +65,7 @@ def on_tapegrad(arrays: tuple[Any, ...]) -> list[tg.Tensor]:
     return [tg.tensor(array, requires_grad=True) for array in map(np.asarray, arrays)]
 
 
-@pytest.mark.parametrize("check", [gradcheck, gradgradcheck])
+@pytest.mark.parametrize("check", [gradcheck, gradgradcheck, jvpcheck])
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_functions_pass(name: str, check: Any) -> None:
     function, arrays = RIGHT[name]
@@ -241,6 +241,40 @@ def test_second_derivatives_of_torch() -> None:
             library.autograd.gradgradcheck(function, inputs)
         messages.append(str(error.value).split("\n")[0])
     assert messages[0] == messages[1]
+
+
+# jvpcheck ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_tangents_fail_as_on_torch(name: str) -> None:
+    function, arrays = WRONG[name]
+    with pytest.raises(GradcheckError) as ours:
+        jvpcheck(function, on_tapegrad(arrays))
+    assert jvpcheck(function, on_tapegrad(arrays), raise_exception=False) is False
+    inputs = on_torch(arrays)
+    with pytest.raises(RuntimeError) as theirs:
+        pytest.importorskip("torch").autograd.gradcheck(
+            function, inputs, check_forward_ad=True, check_backward_ad=False
+        )
+    beginning = str(theirs.value).split("\n")[0].replace("imaginary part", "real part")
+    assert str(ours.value).startswith(beginning)
+
+
+def test_given_tangents() -> None:
+    x, z = real(), complex_()
+    assert jvpcheck(lambda x, z: (x.sin(), z * z.conj() * x.sum()), (x, z), (tg.ones(2, 2), tg.ones(2)))
+    with pytest.raises(
+        GradcheckError, match=r"^Tangent mismatch for output 1,\n(?s:.*)2 of 2 .* element \[0\] of output 1:"
+    ):
+        jvpcheck(lambda x, z: (x.sin(), z * z.detach()), (x, z), (tg.ones(2, 2), tg.ones(2)))
+    with pytest.raises(ValueError, match=r"of shapes \[\[2, 2\], \[2\]\], but got \[\[3\], 'int'\]"):
+        jvpcheck(lambda x, z: x, (x, z), (tg.ones(3), 1))
+
+
+def test_tangents_of_wrong_rules(sine: Any) -> None:
+    with pytest.raises(GradcheckError, match=r"4 of 16 numbers differ"):
+        jvpcheck(sine(lambda ct, x: ct * xp.cos(x) * 1.01), real())
 
 
 # The package ------------------------------------------------------------------------------------------------------

@@ -2,5 +2,6 @@
 
 from tapegrad.testing.gradients import gradcheck, gradgradcheck
 from tapegrad.testing.report import GradcheckError
+from tapegrad.testing.tangents import jvpcheck
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = ["gradcheck", "gradgradcheck", "jvpcheck", "GradcheckError"]

@@ -167,7 +167,7 @@ def _check(call: Call, eps: float, tolerance: Tolerance, nondet_tol: float) -> N
     outputs, numerical = call.outputs(), call.jacobians(eps)
     roots = [(place, output) for place, output in enumerate(outputs) if output.requires_grad]
     if not roots:
-        _expect_zeros(call, numerical)
+        expect_zeros(call, numerical)
         return
     # PyTorch's order: imaginary parts, among real outputs; then real parts.
     parts = [(place, output, 1j if output.dtype.kind == "c" else 1) for place, output in roots]
@@ -224,7 +224,8 @@ def _jacobians(output: Tensor, wanted: Sequence[Tensor], unit: complex, nondet_t
     ]
 
 
-def _expect_zeros(call: Call, numerical: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+def expect_zeros(call: Call, numerical: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Raise a GradcheckError if a function, of whose outputs none requires grad, has slopes."""
     for tensor, (values, _) in zip(call.wanted, numerical, strict=True):
         if np.any(values != 0):
             raise GradcheckError(
