@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad import autograd
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import op_table, xp
-from tapegrad.testing import GradcheckError, gradcheck, gradgradcheck, jvpcheck
+from tapegrad.testing import GradcheckError, gradcheck, gradgradcheck, jvpcheck, samples, tensors
 
 X = np.array([[0.5, 2.0], [1.0, -1.5]])
 Z = np.array([1.0 + 2.0j, 0.5 - 1.0j])
@@ -275,6 +277,61 @@ def test_given_tangents() -> None:
 def test_tangents_of_wrong_rules(sine: Any) -> None:
     with pytest.raises(GradcheckError, match=r"4 of 16 numbers differ"):
         jvpcheck(sine(lambda ct, x: ct * xp.cos(x) * 1.01), real())
+
+
+# Strategies -------------------------------------------------------------------------------------------------------
+
+
+@given(tensors(), tensors(shape=(2, 3), dtype=st.sampled_from([np.float32, np.complex64, np.int16, np.bool_])))
+def test_drawn_tensors(x: tg.Tensor, y: tg.Tensor) -> None:
+    assert (x.dtype, x.requires_grad, x.is_leaf) == (np.float64, True, True)
+    assert y.shape == (2, 3)
+    assert y.requires_grad == (y.dtype.kind in "fc")
+    assert not x.numel() or abs(x.detach().numpy()).max() <= 10
+
+
+@given(tensors(shape=3, elements=st.just(0.5), requires_grad=False))
+def test_drawn_tensors_of_given_elements(x: tg.Tensor) -> None:
+    assert x.tolist() == [0.5] * 3
+    assert not x.requires_grad
+
+
+@given(st.data())
+def test_samples_of_every_op(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(op_table)))
+    sample = data.draw(samples(name))
+    with np.errstate(all="ignore"):
+        out = sample(*sample.operands)
+    assert isinstance(out, tg.Tensor)
+    assert name in repr(sample)
+
+
+@pytest.mark.parametrize("name", ["sin", "mul", "logsumexp", "matmul", "getitem", "reshape", "cat", "solve", "expand"])
+@given(data=st.data())
+@settings(max_examples=5)
+def test_samples_pass_the_checks(name: str, data: st.DataObject) -> None:
+    sample = data.draw(samples(name, st.sampled_from([np.float64, np.complex128])))
+    for check in (gradcheck, gradgradcheck, jvpcheck):
+        assert check(sample, sample.operands)
+
+
+def test_samples_of_no_op() -> None:
+    with pytest.raises(ValueError, match=r"samples\(\) got 'sine', which is no op of the op table"):
+        samples("sine")
+
+
+def test_without_hypothesis() -> None:
+    program = """
+import sys
+sys.modules["hypothesis"] = None
+from tapegrad.testing import gradcheck, jvpcheck
+try:
+    from tapegrad.testing import tensors
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "need hypothesis: pip install tapegrad[test]" in done.stdout
 
 
 # The package ------------------------------------------------------------------------------------------------------

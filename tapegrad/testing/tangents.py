@@ -34,7 +34,7 @@ def forward_mode(
     }
 
     def tangent_of(value: Any) -> Tensor | None:
-        return known.get(id(value), (value, None))[1]
+        return known[id(value)][1] if id(value) in known else None
 
     def dual(op: Op, bound: Bound) -> Any:
         out = compute(op, bound)[0]
