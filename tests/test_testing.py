@@ -152,6 +152,26 @@ def test_inputs_that_are_results_and_arguments_that_are_no_tensors() -> None:
     assert x.grad is None
 
 
+def test_a_backward_pass_that_varies() -> None:
+    def function(x: tg.Tensor) -> tg.Tensor:
+        inner = x * 1.0
+        inner.register_hook(lambda gradient: gradient + 1e-9 * next(noise))
+        return inner.sin()
+
+    noise = iter(range(10**6))
+    with pytest.raises(
+        GradcheckError, match=r"^Backward is not reentrant, .*nondeterminism was 0.0; .* differ by 1e-09"
+    ):
+        gradcheck(function, real())
+    noise = iter(range(10**6))
+    assert gradcheck(function, real(), nondet_tol=1e-8)
+
+
+def test_numbers_that_are_not_finite_differ() -> None:
+    with np.errstate(all="ignore"), pytest.raises(GradcheckError, match=r"finite differences give nan, .*\n.*\n.* uncertain there, by nan"):
+        gradcheck(lambda x: x.sqrt(), real([1.0, -1.0]))
+
+
 def test_functions_that_return_no_tensor() -> None:
     with pytest.raises(TypeError, match=r"gradcheck expects a function that returns .* but output 1 is a float"):
         gradcheck(lambda x: (x, 1.0), real())

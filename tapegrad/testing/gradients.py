@@ -33,7 +33,8 @@ def gradcheck(
     Parameters
     ----------
     function : callable
-        From tensors to a tensor or a tuple of tensors.
+        From tensors to a tensor or a tuple of tensors. It is called with copies of the inputs, so it must use its
+        arguments: a tensor that it refers to otherwise stays as it is.
     inputs : Tensor or tuple
         The arguments. Tensors that require grad are perturbed; other arguments stay as they are.
     eps : float
