@@ -168,7 +168,10 @@ def test_a_backward_pass_that_varies() -> None:
 
 
 def test_numbers_that_are_not_finite_differ() -> None:
-    with np.errstate(all="ignore"), pytest.raises(GradcheckError, match=r"finite differences give nan, .*\n.*\n.* uncertain there, by nan"):
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(GradcheckError, match=r"finite differences give nan, .*\n.*\n.* uncertain there, by nan"),
+    ):
         gradcheck(lambda x: x.sqrt(), real([1.0, -1.0]))
 
 
