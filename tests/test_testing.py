@@ -297,6 +297,12 @@ def test_given_tangents() -> None:
         jvpcheck(lambda x, z: x, (x, z), (tg.ones(3), 1))
 
 
+def test_detached_functions_with_given_tangents() -> None:
+    assert jvpcheck(lambda x: x.argmax(), real(), tg.ones(2, 2))
+    with pytest.raises(GradcheckError, match=r"^Numerical gradient for function expected to be zero: .* are up to 2"):
+        jvpcheck(lambda x: x.detach() * 2, real(), tg.ones(2, 2))
+
+
 def test_tangents_of_wrong_rules(sine: Any) -> None:
     with pytest.raises(GradcheckError, match=r"4 of 16 numbers differ"):
         jvpcheck(sine(lambda ct, x: ct * xp.cos(x) * 1.01), real())

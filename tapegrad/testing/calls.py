@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.tensor import Tensor, from_array
 from tapegrad.testing.differences import differences
+from tapegrad.testing.report import Part
 
 __all__ = ["Call", "as_tuple", "is_perturbed", "leaf"]
 
@@ -39,8 +40,8 @@ class Call:
         for place, value in enumerate(self.inputs):
             if is_perturbed(value):
                 self.places.setdefault(id(value), place)
-        self.output_words: list[str] = []  # if they are not what they are called by default
-        self.input_words: list[str] = []
+        self.output_words: dict[int, str] = {}  # of those that are not called by their numbers
+        self.input_words: dict[int, str] = {}
         if not self.places:
             raise ValueError(
                 f"{check} expects at least one input tensor to require gradient, "
@@ -96,15 +97,13 @@ class Call:
         first = sum(output.numel() for output in outputs[:place])
         return slice(first, first + outputs[place].numel())
 
-    def position(self, tensor: Tensor) -> int:
-        """Return which input a tensor is."""
-        return self.places[id(tensor)]
-
-    def words_of_input(self, tensor: Tensor) -> str:
+    def words_of(self, tensor: Tensor) -> str:
         """Return what an input is called in messages."""
-        place = self.position(tensor)
-        return self.input_words[place] if self.input_words else f"input {place}"
+        place = self.places[id(tensor)]
+        return self.input_words.get(place, f"input {place}")
 
-    def words_of_output(self, place: int) -> str:
-        """Return what an output is called in messages."""
-        return self.output_words[place] if self.output_words else f"output {place}"
+    def part(self, what: str, place: int, output: Tensor, tensor: Tensor, mode: str) -> Part:
+        """Return what the part of a Jacobian for an output and an input is of."""
+        mismatch = f"{what} mismatch for output {place} with respect to input {self.places[id(tensor)]}"
+        of_output = self.output_words.get(place, f"output {place}")
+        return Part(mismatch, of_output, output.shape, self.words_of(tensor), tensor.shape, mode)

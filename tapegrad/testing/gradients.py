@@ -147,9 +147,8 @@ def gradgradcheck(
         return found
 
     second = Call(gradients, (*call.inputs, *seeds), "gradgradcheck")
-    second.output_words = [f"the gradient with respect to input {place}" for place in places]
-    second.input_words += [f"input {place}" for place in range(count)]
-    second.input_words += [f"grad_outputs[{place}]" for place in range(len(seeds))]
+    second.output_words = {k: f"the gradient with respect to input {place}" for k, place in enumerate(places)}
+    second.input_words = {count + k: f"grad_outputs[{k}]" for k in range(len(seeds))}
     return verdict(lambda: _check(second, eps, tolerance, nondet_tol), raise_exception)
 
 
@@ -184,9 +183,8 @@ def _check(call: Call, eps: float, tolerance: Tolerance, nondet_tol: float) -> N
             values, errors = (array[..., columns] for array in numerical[number])
             values = _part(values, unit)
             expected = values[:, 0] + 1j * values[:, 1] if tensor.dtype.kind == "c" else values[:, 0]
-            mismatch = f"Jacobian mismatch for output {place} with respect to input {call.position(tensor)}"
-            words = call.words_of_output(place), output.shape, call.words_of_input(tensor), tensor.shape
-            compare(actual, expected, errors.sum(1), tolerance, Part(prefix + mismatch, *words))
+            part = call.part(f"{prefix}Jacobian", place, output, tensor, "backward")
+            compare(actual, expected, errors.sum(1), tolerance, part)
             combined[number] += actual @ _part(cotangents[place], unit).reshape(-1, 1)
     _expect_linear(call, [output for _, output in roots], list(cotangents.values()), combined, tolerance)
 
@@ -231,7 +229,7 @@ def expect_zeros(call: Call, numerical: Sequence[tuple[np.ndarray, np.ndarray]])
         if np.any(values != 0):
             raise GradcheckError(
                 "Numerical gradient for function expected to be zero: no output requires grad, but finite differences "
-                f"with respect to {call.words_of_input(tensor)} are up to {np.abs(values).max():.6g}. Is a result "
+                f"with respect to {call.words_of(tensor)} are up to {np.abs(values).max():.6g}. Is a result "
                 "detached, converted to NumPy, or computed with grad mode off?"
             )
 
@@ -242,7 +240,7 @@ def _expect_linear(
 ) -> None:  # fmt: skip
     """Check that a pass from all outputs at once, with cotangents other than 0 and 1, combines the Jacobians."""
     for tensor, actual, expected in zip(call.wanted, _gradients(roots, call.wanted, cotangents), combined, strict=True):
-        words = "the gradient from random grad_outputs", (), call.words_of_input(tensor), tensor.shape
+        words = "the gradient from random grad_outputs", (), call.words_of(tensor), tensor.shape
         part = Part("backward not multiplied by grad_output", *words, reference="the checked Jacobians")
         compare(actual, expected, np.zeros(expected.shape), tolerance, part)
 

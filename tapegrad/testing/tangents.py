@@ -143,10 +143,8 @@ def _check_direction(call: Call, tangents: Sequence[Tensor], eps: float, toleran
     values, errors = slope(call.moved, call.point, directions, step=eps / 2)
     for place, actual in enumerate(_tangents(call, directions)):
         output, columns = outputs[place], call.columns(outputs, place)
-        part = Part(
-            f"Tangent mismatch for output {place}", call.words_of_output(place), output.shape, mode="forward mode"
-        )
         if output.requires_grad:
+            part = Part(f"Tangent mismatch for output {place}", f"output {place}", output.shape, mode="forward mode")
             compare(actual[None], _like(values[None, columns], output), errors[None, columns], tolerance, part)
 
 
@@ -156,24 +154,20 @@ def _check_elements(call: Call, eps: float, tolerance: Tolerance) -> None:
         expect_zeros(call, numerical)
     for number, (tensor, (values, errors)) in enumerate(zip(call.wanted, numerical, strict=True)):
         for k, name in enumerate(("real", "imaginary")[: values.shape[1]]):
+            prefix = f"While considering the {name} part of complex inputs only, " if values.shape[1] > 1 else ""
             rows = []
             for index in np.ndindex(tensor.shape):
                 directions = [np.zeros(own.shape, own.dtype) for own in call.wanted]
                 directions[number][index] = (1, 1j)[k]
                 rows.append(_tangents(call, directions))
-            prefix = f"While considering the {name} part of complex inputs only, " if values.shape[1] > 1 else ""
             for place, output in enumerate(outputs):
-                if not output.requires_grad or not rows:
-                    continue
-                columns = call.columns(outputs, place)
-                mismatch = (
-                    f"{prefix}Jacobian computed with forward mode mismatch for output {place} with respect to input "
-                    f"{call.position(tensor)}"
-                )
-                words = call.words_of_output(place), output.shape, call.words_of_input(tensor), tensor.shape
-                part = Part(mismatch, *words, mode="forward mode")
-                actual = np.stack([row[place] for row in rows])
-                compare(actual, _like(values[:, k, columns], output), errors[:, k, columns], tolerance, part)
+                if output.requires_grad and rows:
+                    columns = call.columns(outputs, place)
+                    part = call.part(
+                        f"{prefix}Jacobian computed with forward mode", place, output, tensor, "forward mode"
+                    )
+                    expected = _like(values[:, k, columns], output)
+                    compare(np.stack([row[place] for row in rows]), expected, errors[:, k, columns], tolerance, part)
 
 
 def _like(values: np.ndarray, output: Tensor) -> np.ndarray:
