@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import scipy.special
 
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, NotYet, Op, Sample
+from tapegrad.ops.table.op import Op, Sample
+from tapegrad.testing.operands import has_rule, operands_of
 from tests.checks import Problem
 
 
@@ -69,19 +70,6 @@ def oracle(op: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     return function(list(operands), **attrs) if op.variadic else function(*operands, *index_arrays, **attrs)
 
 
-def draw(shape: tuple[int, ...], domain: tuple[float, float], dtype: Any, rng: np.random.Generator) -> np.ndarray:
-    """Return random numbers of a domain, far from each other and from multiples of 1/2, where functions have kinks."""
-    low, high = domain
-    size = int(np.prod(shape, dtype=np.int64))
-    values = low + (high - low) * (rng.permutation(size) + rng.uniform(0.3, 0.7, size)) / max(size, 1)
-    halves = np.floor(2 * values) / 2
-    inside = halves + 0.05 + 0.8 * (values - halves)
-    values = np.where((inside > low) & (inside < high), inside, values)
-    if np.dtype(dtype).kind == "c":
-        values = values + 1j * draw((size,), domain, np.float64, rng)
-    return values.reshape(shape).astype(dtype)
-
-
 @dataclass(frozen=True)
 class Case:
     """An op with one of its samples."""
@@ -105,21 +93,8 @@ class Case:
         return dict(self.sample.attrs)
 
     def operands(self, dtype: Any) -> tuple[Any, ...]:
-        """Return data for the operands; what the sample gives in a floating dtype is converted, the rest is not."""
-        rng = np.random.default_rng(zlib.crc32(str(self).encode()))
-        given = self.sample.values or (None,) * len(self.sample.shapes)
-        operands = []
-        for shape, value in zip(self.sample.shapes, given, strict=True):
-            if value is None:
-                operands.append(draw(shape, self.op.domain, dtype, rng))
-            elif callable(value):
-                operands.append(value(shape, dtype, rng))
-            elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
-                # Of float64, the strides stay as they are.
-                operands.append(value.astype(dtype, order="K", copy=False))
-            else:
-                operands.append(value)
-        return tuple(operands)
+        """Return data for the operands."""
+        return operands_of(self.op, self.sample, dtype, np.random.default_rng(zlib.crc32(str(self).encode())))
 
     def problem(self, dtype: Any, operands: Sequence[Any] | None = None) -> Problem:
         """Return the op's function at operands, by default those of this case."""
@@ -139,12 +114,6 @@ class Case:
         except TypeError:
             return False
         return True
-
-
-def has_rule(op: Op, operand: int) -> bool:
-    """Whether the op is differentiable in an operand."""
-    rule = op.rule(operand)
-    return rule is not NOT_DIFFERENTIABLE and not isinstance(rule, NotYet)
 
 
 def cases(*chosen: Op) -> list[Case]:

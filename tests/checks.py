@@ -1,4 +1,4 @@
-"""Checkers: what must hold of a function of tensors, whoever made it. Finite differences are written here only."""
+"""Checkers: what must hold of a function of tensors, whoever made it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 import tapegrad as tg
 from tapegrad import autograd
 from tapegrad.runtime.memory import INTERPRETS
-from tapegrad.tensor import from_array
+from tapegrad.testing.calls import leaf
+from tapegrad.testing.differences import differences, slope
 
 Arrays = Sequence[np.ndarray]
 SLOWER = 100 if INTERPRETS else 1  # how many times fewer repetitions a test may make do with
@@ -57,12 +58,6 @@ class Problem:
     def weights(self) -> list[np.ndarray]:
         """Return random numbers of the gradients' shapes."""
         return [random_like(array, f"weights {number}") for number, array in enumerate(self.point)]
-
-
-def leaf(array: np.ndarray, requires_grad: bool = True) -> tg.Tensor:
-    """Return a tensor over an array, whatever its strides and flags."""
-    tensor = from_array(np.asarray(array))
-    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def random_like(array: np.ndarray, purpose: str = "") -> np.ndarray:
@@ -146,47 +141,17 @@ def gradients_of(leaves: Sequence[tg.Tensor]) -> list[np.ndarray]:
     return found
 
 
-def slope(
-    function: Callable[[list[np.ndarray]], float], point: Arrays, direction: Arrays, ct: np.ndarray
-) -> tuple[float, float]:
-    """Return the derivative of a real function along a direction by finite differences, and an estimate of its error.
-
-    Central differences with three steps, and Richardson's extrapolation of each two: their difference is the estimate.
-    The function computes in the least precise of the dtypes of the point and of the cotangent.
-    """
-    eps = float(max(np.finfo(array.dtype).eps for array in (*point, ct)))
-    step = eps**0.2 / 2
-    largest = 0.0
-
-    def at(t: float) -> float:
-        nonlocal largest
-        value = function([(x + t * d).astype(x.dtype) for x, d in zip(point, direction, strict=True)])
-        largest = max(largest, abs(value))
-        return value
-
-    wide, middle, narrow = ((at(h) - at(-h)) / (2 * h) for h in (2 * step, step, step / 2))
-    coarse, fine = (4 * middle - wide) / 3, (4 * narrow - middle) / 3
-    return fine, abs(fine - coarse) + 20 * eps * largest / step
-
-
 def by_differences(problem: Problem, ct: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the gradients by finite differences, element by element, each with an estimate of the error.
 
     PyTorch's convention for complex numbers: the gradient of Re<ct, f> is its slope along 1 plus i times that along i.
     """
-    point = problem.point
-    found = []
-    for number, array in enumerate(point):
-        gradient, error = np.zeros(array.shape, array.dtype), np.zeros(array.shape)
-        for place in np.ndindex(array.shape):
-            for unit in (1, 1j)[: 2 if array.dtype.kind == "c" else 1]:
-                direction = [np.zeros(own.shape, own.dtype) for own in point]
-                direction[number][place] = unit
-                value, own_error = slope(lambda moved: inner([ct], [problem.value(moved)]), point, direction, ct)
-                gradient[place] += value * unit
-                error[place] += own_error
-        found.append((gradient, error))
-    return found
+    found = differences(lambda moved: inner([ct], [problem.value(moved)]), problem.point, ct)
+    gradients = []
+    for array, (slopes, errors) in zip(problem.point, found, strict=True):
+        gradient = slopes @ (1, 1j)[: slopes.shape[-1]]
+        gradients.append((np.asarray(gradient, array.dtype), np.asarray(errors.sum(-1))))
+    return gradients
 
 
 # Checkers --------------------------------------------------------------------------------------------------------

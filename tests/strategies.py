@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad.ops.table.op import NotYet, Op, op_table, xp
-from tests.cases import draw, has_rule
+from tapegrad.testing.operands import draw, has_rule
+from tapegrad.testing.strategies import MOVES
 from tests.checks import Problem, check_layout, leaf
 
 SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (2, 3), (3, 1), (1, 3), (2, 1, 3), (2, 2), (4, 3), (17,), (0, 3)]
@@ -259,32 +260,6 @@ def fits(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] | None
         return np.broadcast_shapes(one, other)
     except ValueError:
         return None
-
-
-def _shapes_of_size(shape: tuple[int, ...]) -> st.SearchStrategy[dict[str, Any]]:
-    size = int(np.prod(shape))
-    some = [
-        own for own in (size, (size,), (1, size), (size, 1), (2, -1), (-1, 3), (3, 1, -1)) if size and size % 6 == 0
-    ]
-    return st.sampled_from([shape, (-1,) if size else shape, *some]).map(lambda own: {"shape": own})
-
-
-def _items(length: int) -> st.SearchStrategy[Any]:
-    places = st.integers(-length, length - 1) if length else st.nothing()
-    return st.one_of(st.slices(length), places, st.just(slice(None)))
-
-
-# Attributes of rows that move elements, for any shape with dimensions.
-MOVES: dict[str, Callable[[tuple[int, ...]], st.SearchStrategy[dict[str, Any]]]] = {
-    "reshape": _shapes_of_size,
-    "permute": lambda shape: st.permutations(range(len(shape))).map(lambda dims: {"dims": tuple(dims)}),
-    "flip": lambda shape: st.sets(st.sampled_from(range(len(shape))), min_size=1).map(
-        lambda dims: {"dims": tuple(sorted(dims))}
-    ),
-    "expand": lambda shape: st.sampled_from([(2, *shape), (1, 3, *shape), shape]).map(lambda size: {"size": size}),
-    "getitem": lambda shape: st.tuples(*map(_items, shape)).map(lambda key: {"key": key}),
-    "clone": lambda shape: st.just({}),
-}
 
 
 @st.composite

@@ -21,8 +21,9 @@ from tapegrad.ops.table.op import Op, op_table, xp
 from tapegrad.recording.plan import Plan, alive
 from tapegrad.recording.steps import CT, Step
 from tapegrad.tape.layout import contiguous_strides, intern
+from tapegrad.testing.operands import draw, has_rule
 from tests import checks, reference, test_programs, torch_programs
-from tests.cases import Case, draw, has_rule
+from tests.cases import Case
 from tests.checks import Problem
 from tests.strategies import Program, Ref
 

@@ -27,6 +27,7 @@ ORDER = [
     {"ops"},
     {"nn", "optim", "linalg", "fft", "special", "data"},
     {"tapegrad"},
+    {"testing"},
     {"demo"},
     {"__main__"},
 ]
@@ -38,6 +39,8 @@ AHEAD = {
     ("tape/views.py", "tensor.py", "types"),
     ("recording/plan.py", "ops/table/op.py", "types"),
     ("ops/table/op.py", "__init__.py", "call"),
+    ("autograd/__init__.py", "testing/gradients.py", "call"),
+    ("autograd/__init__.py", "testing/gradients.py", "types"),
 }
 LONGEST = 350
 LONGER: set[str] = set()

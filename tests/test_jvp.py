@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import autograd, modes
+from tapegrad import autograd
 from tapegrad.autograd.jvp import jvp
-from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import Bound, Op, op_table, xp
+from tapegrad.testing.tangents import forward_mode
 from tests import checks
 from tests.test_table import SMOOTH, each_case
 
 
-def forward_mode(
-    function: Callable[..., tg.Tensor], primals: Sequence[tg.Tensor], tangents: Sequence[tg.Tensor]
-) -> tuple[tg.Tensor, tg.Tensor | None]:
-    """Return a function's value and tangent, by the tangents of all ops that it calls."""
-    known = {id(primal): (primal, tangent) for primal, tangent in zip(primals, tangents, strict=True)}
-
-    def dual(op: Op, bound: Bound) -> Any:
-        out = compute(op, bound)[0]
-        own = [known.get(id(x), (x, None))[1] for x in bound.operands]
-        if any(tangent is not None for tangent in own):
-            found = jvp(op, bound, out, own)
-            pairs = zip(out, found, strict=True) if isinstance(out, tuple) else [(out, found)]
-            known.update((id(result), (result, tangent)) for result, tangent in pairs if tangent is not None)
-        return out
-
-    with modes.intercept(dual):
-        value = function(*primals)
-    return value, known.get(id(value), (value, None))[1]
-
-
 def of_problem(problem: checks.Problem, leaves: list[tg.Tensor]) -> tuple[tg.Tensor, tg.Tensor]:
     tangents = [checks.leaf(weight, False) for weight in problem.weights()]
-    value, tangent = forward_mode(lambda *values: problem(values), leaves, tangents)
+    value, (tangent,) = forward_mode(lambda *values: problem(values), leaves, tangents)
     assert tangent is not None
     return value, tangent
 
@@ -92,7 +71,7 @@ def test_forward_mode_of_a_program() -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=shape) for shape in ((4, 3), (3, 5), (4, 3), (3, 5))]
     x, w, *tangents = map(tg.tensor, arrays)
-    value, tangent = forward_mode(network, (x, w), tangents)
+    value, (tangent,) = forward_mode(network, (x, w), tangents)
     step = 1e-6
     moved = [network(x + sign * step * tangents[0], w + sign * step * tangents[1]).item() for sign in (1, -1)]
     assert value.item() == pytest.approx(network(x, w).item(), rel=1e-15)

@@ -14,8 +14,9 @@ import tapegrad as tg
 from tapegrad import autograd
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, NotYet, Op, op_table, xp
 from tapegrad.ops.table.public import registry
+from tapegrad.testing.operands import has_rule
 from tests import checks
-from tests.cases import Case, cases, grouped, has_rule, oracle, oracle_of
+from tests.cases import Case, cases, grouped, oracle, oracle_of
 from tests.torch_programs import WITHOUT_DERIVATIVE, torch
 
 ALL = list(op_table.values())

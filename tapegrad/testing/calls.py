@@ -1,0 +1,109 @@
+"""A user's function at a point: which inputs are perturbed, its outputs, and its Jacobian by finite differences."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.tensor import Tensor, from_array
+from tapegrad.testing.differences import differences
+from tapegrad.testing.report import Part
+
+__all__ = ["Call", "as_tuple", "is_perturbed", "leaf"]
+
+
+def as_tuple(values: Any) -> tuple[Any, ...]:
+    """Return a tensor, tuple or list as a tuple."""
+    return tuple(values) if isinstance(values, (tuple, list)) else (values,)
+
+
+def is_perturbed(value: Any) -> bool:
+    """Whether a value is a floating or complex tensor that requires grad."""
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def leaf(array: np.ndarray, requires_grad: bool = True) -> Tensor:
+    """Return a tensor over an array, whatever its strides and flags."""
+    tensor = from_array(np.asarray(array))
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+class Call:
+    """A function with its inputs; those that require grad are what it is differentiated by, each tensor once."""
+
+    def __init__(self, function: Callable[..., Any], inputs: Any, check: str) -> None:
+        self.function, self.inputs, self.check = function, as_tuple(inputs), check
+        self.places: dict[int, int] = {}
+        for place, value in enumerate(self.inputs):
+            if is_perturbed(value):
+                self.places.setdefault(id(value), place)
+        self.output_words: dict[int, str] = {}  # of those that are not called by their numbers
+        self.input_words: dict[int, str] = {}
+        if not self.places:
+            raise ValueError(
+                f"{check} expects at least one input tensor to require gradient, "
+                "but none of them have requires_grad=True."
+            )
+        self.wanted: list[Tensor] = [self.inputs[place] for place in self.places.values()]
+
+    def warn_of_low_precision(self) -> None:
+        """Warn the caller of the caller if an input is of single precision."""
+        for place, value in enumerate(self.inputs):
+            if is_perturbed(value) and value.dtype not in (np.float64, np.complex128):
+                warnings.warn(
+                    f"Input #{place} requires gradient and is not a double precision floating point or complex. "
+                    "This check will likely fail if all the inputs are not of double precision floating point or "
+                    "complex. ",
+                    stacklevel=3,
+                )
+
+    def outputs(self, replaced: Sequence[Tensor] | None = None) -> list[Tensor]:
+        """Return the function's outputs, with other tensors in place of those in `wanted`, if given."""
+        others = dict(zip(self.places, self.wanted if replaced is None else replaced, strict=True))
+        outputs = as_tuple(self.function(*[others.get(id(value), value) for value in self.inputs]))
+        for place, value in enumerate(outputs):
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"{self.check} expects a function that returns a tensor or a tuple of tensors, but output {place} "
+                    f"is a {type(value).__name__}."
+                )
+        return list(outputs)
+
+    @property
+    def point(self) -> list[np.ndarray]:
+        """Copies of the data of what the function is differentiated by."""
+        return [tensor.detach().numpy().copy() for tensor in self.wanted]
+
+    def moved(self, point: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the elements of all outputs at another point, as one vector in double precision."""
+        values = [np.ravel(value.detach().numpy()) for value in self.outputs([leaf(array) for array in point])]
+        wide = np.result_type(np.float64, *values) if values else np.float64
+        return np.concatenate([np.empty(0, wide), *values]).astype(wide)
+
+    def jacobians(self, eps: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return slopes along each element of each input, and their errors: (elements, units, outputs' elements)."""
+        found = differences(self.moved, self.point, step=eps / 2)
+        sizes = [tensor.numel() for tensor in self.wanted]
+        return [
+            (values.reshape(size, *values.shape[-2:]), errors.reshape(size, *errors.shape[-2:]))
+            for size, (values, errors) in zip(sizes, found, strict=True)
+        ]
+
+    def columns(self, outputs: Sequence[Tensor], place: int) -> slice:
+        """Return where the elements of an output stand in `moved`."""
+        first = sum(output.numel() for output in outputs[:place])
+        return slice(first, first + outputs[place].numel())
+
+    def words_of(self, tensor: Tensor) -> str:
+        """Return what an input is called in messages."""
+        place = self.places[id(tensor)]
+        return self.input_words.get(place, f"input {place}")
+
+    def part(self, what: str, place: int, output: Tensor, tensor: Tensor, mode: str) -> Part:
+        """Return what the part of a Jacobian for an output and an input is of."""
+        mismatch = f"{what} mismatch for output {place} with respect to input {self.places[id(tensor)]}"
+        of_output = self.output_words.get(place, f"output {place}")
+        return Part(mismatch, of_output, output.shape, self.words_of(tensor), tensor.shape, mode)

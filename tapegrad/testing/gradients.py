@@ -1,0 +1,260 @@
+"""`gradcheck` and `gradgradcheck`: backward passes against finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.backward import grad
+from tapegrad.tensor import Tensor
+from tapegrad.testing.calls import Call, as_tuple, leaf
+from tapegrad.testing.report import GradcheckError, Part, Tolerance, compare
+
+__all__ = ["gradcheck", "gradgradcheck"]
+
+
+def gradcheck(
+    function: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+) -> bool:
+    """Check the gradients of a function against central finite differences.
+
+    Every element of every input that requires grad is moved, and a backward pass starts from every element of every
+    output that requires grad. So the inputs should be small, of double precision, and away from kinks.
+
+    Parameters
+    ----------
+    function : callable
+        From tensors to a tensor or a tuple of tensors. It is called with copies of the inputs, so it must use its
+        arguments: a tensor that it refers to otherwise stays as it is.
+    inputs : Tensor or tuple
+        The arguments. Tensors that require grad are perturbed; other arguments stay as they are.
+    eps : float
+        The largest perturbation.
+    atol, rtol : float
+        Numbers may differ by ``atol + rtol * |finite difference|``.
+    raise_exception : bool
+        Raise an error if the check fails; otherwise return False.
+    nondet_tol : float
+        By how much a second backward pass over the same graph may differ from the first.
+
+    Returns
+    -------
+    bool
+        Whether the gradients agree.
+
+    Raises
+    ------
+    GradcheckError
+        If they do not: it says at which elements they differ most, both numbers, and by how much.
+    ValueError
+        If no input requires grad.
+    TypeError
+        If the function returns something else than tensors.
+
+    Warns
+    -----
+    UserWarning
+        If an input is of single precision.
+
+    Notes
+    -----
+    A complex output is checked as two real ones, its imaginary and its real part; the gradient with respect to a
+    complex input is the slope along 1 plus i times that along i, as in PyTorch. Finite differences are extrapolated
+    from three steps (L. F. Richardson, "The approximate arithmetical solution by finite differences", 1911); this
+    estimates their error too. A last pass starts from random cotangents of all outputs at once: it notices rules that
+    are not linear in the cotangent.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> from tapegrad.testing import gradcheck
+    >>> x = tg.tensor([0.5, 2.0], dtype=tg.float64, requires_grad=True)
+    >>> gradcheck(lambda x: x.sin() * x, x)
+    True
+    >>> gradcheck(lambda x: x.sin() * x.detach(), x, raise_exception=False)
+    False
+    """
+    call = Call(function, inputs, "gradcheck")
+    call.warn_of_low_precision()
+    return verdict(lambda: _check(call, eps, Tolerance(atol, rtol), nondet_tol), raise_exception)
+
+
+def gradgradcheck(
+    function: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+) -> bool:
+    """Check the second derivatives of a function: the gradients of its gradients, against finite differences.
+
+    Parameters
+    ----------
+    function, inputs, eps, atol, rtol, raise_exception, nondet_tol
+        As for `gradcheck`.
+    grad_outputs : Tensor or tuple of Tensor, optional
+        Cotangents of the outputs that require grad, random ones by default. Those that require grad are perturbed too.
+
+    Returns
+    -------
+    bool
+        Whether the second derivatives are those of the gradients. Whether the gradients are right, `gradcheck` says.
+
+    Raises
+    ------
+    GradcheckError, ValueError, TypeError
+        As `gradcheck`. In the message, an output is a gradient with respect to an input, and the cotangents are
+        counted after the function's inputs.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> from tapegrad.testing import gradgradcheck
+    >>> x = tg.tensor([0.5, 2.0], dtype=tg.float64, requires_grad=True)
+    >>> gradgradcheck(lambda x: x.exp() * x, x)
+    True
+    """
+    call = Call(function, inputs, "gradgradcheck")
+    call.warn_of_low_precision()
+    roots = [value for value in call.outputs() if value.requires_grad]
+    tolerance, count = Tolerance(atol, rtol), len(call.inputs)
+    if not roots:
+        return verdict(lambda: _check(call, eps, tolerance, nondet_tol), raise_exception)
+    seeds = tuple(map(leaf, _cotangents(roots))) if grad_outputs is None else as_tuple(grad_outputs)
+    if len(seeds) != len(roots):
+        raise ValueError(f"gradgradcheck got {len(seeds)} grad_outputs for {len(roots)} outputs that require grad.")
+    places = list(call.places.values())
+
+    def gradients(*arguments: Any) -> tuple[Tensor, ...]:
+        outputs = [value for value in as_tuple(function(*arguments[:count])) if value.requires_grad]
+        wanted = [arguments[place] for place in places]
+        found: tuple[Tensor, ...] = grad(
+            outputs, wanted, arguments[count:], create_graph=True, allow_unused=True, materialize_grads=True
+        )
+        return found
+
+    second = Call(gradients, (*call.inputs, *seeds), "gradgradcheck")
+    second.output_words = {k: f"the gradient with respect to input {place}" for k, place in enumerate(places)}
+    second.input_words = {count + k: f"grad_outputs[{k}]" for k in range(len(seeds))}
+    return verdict(lambda: _check(second, eps, tolerance, nondet_tol), raise_exception)
+
+
+def verdict(check: Callable[[], None], raise_exception: bool) -> bool:
+    """Return whether a check passes, or raise its error."""
+    try:
+        check()
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _check(call: Call, eps: float, tolerance: Tolerance, nondet_tol: float) -> None:
+    outputs, numerical = call.outputs(), call.jacobians(eps)
+    roots = [(place, output) for place, output in enumerate(outputs) if output.requires_grad]
+    if not roots:
+        expect_zeros(call, numerical)
+        return
+    # PyTorch's order: imaginary parts, among real outputs; then real parts.
+    parts = [(place, output, 1j if output.dtype.kind == "c" else 1) for place, output in roots]
+    parts += [(place, output, 1) for place, output in roots if output.dtype.kind == "c"]
+    cotangents = dict(zip([place for place, _ in roots], _cotangents([output for _, output in roots]), strict=True))
+    combined = [np.zeros((tensor.numel(), 1), np.result_type(tensor.dtype, float)) for tensor in call.wanted]
+    for place, output, unit in parts:
+        name = "" if output.dtype.kind != "c" else "imaginary" if unit == 1j else "real"
+        prefix = f"While considering the {name} part of complex outputs only, " if name else ""
+        columns = call.columns(outputs, place)
+        for number, actual in enumerate(_jacobians(output, call.wanted, unit, nondet_tol)):
+            tensor = call.wanted[number]
+            values, errors = (array[..., columns] for array in numerical[number])
+            values = _part(values, unit)
+            expected = values[:, 0] + 1j * values[:, 1] if tensor.dtype.kind == "c" else values[:, 0]
+            part = call.part(f"{prefix}Jacobian", place, output, tensor, "backward")
+            compare(actual, expected, errors.sum(1), tolerance, part)
+            combined[number] += actual @ _part(cotangents[place], unit).reshape(-1, 1)
+    _expect_linear(call, [output for _, output in roots], list(cotangents.values()), combined, tolerance)
+
+
+def _part(values: np.ndarray, unit: complex) -> np.ndarray:
+    return values.imag if unit == 1j else values.real
+
+
+def _gradients(
+    outputs: Sequence[Tensor], wanted: Sequence[Tensor], cotangents: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Return the gradients as columns, in double precision."""
+    seeds = [leaf(array, False) for array in cotangents]
+    found = grad(outputs, wanted, seeds, retain_graph=True, allow_unused=True, materialize_grads=True)
+    return [np.array(own.detach().numpy(), np.result_type(own.dtype, float)).reshape(-1, 1) for own in found]
+
+
+def _jacobians(output: Tensor, wanted: Sequence[Tensor], unit: complex, nondet_tol: float) -> list[np.ndarray]:
+    """Return the gradients of the output's elements, or of their imaginary parts if the unit is i, as columns."""
+    columns = []
+    for index in np.ndindex(output.shape):
+        cotangent = np.zeros(output.shape, output.dtype)
+        cotangent[index] = unit
+        columns.append(_gradients([output], wanted, [cotangent]))
+        again = _gradients([output], wanted, [cotangent])
+        largest = max(np.abs(one - other).max(initial=0.0) for one, other in zip(columns[-1], again, strict=True))
+        if largest > nondet_tol:
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                "gives different values, although analytical gradient matches numerical gradient. The tolerance for "
+                f"nondeterminism was {nondet_tol}; gradients differ by {largest:.3g}."
+            )
+    return [
+        np.hstack([np.empty((tensor.numel(), 0)), *(column[number] for column in columns)])
+        for number, tensor in enumerate(wanted)
+    ]
+
+
+def expect_zeros(call: Call, numerical: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Raise a GradcheckError if a function, of whose outputs none requires grad, has slopes."""
+    for tensor, (values, _) in zip(call.wanted, numerical, strict=True):
+        if np.any(values != 0):
+            raise GradcheckError(
+                "Numerical gradient for function expected to be zero: no output requires grad, but finite differences "
+                f"with respect to {call.words_of(tensor)} are up to {np.abs(values).max():.6g}. Is a result "
+                "detached, converted to NumPy, or computed with grad mode off?"
+            )
+
+
+def _expect_linear(
+    call: Call, roots: Sequence[Tensor], cotangents: Sequence[np.ndarray], combined: Sequence[np.ndarray],
+    tolerance: Tolerance,
+) -> None:  # fmt: skip
+    """Check that a pass from all outputs at once, with cotangents other than 0 and 1, combines the Jacobians."""
+    for tensor, actual, expected in zip(call.wanted, _gradients(roots, call.wanted, cotangents), combined, strict=True):
+        words = "the gradient from random grad_outputs", (), call.words_of(tensor), tensor.shape
+        part = Part("backward not multiplied by grad_output", *words, reference="the checked Jacobians")
+        compare(actual, expected, np.zeros(expected.shape), tolerance, part)
+
+
+def _cotangents(outputs: Sequence[Tensor]) -> list[np.ndarray]:
+    """Return random numbers like the outputs, the same in each call, of either sign and not near 0."""
+    rng = np.random.default_rng(0)
+
+    def numbers(shape: tuple[int, ...]) -> np.ndarray:
+        return np.asarray(rng.uniform(0.3, 1.0, shape) * rng.choice([-1.0, 1.0], shape))
+
+    found = []
+    for output in outputs:
+        values: Any = numbers(output.shape)
+        values = values + 1j * numbers(output.shape) if output.dtype.kind == "c" else values
+        found.append(np.asarray(values).astype(output.dtype))
+    return found
