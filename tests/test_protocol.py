@@ -22,12 +22,16 @@ RECORDED = [
     "np.expand_dims(t, (0, -1))", "np.broadcast_to(t, (3, 2, 2))", "np.ravel(t)", "np.swapaxes(t, 0, 1)",
     "np.moveaxis(t, 0, 1)", "np.exp(t)", "np.absolute(t)", "np.square(t)", "np.power(t, 2)", "np.var(t)",
     "np.outer(t[0], t[1])", "np.flip(t, 0)", "np.copy(t)", "np.maximum(t, 2)", "np.true_divide(1, t)", "np.positive(t)",
-    "np.conjugate(t)",
+    "np.conjugate(t)", "np.astype(t, 'f4')", "t.astype('f8')", "np.full_like(t, t[1, 0])",
+    "np.full_like(t, t[0], dtype='f4')",
+    "np.lib.stride_tricks.sliding_window_view(t, 2, axis=1)", "np.lib.stride_tricks.sliding_window_view(t, (1, 2))",
+    "np.lib.stride_tricks.sliding_window_view(t, (2, 1), axis=(-1, 0))",
 ]  # fmt: skip
 PLAIN = [
     "np.argmax(t)", "np.argmin(t, axis=0)", "np.zeros_like(t)", "np.ones_like(t, dtype='i8')", "np.full_like(t, 3)",
     "np.zeros_like(t, shape=(3,))", "np.shape(t)", "np.ndim(t)", "np.size(t)", "np.allclose(t, a)",
     "np.array_equal(t, a)", "a > t", "t > a", "a == t", "np.isclose(t, a)", "np.count_nonzero(t)", "np.any(t > 1)",
+    "t.astype(int)", "np.astype(t, 'i4')",
 ]  # fmt: skip
 
 
@@ -54,6 +58,13 @@ def test_dtypes(code: str, dtype: str) -> None:
     found, expected = (eval(code, {"np": np, "t": values}) for values in (t, t.numpy()))
     assert np.asarray(found).dtype == np.asarray(expected).dtype
     assert np.shape(found) == np.shape(expected)
+
+
+def test_astype_is_a_copy() -> None:
+    t = tg.tensor([1.0, 2.0])
+    t.astype(float)[0] = 5.0
+    assert t.tolist() == [1.0, 2.0]
+    assert t.astype(float, copy=False) is t
 
 
 def test_gradient() -> None:

@@ -16,6 +16,7 @@ from tapegrad import ops
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
+from tapegrad.ops.numpy_functions import FUNCTIONS
 from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
 from tapegrad.ops.table import public
@@ -261,6 +262,8 @@ def _shape_or(a: Any, shape: Any) -> tuple[int, ...]:
 
 
 def _full_like(a: Any, fill_value: Any, dtype: Any = None, *_: Any, shape: Any = None, **__: Any) -> Any:
+    if isinstance(fill_value, Tensor):
+        return ops.clone(ops.broadcast_to(fill_value.to(dtype or a.dtype), _shape_or(a, shape)))
     return ops.full(_shape_or(a, shape), fill_value, dtype=dtype or a.dtype)
 
 
@@ -317,7 +320,7 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
         )
     },
     np.isclose: _by_values(np.isclose, wrap=True),
-    **STATISTICS,
+    **FUNCTIONS, **STATISTICS,
 }  # fmt: skip
 
 

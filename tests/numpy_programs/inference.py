@@ -38,7 +38,9 @@ def natural_gradient_step(mean: Any, factor: Any, slope: Any, curvature: Any) ->
     parameters=[draw(5, 3, scale=0.5), draw(3), draw(3, 4, scale=0.5), draw(2, 5), draw(5)],
     data=[(uniform(6, 5) > 0.5) * 1.0, draw(6, 2)],
 )
-def variational_autoencoder(encoder: Any, bias: Any, heads: Any, decoder: Any, shift: Any, images: Any, noise: Any) -> Any:
+def variational_autoencoder(
+    encoder: Any, bias: Any, heads: Any, decoder: Any, shift: Any, images: Any, noise: Any
+) -> Any:
     """Evidence lower bound of binary images."""
     mean, log_scale = np.split(np.tanh(images @ encoder + bias) @ heads, 2, axis=1)
     logits = (mean + np.exp(log_scale) * noise) @ decoder + shift

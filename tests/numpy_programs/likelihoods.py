@@ -24,7 +24,9 @@ def squared_exponential(a: Any, b: Any, amplitude: Any, length: Any) -> Any:
 def gaussian_process_by_cholesky(log_kernel: Any, points: Any, values: Any) -> Any:
     """Log marginal likelihood of values at points, by a factor of their covariance."""
     amplitude, length, noise = np.exp(log_kernel)
-    covariance = squared_exponential(points, points, amplitude, length) + noise * np.eye(len(points), dtype=points.dtype)
+    covariance = squared_exponential(points, points, amplitude, length) + noise * np.eye(
+        len(points), dtype=points.dtype
+    )
     factor = np.linalg.cholesky(covariance)
     white = np.linalg.solve(factor, values)
     return -0.5 * np.dot(white, white) - np.sum(np.log(np.diag(factor))) - 0.5 * len(values) * np.log(2 * np.pi)

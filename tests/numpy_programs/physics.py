@@ -47,8 +47,8 @@ def smoke_control(up: Any, left: Any, smoke: Any, target: Any) -> Any:
 @program(parameters=[draw(4, 6)], data=[uniform(4, 6, low=-0.1, high=0.1)])
 def wing(logits: Any, lift: Any) -> Any:
     """Lift less drag of an obstacle in a wind, whose place the cells' occlusions say."""
-    rows, columns = logits.shape
-    inside = (np.arange(columns) > 0) & (np.arange(columns) < columns - 1)
+    columns = np.arange(logits.shape[1])
+    inside = (columns > 0) & (columns < columns[-1])
     free = 1.0 - np.where(inside, 1.0 / (1.0 + np.exp(-logits)), 0.0)
     up, left = lift, np.ones_like(lift) * 0.6
     for _ in range(3):
