@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests import checks
 
 A = np.array([[1.0, 2.0], [3.0, 5.0]])
 RECORDED = [
@@ -22,20 +23,37 @@ RECORDED = [
     "np.expand_dims(t, (0, -1))", "np.broadcast_to(t, (3, 2, 2))", "np.ravel(t)", "np.swapaxes(t, 0, 1)",
     "np.moveaxis(t, 0, 1)", "np.exp(t)", "np.absolute(t)", "np.square(t)", "np.power(t, 2)", "np.var(t)",
     "np.outer(t[0], t[1])", "np.flip(t, 0)", "np.copy(t)", "np.maximum(t, 2)", "np.true_divide(1, t)", "np.positive(t)",
-    "np.conjugate(t)", "np.astype(t, 'f4')", "t.astype('f8')", "np.full_like(t, t[1, 0])",
+    "np.conjugate(t)",
+]  # fmt: skip
+COMPOSED = [  # of functions that PyTorch has not, or with other arguments
+    "np.astype(t, 'f4')", "t.astype('f8')", "np.full_like(t, t[1, 0])",
     "np.full_like(t, t[0], dtype='f4')",
     "np.lib.stride_tricks.sliding_window_view(t, 2, axis=1)", "np.lib.stride_tricks.sliding_window_view(t, (1, 2))",
     "np.lib.stride_tricks.sliding_window_view(t, (2, 1), axis=(-1, 0))",
+    "np.block([[t, a], [np.ones((1, 2)), t[:1]]])", "np.block([t[0], 1.0])", "np.block(t)", "np.delete(t, 1)",
+    "np.delete(t, slice(0, 1), axis=1)", "np.resize(t, (3, 2))", "np.matrix_transpose(t)", "np.round(t / 3, 1)",
+    "np.linalg.matrix_transpose(t)", "np.linalg.outer(t[0], a[0])", "np.linalg.matmul(a, t)", "np.around(t)",
+    "np.fix(-t / 2)", "np.nan_to_num(t * np.array([np.nan, np.inf]), nan=5)", "np.nanmin(t, axis=1, keepdims=True)",
+    "np.nanmax(np.where(a == 2, np.nan, t), axis=0)", "np.cumulative_sum(t, axis=1)", "np.polyval(t[0], a)",
+    "np.cumulative_sum(t[1], include_initial=True)", "np.cumulative_prod(t, axis=-2, include_initial=True)",
+    "np.polyval([1.0, 2.0, 3.0], t * a)", "np.convolve(t[0], a.ravel())", "np.convolve(t.ravel(), t[1], 'same')",
+    "np.convolve(a.ravel(), t.ravel()[:3], mode='same')", "np.convolve(t.ravel(), t[1], 'valid')",
+    "np.linspace(t[0, 0], t[1, 1], 5)", "np.linspace(t, 9, 3, axis=-1)", "np.linspace(0, t[0], 4, endpoint=False)",
+    "np.add.accumulate(t)", "np.multiply.accumulate(t, axis=1)", "np.maximum.accumulate(t, 1)",
+    "np.minimum.accumulate(t)", "np.logaddexp.accumulate(t)", "np.subtract.outer(t, a[0])", "np.hypot.outer(a, t)",
+    "np.add.outer([1.0, 2.0], t * a)", "np.degrees(t)", "np.radians(t)", "np.dot([1.0, 2.0], t * a)",
+    "np.concatenate([t[0], [1.0]])",
 ]  # fmt: skip
 PLAIN = [
     "np.argmax(t)", "np.argmin(t, axis=0)", "np.zeros_like(t)", "np.ones_like(t, dtype='i8')", "np.full_like(t, 3)",
     "np.zeros_like(t, shape=(3,))", "np.shape(t)", "np.ndim(t)", "np.size(t)", "np.allclose(t, a)",
     "np.array_equal(t, a)", "a > t", "t > a", "a == t", "np.isclose(t, a)", "np.count_nonzero(t)", "np.any(t > 1)",
-    "t.astype(int)", "np.astype(t, 'i4')",
+    "t.astype(int)", "np.astype(t, 'i4')", "np.argwhere(t > 1)", "np.flatnonzero(t > 1)", "np.isin(t, [1.0, 4.0])",
+    "np.triu_indices_from(t)", "np.tril_indices_from(t)", "np.diag_indices_from(t)", "np.argpartition(t[0], 1)",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", RECORDED + PLAIN)
+@pytest.mark.parametrize("code", RECORDED + COMPOSED + PLAIN)
 def test_values(code: str) -> None:
     t = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     found = eval(code, {"np": np, "a": A, "t": t})
@@ -43,10 +61,10 @@ def test_values(code: str) -> None:
     values = found.detach().numpy() if isinstance(found, tg.Tensor) else found
     np.testing.assert_allclose(values, expected, rtol=1e-6)
     assert np.shape(values) == np.shape(expected)
-    assert bool(getattr(found, "requires_grad", False)) == (code in RECORDED)
+    assert bool(getattr(found, "requires_grad", False)) == (code in RECORDED + COMPOSED)
 
 
-SINGLE = [code for code in RECORDED + PLAIN if not re.search(r"\ba\b|np\.float64|np\.int64|dtype", code)]
+SINGLE = [code for code in RECORDED + COMPOSED + PLAIN if not re.search(r"\ba\b|np\.float64|np\.int64|dtype", code)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -58,6 +76,22 @@ def test_dtypes(code: str, dtype: str) -> None:
     found, expected = (eval(code, {"np": np, "t": values}) for values in (t, t.numpy()))
     assert np.asarray(found).dtype == np.asarray(expected).dtype
     assert np.shape(found) == np.shape(expected)
+
+
+@pytest.mark.parametrize("code", [code for code in COMPOSED if "f4" not in code and "np.inf" not in code])
+def test_gradients(code: str) -> None:
+    problem = checks.Problem(
+        lambda t: eval(code, {"np": np, "a": A, "t": t}), (np.array([[1.1, 2.2], [3.1, 4.3]]),), (0,)
+    )
+    checks.check_gradient(problem)
+    checks.check_second(problem)
+
+
+def test_what_was_nan_has_no_gradient() -> None:
+    t = tg.tensor([np.nan, np.inf, 2.0], requires_grad=True)
+    np.sum(np.nan_to_num(t)).backward()
+    assert t.grad is not None
+    assert t.grad.tolist() == [0.0, 0.0, 1.0]
 
 
 def test_astype_is_a_copy() -> None:
@@ -78,14 +112,16 @@ def test_gradient() -> None:
     ("code", "name"),
     [
         ("np.histogram(t)", r"np\.histogram"),
-        ("np.add.accumulate(t)", r"np\.add\.accumulate"),
+        ("np.add.reduceat(t, [0])", r"np\.add\.reduceat"),
         ("np.sum(t, where=a > 1)", r"np\.sum does not work on tensors with where="),
         ("np.add(t, 1, where=a > 1)", r"np\.add does not work on tensors with where="),
         ("np.divmod(t, 2)", r"np\.divmod"),
+        ("np.round(t, out=a)", r"np\.round does not work on tensors with out="),
+        ("np.linspace(t, 2, dtype='f4')", r"np\.linspace does not work on tensors with dtype="),
     ],
 )
 def test_unsupported(code: str, name: str) -> None:
-    with pytest.raises(TypeError, match=f"^{name}.*; use"):
+    with pytest.raises(TypeError, match=f"^{name}.*; (use|leave it away)"):
         eval(code, {"np": np, "a": A, "t": tg.tensor(A)})
 
 

@@ -16,7 +16,7 @@ from tapegrad import ops
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
-from tapegrad.ops.numpy_functions import FUNCTIONS
+from tapegrad.ops.numpy_functions import FUNCTIONS, accumulate, outer_operands
 from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
 from tapegrad.ops.table import public
@@ -67,6 +67,10 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if method == "reduce" and name in _REDUCTIONS:
         result = _reduce(getattr(ops, _REDUCTIONS[name]), inputs[0], *inputs[1:], **kwargs)
         return result if dtype is None else result.to(dtype)
+    if method == "accumulate" and (accumulated := accumulate(name)) is not None:
+        return accumulated(*inputs, dtype=dtype, **kwargs)
+    if method == "outer":
+        method, inputs = "__call__", outer_operands(*map(_no_list, inputs))
     ours = UFUNCS.get(name, name)
     function = getattr(ops, ours, None) or _ELSEWHERE.get(ours)
     if method == "__call__" and not kwargs and callable(function):
@@ -198,7 +202,7 @@ def _concatenate(arrays: Any, axis: Any = 0, out: Any = None, **kwargs: Any) -> 
     _refuse("concatenate", out=out, dtype=kwargs.get("dtype"))
     if axis is None:
         return ops.cat([ops.reshape(one, (-1,)) for one in arrays])
-    return ops.cat([as_operand(one, "concatenate", "arrays", 1) for one in arrays], axis)
+    return ops.cat([as_operand(one, "concatenate", "arrays", 1) for one in map(_no_list, arrays)], axis)
 
 
 def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -234,7 +238,11 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     _refuse("dot", out=out)
     if np.ndim(_shape_only(a)) == 0 or np.ndim(_shape_only(b)) == 0:
         return ops.mul(a, b)
-    return ops.matmul(a, b)  # for matrices and vectors the same
+    return ops.matmul(_no_list(a), _no_list(b))  # for matrices and vectors the same
+
+
+def _no_list(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, (list, tuple)) else value
 
 
 def _shape_only(value: Any) -> Any:
