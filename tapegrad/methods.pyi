@@ -299,6 +299,9 @@ class TensorMethods:
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor converted to the dtype of another."""
 
+    def astype(self, dtype: DTypeLike, *, copy: builtins.bool = True) -> Tensor:
+        """Return a copy of the tensor in a dtype, as NumPy's arrays do."""
+
     def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
 

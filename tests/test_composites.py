@@ -77,6 +77,7 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "upsample_nearest": lambda x, size: torch.nn.functional.interpolate(x, size),
     "upsample_bilinear": lambda x, size: torch.nn.functional.interpolate(x, size, None, "bilinear", True),
     "to": lambda x, dtype: x.to(getattr(torch, dtype)),
+    "astype": lambda x, dtype: x.to(getattr(torch, dtype)),
     "type_as": lambda x, other: x.type_as(torch.tensor(other)),
     "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),
     "view": lambda x, size: x.view(size),

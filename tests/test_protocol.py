@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests import checks
 
 A = np.array([[1.0, 2.0], [3.0, 5.0]])
 RECORDED = [
@@ -33,14 +34,34 @@ RECORDED = [
     "np.add.reduce(t, axis=1, where=a > 2)", "np.logaddexp.reduce(t, axis=None, where=a < 3)",
     "np.maximum.reduce(t, axis=0, initial=2.0)",
 ]  # fmt: skip
+COMPOSED = [  # of functions that PyTorch has not, or with other arguments
+    "np.astype(t, 'f4')", "t.astype('f8')", "np.full_like(t, t[1, 0])",
+    "np.full_like(t, t[0], dtype='f4')",
+    "np.lib.stride_tricks.sliding_window_view(t, 2, axis=1)", "np.lib.stride_tricks.sliding_window_view(t, (1, 2))",
+    "np.lib.stride_tricks.sliding_window_view(t, (2, 1), axis=(-1, 0))",
+    "np.block([[t, a], [np.ones((1, 2)), t[:1]]])", "np.block([t[0], 1.0])", "np.block(t)", "np.delete(t, 1)",
+    "np.delete(t, slice(0, 1), axis=1)", "np.resize(t, (3, 2))", "np.matrix_transpose(t)", "np.round(t / 3, 1)",
+    "np.linalg.matrix_transpose(t)", "np.linalg.outer(t[0], a[0])", "np.linalg.matmul(a, t)", "np.around(t)",
+    "np.fix(-t / 2)", "np.nan_to_num(t * np.array([np.nan, np.inf]), nan=5)", "np.nanmin(t, axis=1, keepdims=True)",
+    "np.nanmax(np.where(a == 2, np.nan, t), axis=0)", "np.cumulative_sum(t, axis=1)", "np.polyval(t[0], a)",
+    "np.cumulative_sum(t[1], include_initial=True)", "np.cumulative_prod(t, axis=-2, include_initial=True)",
+    "np.polyval([1.0, 2.0, 3.0], t * a)", "np.convolve(t[0], a.ravel())", "np.convolve(t.ravel(), t[1], 'same')",
+    "np.convolve(a.ravel(), t.ravel()[:3], mode='same')", "np.convolve(t.ravel(), t[1], 'valid')",
+    "np.linspace(t[0, 0], t[1, 1], 5)", "np.linspace(t, 9, 3, axis=-1)", "np.linspace(0, t[0], 4, endpoint=False)",
+    "np.maximum.accumulate(t, 1)", "np.hypot.outer(a, t)",
+    "np.add.outer([1.0, 2.0], t * a)", "np.degrees(t)", "np.radians(t)", "np.dot([1.0, 2.0], t * a)",
+    "np.concatenate([t[0], [1.0]])",
+]  # fmt: skip
 PLAIN = [
     "np.argmax(t)", "np.argmin(t, axis=0)", "np.zeros_like(t)", "np.ones_like(t, dtype='i8')", "np.full_like(t, 3)",
     "np.zeros_like(t, shape=(3,))", "np.shape(t)", "np.ndim(t)", "np.size(t)", "np.allclose(t, a)",
     "np.array_equal(t, a)", "a > t", "t > a", "a == t", "np.isclose(t, a)", "np.count_nonzero(t)", "np.any(t > 1)",
+    "t.astype(int)", "np.astype(t, 'i4')", "np.argwhere(t > 1)", "np.flatnonzero(t > 1)", "np.isin(t, [1.0, 4.0])",
+    "np.triu_indices_from(t)", "np.tril_indices_from(t)", "np.diag_indices_from(t)", "np.argpartition(t[0], 1)",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", RECORDED + PLAIN)
+@pytest.mark.parametrize("code", RECORDED + COMPOSED + PLAIN)
 def test_values(code: str) -> None:
     t = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     found = eval(code, {"np": np, "a": A, "t": t})
@@ -48,10 +69,10 @@ def test_values(code: str) -> None:
     values = found.detach().numpy() if isinstance(found, tg.Tensor) else found
     np.testing.assert_allclose(values, expected, rtol=1e-6)
     assert np.shape(values) == np.shape(expected)
-    assert bool(getattr(found, "requires_grad", False)) == (code in RECORDED)
+    assert bool(getattr(found, "requires_grad", False)) == (code in RECORDED + COMPOSED)
 
 
-SINGLE = [code for code in RECORDED + PLAIN if not re.search(r"\ba\b|np\.float64|np\.int64|dtype", code)]
+SINGLE = [code for code in RECORDED + COMPOSED + PLAIN if not re.search(r"\ba\b|np\.float64|np\.int64|dtype", code)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -111,6 +132,29 @@ def test_an_array_of_tensors_that_require_grad_says_what_joins_them() -> None:
     assert np.stack([t, t]).requires_grad
 
 
+@pytest.mark.parametrize("code", [code for code in COMPOSED if "f4" not in code and "np.inf" not in code])
+def test_gradients(code: str) -> None:
+    problem = checks.Problem(
+        lambda t: eval(code, {"np": np, "a": A, "t": t}), (np.array([[1.1, 2.2], [3.1, 4.3]]),), (0,)
+    )
+    checks.check_gradient(problem)
+    checks.check_second(problem)
+
+
+def test_what_was_nan_has_no_gradient() -> None:
+    t = tg.tensor([np.nan, np.inf, 2.0], requires_grad=True)
+    np.sum(np.nan_to_num(t)).backward()
+    assert t.grad is not None
+    assert t.grad.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_astype_is_a_copy() -> None:
+    t = tg.tensor([1.0, 2.0])
+    t.astype(float)[0] = 5.0
+    assert t.tolist() == [1.0, 2.0]
+    assert t.astype(float, copy=False) is t
+
+
 def test_gradient() -> None:
     t = tg.tensor([1.0, 2.0], requires_grad=True)
     np.sum(np.array([3.0, 4.0]) * np.square(t)).backward()
@@ -125,12 +169,15 @@ def test_gradient() -> None:
         ("np.add.reduceat(t, [0, 1])", r"np\.add\.reduceat"),
         ("np.divide.accumulate(t)", r"np\.divide\.accumulate"),
         ("np.add.at(a.copy(), [0], t[:1])", r"np\.add\.at does not work on tensors of an array"),
+        ("np.add.reduceat(t, [0])", r"np\.add\.reduceat"),
         ("np.add(t, 1, where=a > 1)", r"np\.add does not work on tensors with where="),
         ("np.divmod(t, 2)", r"np\.divmod"),
+        ("np.round(t, out=a)", r"np\.round does not work on tensors with out="),
+        ("np.linspace(t, 2, dtype='f4')", r"np\.linspace does not work on tensors with dtype="),
     ],
 )
 def test_unsupported(code: str, name: str) -> None:
-    with pytest.raises(TypeError, match=f"^{name}.*; use"):
+    with pytest.raises(TypeError, match=f"^{name}.*; (use|leave it away)"):
         eval(code, {"np": np, "a": A, "t": tg.tensor(A)})
 
 

@@ -141,6 +141,39 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     return cast(input, other.dtype)
 
 
+@public(namespaces=(), method=True, functions=("astype",))
+@composite(
+    (Sample(((2, 3),), {"dtype": "float64"}), Sample(((3,),), {"dtype": "complex128"})),
+    lambda input, dtype: input.astype(dtype), real_only=True,
+)  # fmt: skip
+def astype(input: Tensor, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
+    """Return a copy of the tensor in a dtype, as NumPy's arrays do.
+
+    Parameters
+    ----------
+    dtype : dtype
+    copy : bool
+        False returns the tensor itself if it has that dtype.
+
+    Raises
+    ------
+    TypeError
+        If tensors cannot have that dtype.
+
+    Notes
+    -----
+    Derivative: the cotangent converted back.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.tensor([1.5, 2.5]).astype(int)
+    tensor([1, 2])
+    """
+    result = cast(input, dtype)
+    return xp.clone(result) if copy and result is input else result
+
+
 def conversion(name: str, dtype: str) -> Any:
     """Return the method that converts to one dtype."""
 

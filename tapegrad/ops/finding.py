@@ -68,7 +68,14 @@ def argwhere(input: Any) -> Tensor:
     return found
 
 
-@public(functions=("isin",), adapter={"element": "elements"})
+def _isin_of_numpy(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Tensor:
+    own, others = (value if isinstance(value, Tensor) else np.asarray(value) for value in (element, test_elements))
+    return isin(own, others, assume_unique=assume_unique, invert=invert)
+
+
+@public(functions=("isin",), adapter=_isin_of_numpy)
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Tell of each element whether it is among others.
 

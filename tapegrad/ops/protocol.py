@@ -16,6 +16,7 @@ from tapegrad import ops
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
+from tapegrad.ops.numpy_functions import FUNCTIONS
 from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
 from tapegrad.ops.numpy_ufuncs import plain, reduced, unsupported
@@ -113,7 +114,7 @@ def _concatenate(arrays: Any, axis: Any = 0, out: Any = None, **kwargs: Any) -> 
     _refuse("concatenate", out=out, dtype=kwargs.get("dtype"))
     if axis is None:
         return ops.cat([ops.reshape(one, (-1,)) for one in arrays])
-    return ops.cat([as_operand(one, "concatenate", "arrays", 1) for one in arrays], axis)
+    return ops.cat([as_operand(one, "concatenate", "arrays", 1) for one in map(_no_list, arrays)], axis)
 
 
 def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -149,7 +150,11 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     _refuse("dot", out=out)
     if np.ndim(_shape_only(a)) == 0 or np.ndim(_shape_only(b)) == 0:
         return ops.mul(a, b)
-    return ops.matmul(a, b)  # for matrices and vectors the same
+    return ops.matmul(_no_list(a), _no_list(b))  # for matrices and vectors the same
+
+
+def _no_list(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, (list, tuple)) else value
 
 
 def _shape_only(value: Any) -> Any:
@@ -177,6 +182,8 @@ def _shape_or(a: Any, shape: Any) -> tuple[int, ...]:
 
 
 def _full_like(a: Any, fill_value: Any, dtype: Any = None, *_: Any, shape: Any = None, **__: Any) -> Any:
+    if isinstance(fill_value, Tensor):
+        return ops.clone(ops.broadcast_to(fill_value.to(dtype or a.dtype), _shape_or(a, shape)))
     return ops.full(_shape_or(a, shape), fill_value, dtype=dtype or a.dtype)
 
 
@@ -233,7 +240,7 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
         )
     },
     np.isclose: _by_values(np.isclose, wrap=True),
-    **STATISTICS,
+    **FUNCTIONS, **STATISTICS,
 }  # fmt: skip
 
 

@@ -278,7 +278,7 @@ def float_power(input: Any, other: Any) -> Tensor:
     return pow(*(one if one._layout.weak and one is y else cast(one, double) for one in (x, y)))
 
 
-@public(method=True, inplace=True, common=docs.UNARY)
+@public(method=True, inplace=True, ufuncs=("radians",), common=docs.UNARY)
 @composite((Sample(((2, 3),)),), np.deg2rad, real_only=True)
 def deg2rad(input: Any) -> Tensor:
     """Convert degrees to radians.
@@ -292,7 +292,7 @@ def deg2rad(input: Any) -> Tensor:
     return _real_times("deg2rad", input, math.pi / 180)
 
 
-@public(method=True, inplace=True, common=docs.UNARY)
+@public(method=True, inplace=True, ufuncs=("degrees",), common=docs.UNARY)
 @composite((Sample(((2, 3),)),), np.rad2deg, real_only=True)
 def rad2deg(input: Any) -> Tensor:
     """Convert radians to degrees.
