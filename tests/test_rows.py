@@ -120,11 +120,12 @@ def test_one_kernel_serves_both_operands():
     assert words[KIND] == SUMS_ROWS
 
 
-def test_large_gradients_are_streamed():
+def test_large_gradients_are_streamed(monkeypatch):
     """A large gradient is written past the caches: the same bits as row by row, also where rows are not aligned."""
+    monkeypatch.setattr(blocking, "_last_level", lambda: 0)
     rng = np.random.default_rng(5)
     for length in (256, 513):
-        x, y, weights = rng.normal(size=(blocking.STREAMED // (8 * length) + 1, length)), rng.normal(size=length), None
+        x, y, weights = rng.normal(size=((1 << 22) // (8 * length) + 1, length)), rng.normal(size=length), None
         y = np.ascontiguousarray(rng.normal(size=(len(x), 1)))
         weights = rng.normal(size=x.shape)
         for wanted in ((True, True), (True, False)):

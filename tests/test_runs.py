@@ -111,8 +111,9 @@ def test_cases(name, dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_copies_past_the_cache_and_what_is_added_after_them(order):
-    size = blocking.STREAMED // 8 + 1
+def test_copies_past_the_cache_and_what_is_added_after_them(order, monkeypatch):
+    monkeypatch.setattr(blocking, "_last_level", lambda: 0)
+    size = (1 << 19) + 1
     x = tg.tensor(np.arange(size) / size, requires_grad=True)
     for times in (1, 2):
         parts = [x * 2.0, x + 3.0, x - 1.0][::order]
@@ -282,3 +283,10 @@ def test_cotangents_pass_on_only_where_nobody_else_needs_them(shape):
     for own, once in zip(found[6:], found, strict=False):
         np.testing.assert_allclose(own, once, rtol=1e-14)  # each term was added to the sum of the first turn
     assert_same_bits(work)
+
+
+@pytest.mark.parametrize(("last_level", "least"), [(0, 1 << 22), (32 << 20, 1 << 22), (480 << 20, 30 << 20)])
+def test_arrays_are_written_past_the_cache_if_few_fit_into_it(last_level, least, monkeypatch):
+    monkeypatch.setattr(blocking, "_last_level", lambda: last_level)
+    assert blocking.is_streamed(least)
+    assert not blocking.is_streamed(least - 1)

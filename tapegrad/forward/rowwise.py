@@ -15,7 +15,7 @@ from tapegrad.kernels.extrema import rows_extremum
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import sum_step
 from tapegrad.recording.steps import ARRAY
-from tapegrad.runtime.blocking import STREAMED
+from tapegrad.runtime.blocking import is_streamed
 from tapegrad.tape.layout import Layout, broadcast_shape, contiguous_strides, dtype_name
 
 # Elements of arrays for which a kernel is not worth its compilation; of rows whose extrema NumPy finds as fast.
@@ -41,7 +41,7 @@ def elementwise(function: Callable[..., Any], layouts: Sequence[Layout]) -> Call
     if len(lengths) == 1 or any(own[-1] not in (0, dtype.itemsize) for own in steps):
         return function
     operands = [((ARRAY, 0), dtype.name, own) for own in strides[:2]]
-    streams = 0 if math.prod(shape) * dtype.itemsize >= STREAMED else None
+    streams = 0 if is_streamed(math.prod(shape) * dtype.itemsize) else None
     name = f"forward-{function.__name__}"
     step = loop_step(name, rule, shape, operands, (dtype.name, in_order), unrolled=True, streams=streams)
     return computed(step.kernel(), step.geometry, shape, dtype, function)

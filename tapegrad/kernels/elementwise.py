@@ -17,7 +17,7 @@ from tapegrad.kernels.rules import called_functions, identity, is_identity, rule
 from tapegrad.kernels.strides import broadcast_strides, coalesce
 from tapegrad.kernels.sums import blockwise, sum_step, wide_dtype
 from tapegrad.recording.steps import CT, NOTHING, Step
-from tapegrad.runtime.blocking import STREAMED
+from tapegrad.runtime.blocking import is_streamed
 from tapegrad.tape.layout import Layout, contiguous_strides, dtype_name, itemsize
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def elementwise_step(plan: Plan, operand: int) -> Step | None:
             extra["scratch"] = NOTHING  # the cotangent itself is summed
     target = (dtype_name(dtype), contiguous_strides(shape, dtype.itemsize))
     unrolled = plan.op.forward in ARITHMETIC
-    streams = STREAMS if result.nbytes >= STREAMED and own.size == result.size else None
+    streams = STREAMS if is_streamed(result.nbytes) and own.size == result.size else None
     return loop_step(name, rule, shape, operands, target, casts=casts, unrolled=unrolled, streams=streams, **extra)
 
 
@@ -238,7 +238,7 @@ def fused_step(plan: Plan) -> Step | None:
         inner = tuple(int(own[-1]) for own in steps)
         rows, wide = [lengths[0], *(own[0] for own in steps)], wide_dtype(plan.layouts[whole.index(False)].dtype)
     picks = tuple(map(names.index, rule_parameters(rules[0]))), tuple(map(names.index, rule_parameters(rules[1])))
-    streams = STREAMS if wide and result.nbytes >= STREAMED and types[-2 + whole.index(True)] in STREAMABLE else 0
+    streams = STREAMS if wide and is_streamed(result.nbytes) and types[-2 + whole.index(True)] in STREAMABLE else 0
     address = functools.partial(_fused_address, plan.name, rules, picks, types, tuple(casts), inner, wide, streams)
     sources = [source for source, _, _ in operands]
     return Step(address, [0, lengths[-1], *inner, *rows], sources, streams=streams)

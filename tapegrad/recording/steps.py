@@ -221,7 +221,7 @@ def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
         kind = ALIAS
     elif step.sums_rows:
         kind = SUMS_ROWS
-    streams = step.streams if result.nbytes >= blocking.STREAMED else 0
+    streams = step.streams if blocking.is_streamed(result.nbytes) else 0
     return [
         0, 0, applied(buffer_class, target.nbytes), kind, target.nbytes, int(step.into_view), step.offset, sum_kernel,
         0, scratch, len(step.sources), 0, 0, 0, streams, *[value * 4 + place for place, value in step.sources],
