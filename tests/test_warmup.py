@@ -14,7 +14,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.__main__ import main
 from tapegrad.ops import warmup
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.op import Sample, op_table
 from tapegrad.recording.plan import alive
 from tapegrad.recording.steps import KERNEL
 
@@ -219,6 +219,14 @@ def test_without_rich(tmp_path):
                   "if __name__ == '__main__': sys.exit(main(['--warmup', 'neg']))", folder=tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "compiling 8/8  " in done.stdout
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", op_table)
+def test_every_operation(op):
+    """Some take no Python numbers, or only numbers of their dtype; the whole command is not run in tests."""
+    for dtype in warmup._dtypes(warmup._DTYPES):
+        warmup._do((op, dtype))
 
 
 def test_kernels_of_single_operands_are_compiled_too():

@@ -214,7 +214,8 @@ def _sizes(op: Op, sample: Sample) -> Iterator[Sample]:
 
 def _run_sample(op: Op, sample: Sample, dtype: np.dtype) -> None:
     """Call an op, and go back over it, on all kinds of operands that a sample stands for."""
-    for operands in _kinds(op, _operands(op, sample, dtype)):
+    first = _operands(op, sample, dtype)
+    for operands in _kinds(op, first):
         floating = [n for n, value in enumerate(operands) if isinstance(value, np.ndarray) and value.dtype.kind in "fc"]
         for wanted in _choices(floating):
             if any(isinstance(op.rule(number), NotYet) for number in wanted):
@@ -224,7 +225,9 @@ def _run_sample(op: Op, sample: Sample, dtype: np.dtype) -> None:
                 tensors[number].requires_grad_()
             try:
                 out = op.called(tensors, sample.attrs)
-            except TypeError:
+            except (TypeError, RuntimeError):
+                if not all(isinstance(value, type(given)) for value, given in zip(operands, first, strict=True)):
+                    break  # it takes no Python numbers
                 if dtype.kind == "c":
                     return  # NumPy has no such function of complex numbers
                 raise

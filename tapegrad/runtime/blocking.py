@@ -6,7 +6,6 @@ import functools
 import math
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -75,7 +74,8 @@ def is_streamed(nbytes: int) -> bool:
 def _last_level() -> int:
     """Return the bytes of the last level of the cache, 0 where the system does not say."""
     try:
-        return int(Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text().strip().removesuffix("K")) << 10
+        with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as file:
+            return int(file.read().strip().removesuffix("K")) << 10
     except (OSError, ValueError):
         return 0
 
