@@ -1,11 +1,14 @@
 """Run the Python blocks of Markdown pages as tests: those with prompts as doctests, the others as code."""
 
 import doctest
+from importlib import import_module
 from types import ModuleType
 
 import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+from tapegrad.ops.table.public import NAMESPACES
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -16,4 +19,9 @@ def pytest_configure(config: pytest.Config) -> None:
     pages = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=flags), SkipParser()], patterns=["*.md"])
     plugin = ModuleType("markdown-pages")  # a plugin must be hashable as soon as there is a second conftest.py
     plugin.pytest_collect_file = pages.pytest()
+    if config.option.doctestmodules:  # a function stands in its module from its first use on
+        for namespace in NAMESPACES:
+            module = import_module(namespace)
+            for name in module.__all__:
+                getattr(module, name)
     config.pluginmanager.register(plugin, plugin.__name__)

@@ -3,7 +3,7 @@
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
-from tapegrad import autograd, fft, linalg, nn, ops, optim, special
+from tapegrad import autograd, fft, linalg, nn, optim, special
 from tapegrad._version import __version__
 from tapegrad.dtypes import (
     bool as bool,
@@ -33,9 +33,10 @@ from tapegrad.dtypes import (
     int as int,
 )
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from tapegrad.ops import *
 from tapegrad.ops.bind import install
-from tapegrad.ops.table.scope import module_getattr as _module_getattr
+from tapegrad.ops.creation import tensor as tensor  # not its file, `tapegrad.tensor`
+from tapegrad.ops.table import public as _public
+from tapegrad.ops.table import scope as _scope
 from tapegrad.ops.warmup import warmup
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
@@ -59,6 +60,15 @@ __all__ = [
     "double", "cfloat", "cdouble", "long", "e", "inf", "nan", "pi",
     "__version__",
 ]  # fmt: skip
-__all__ += ops.__all__
-if not TYPE_CHECKING:  # for type checkers there is nothing else
-    __getattr__ = _module_getattr("tapegrad")
+if TYPE_CHECKING:
+    from tapegrad.ops.table.functions import *
+    from tapegrad.ops.table.functions import __all__ as _names
+
+    __all__ += list(_names)
+else:
+    __getattr__, _functions = _scope.contents(_public.TOP)
+    __all__ += list(_functions())
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

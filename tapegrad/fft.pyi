@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn", "ihfft", "ihfft2", "ihfftn", "fftfreq", "rfftfreq", "fftshift", "ifftshift"]  # fmt: skip
+__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]  # fmt: skip
 
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Discrete Fourier transform, of one dimension."""
@@ -18,43 +18,16 @@ def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None
 def fft2(input: Any, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None) -> Tensor:
     """Discrete Fourier transform, of two dimensions."""
 
+def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Frequencies of the elements of what `fft` returns."""
+
 def fftn(
     input: Any, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
 ) -> Tensor:
     """Discrete Fourier transform, of several dimensions."""
 
-def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Inverse discrete Fourier transform, of one dimension."""
-
-def ifft2(input: Any, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None) -> Tensor:
-    """Inverse discrete Fourier transform, of two dimensions."""
-
-def ifftn(
-    input: Any, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
-) -> Tensor:
-    """Inverse discrete Fourier transform, of several dimensions."""
-
-def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Half of the Fourier transform of real numbers: the rest is its conjugate, of one dimension."""
-
-def rfft2(input: Any, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None) -> Tensor:
-    """Half of the Fourier transform of real numbers: the rest is its conjugate, of two dimensions."""
-
-def rfftn(
-    input: Any, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
-) -> Tensor:
-    """Half of the Fourier transform of real numbers: the rest is its conjugate, of several dimensions."""
-
-def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Inverse of `rfft`: real numbers from half of their Fourier transform, of one dimension."""
-
-def irfft2(input: Any, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None) -> Tensor:
-    """Inverse of `rfft2`: real numbers from half of their Fourier transform, of two dimensions."""
-
-def irfftn(
-    input: Any, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
-) -> Tensor:
-    """Inverse of `rfftn`: real numbers from half of their Fourier transform, of several dimensions."""
+def fftshift(input: Any, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Swap the halves of a spectrum, so that frequency 0 stands in the middle."""
 
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Fourier transform, which is real, of half of a Hermitian signal, of one dimension."""
@@ -67,6 +40,20 @@ def hfftn(
 ) -> Tensor:
     """Fourier transform, which is real, of half of a Hermitian signal, of several dimensions."""
 
+def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Inverse discrete Fourier transform, of one dimension."""
+
+def ifft2(input: Any, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None) -> Tensor:
+    """Inverse discrete Fourier transform, of two dimensions."""
+
+def ifftn(
+    input: Any, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
+    """Inverse discrete Fourier transform, of several dimensions."""
+
+def ifftshift(input: Any, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Swap the halves of a spectrum back: the inverse of `fftshift`."""
+
 def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Inverse of `hfft`: half of the signal of a real spectrum, of one dimension."""
 
@@ -78,14 +65,27 @@ def ihfftn(
 ) -> Tensor:
     """Inverse of `hfftn`: half of the signal of a real spectrum, of several dimensions."""
 
-def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Frequencies of the elements of what `fft` returns."""
+def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Inverse of `rfft`: real numbers from half of their Fourier transform, of one dimension."""
+
+def irfft2(input: Any, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None) -> Tensor:
+    """Inverse of `rfft2`: real numbers from half of their Fourier transform, of two dimensions."""
+
+def irfftn(
+    input: Any, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
+    """Inverse of `rfftn`: real numbers from half of their Fourier transform, of several dimensions."""
+
+def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Half of the Fourier transform of real numbers: the rest is its conjugate, of one dimension."""
+
+def rfft2(input: Any, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None) -> Tensor:
+    """Half of the Fourier transform of real numbers: the rest is its conjugate, of two dimensions."""
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Frequencies of the elements of what `rfft` returns."""
 
-def fftshift(input: Any, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Swap the halves of a spectrum, so that frequency 0 stands in the middle."""
-
-def ifftshift(input: Any, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Swap the halves of a spectrum back: the inverse of `fftshift`."""
+def rfftn(
+    input: Any, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
+    """Half of the Fourier transform of real numbers: the rest is its conjugate, of several dimensions."""

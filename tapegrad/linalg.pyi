@@ -20,13 +20,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.svd import LinalgSVD
 from tapegrad.tensor import Tensor
 
-__all__ = ["LinAlgError", "inv", "solve", "cholesky", "cholesky_ex", "cross", "vander", "diagonal", "det", "slogdet", "vector_norm", "eigh", "eig", "eigvals", "eigvalsh", "inv_ex", "solve_ex", "tensorinv", "tensorsolve", "lu_factor_ex", "lu_factor", "lu", "solve_triangular", "lu_solve", "matrix_exp", "solve_sylvester", "sqrtm", "matrix_power", "svd", "svdvals", "matrix_norm", "norm", "cond", "qr", "householder_product", "expm", "matmul", "matrix_rank", "vecdot", "multi_dot", "pinv", "lstsq"]  # fmt: skip
-
-def inv(A: Any) -> Tensor:
-    """Inverses of square matrices."""
-
-def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
-    """Solutions of systems of linear equations with square matrices, :math:`A X = B`."""
+__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm"]  # fmt: skip
 
 def cholesky(A: Any, upper: bool = False) -> Tensor:
     """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
@@ -34,36 +28,23 @@ def cholesky(A: Any, upper: bool = False) -> Tensor:
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """Cholesky factors, as by `cholesky`, and whether there are any."""
 
+def cond(A: Any, p: float | str | None = None) -> Tensor:
+    """Condition numbers of matrices: the norm, times that of the inverse."""
+
 def cross(input: Any, other: Any, *, dim: int = -1) -> Tensor:
     """Cross products of vectors of three elements."""
-
-def vander(x: Any, N: int | None = None) -> Tensor:
-    """Vandermonde's matrices: the powers 0 to N - 1 of each element, in a row."""
-
-def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Diagonals of matrices, as views; see `tapegrad.diagonal`."""
 
 def det(A: Any) -> Tensor:
     """Return the determinants of square matrices."""
 
-def slogdet(A: Any) -> LinalgSlogdet:
-    """Signs of determinants, and logarithms of their absolute values."""
-
-def vector_norm(
-    x: Any,
-    ord: float = 2,
-    dim: int | tuple[int, ...] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DTypeLike | None = None,
-) -> Tensor:
-    """Norms of vectors: :math:`(\\sum |x|^p)^{1/p}`, computed without overflow."""
-
-def eigh(A: Any, UPLO: str = "L") -> Eigh:
-    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices."""
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Diagonals of matrices, as views; see `tapegrad.diagonal`."""
 
 def eig(A: Any) -> Eig:
     """Eigenvalues and eigenvectors of square matrices."""
+
+def eigh(A: Any, UPLO: str = "L") -> Eigh:
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices."""
 
 def eigvals(A: Any) -> Tensor:
     """Eigenvalues of square matrices; see `eig`."""
@@ -71,50 +52,38 @@ def eigvals(A: Any) -> Tensor:
 def eigvalsh(A: Any, UPLO: str = "L") -> Tensor:
     """Eigenvalues of symmetric or Hermitian matrices, in ascending order; see `eigh`."""
 
+def expm(A: Any) -> Tensor:
+    """Exponentials of square matrices."""
+
+def householder_product(A: Any, tau: Any) -> Tensor:
+    """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
+
+def inv(A: Any) -> Tensor:
+    """Inverses of square matrices."""
+
 def inv_ex(A: Any, *, check_errors: bool = False) -> InvEx:
     """Inverses of square matrices, and whether there are any."""
 
-def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> SolveEx:
-    """Solutions of systems of linear equations, as by `solve`, and whether there are any."""
-
-def tensorinv(A: Any, ind: int = 2) -> Tensor:
-    """Inverse of a tensor as a function of tensors by `tensordot`."""
-
-def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Tensor:
-    """Solution of ``tensordot(A, X, X.ndim) = B``."""
-
-def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsEx:
-    """LU factors with exchanges of rows, in one matrix; and whether a matrix is singular."""
-
-def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:
-    """LU factors with exchanges of rows, in one matrix; see `lu_factor_ex`."""
+def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
+    """Solutions of least squares: the X of smallest norm that minimises :math:`\\lVert A X - B \\rVert`."""
 
 def lu(A: Any, *, pivot: bool = True) -> LU:
     """LU decomposition: :math:`A = P L U` with a permutation P, and triangles L and U."""
 
-def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """Solutions of systems of linear equations with triangular matrices, :math:`A X = B`."""
+def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:
+    """LU factors with exchanges of rows, in one matrix; see `lu_factor_ex`."""
+
+def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsEx:
+    """LU factors with exchanges of rows, in one matrix; and whether a matrix is singular."""
 
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """Solutions of :math:`A X = B` with the factors of :math:`A` by `lu_factor`."""
 
+def matmul(input: Any, other: Any) -> Tensor:
+    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+
 def matrix_exp(A: Any) -> Tensor:
     """Exponentials of square matrices."""
-
-def solve_sylvester(A: Any, B: Any, Q: Any) -> Tensor:
-    """Solutions of Sylvester's equation :math:`A X + X B = Q`."""
-
-def sqrtm(A: Any) -> Tensor:
-    """Principal square roots of square matrices: :math:`X X = A`."""
-
-def matrix_power(A: Any, n: int) -> Tensor:
-    """Powers of square matrices, by products of squares."""
-
-def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> LinalgSVD:
-    """Singular values and vectors: :math:`A = U \\Sigma V^H`."""
-
-def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
-    """Singular values of matrices, in descending order; see `svd`."""
 
 def matrix_norm(
     A: Any,
@@ -126,6 +95,17 @@ def matrix_norm(
 ) -> Tensor:
     """Norms of matrices."""
 
+def matrix_power(A: Any, n: int) -> Tensor:
+    """Powers of square matrices, by products of squares."""
+
+def matrix_rank(
+    A: Any, tol: float | None = None, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
+) -> Tensor:
+    """Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient."""
+
+def multi_dot(tensors: Sequence[Any]) -> Tensor:
+    """Product of several matrices, in the order that takes the fewest multiplications."""
+
 def norm(
     A: Any,
     ord: float | str | None = None,
@@ -136,34 +116,54 @@ def norm(
 ) -> Tensor:
     """Norms of vectors or matrices, by the number of dimensions: see `vector_norm` and `matrix_norm`."""
 
-def cond(A: Any, p: float | str | None = None) -> Tensor:
-    """Condition numbers of matrices: the norm, times that of the inverse."""
+def pinv(A: Any, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+    """Pseudoinverses of matrices, after Moore and Penrose."""
 
 def qr(A: Any, mode: str = "reduced") -> QR:
     """QR decomposition: :math:`A = Q R` with orthonormal columns of Q and an upper triangle R."""
 
-def householder_product(A: Any, tau: Any) -> Tensor:
-    """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
+def slogdet(A: Any) -> LinalgSlogdet:
+    """Signs of determinants, and logarithms of their absolute values."""
 
-def expm(A: Any) -> Tensor:
-    """Exponentials of square matrices."""
+def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
+    """Solutions of systems of linear equations with square matrices, :math:`A X = B`."""
 
-def matmul(input: Any, other: Any) -> Tensor:
-    """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
+def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> SolveEx:
+    """Solutions of systems of linear equations, as by `solve`, and whether there are any."""
 
-def matrix_rank(
-    A: Any, tol: float | None = None, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
-) -> Tensor:
-    """Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient."""
+def solve_sylvester(A: Any, B: Any, Q: Any) -> Tensor:
+    """Solutions of Sylvester's equation :math:`A X + X B = Q`."""
+
+def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    """Solutions of systems of linear equations with triangular matrices, :math:`A X = B`."""
+
+def sqrtm(A: Any) -> Tensor:
+    """Principal square roots of square matrices: :math:`X X = A`."""
+
+def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> LinalgSVD:
+    """Singular values and vectors: :math:`A = U \\Sigma V^H`."""
+
+def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
+    """Singular values of matrices, in descending order; see `svd`."""
+
+def tensorinv(A: Any, ind: int = 2) -> Tensor:
+    """Inverse of a tensor as a function of tensors by `tensordot`."""
+
+def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Tensor:
+    """Solution of ``tensordot(A, X, X.ndim) = B``."""
+
+def vander(x: Any, N: int | None = None) -> Tensor:
+    """Vandermonde's matrices: the powers 0 to N - 1 of each element, in a row."""
 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
     """Products of vectors along a dimension; those of `x` are conjugated."""
 
-def multi_dot(tensors: Sequence[Any]) -> Tensor:
-    """Product of several matrices, in the order that takes the fewest multiplications."""
-
-def pinv(A: Any, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
-    """Pseudoinverses of matrices, after Moore and Penrose."""
-
-def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
-    """Solutions of least squares: the X of smallest norm that minimises :math:`\\lVert A X - B \\rVert`."""
+def vector_norm(
+    x: Any,
+    ord: float = 2,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Norms of vectors: :math:`(\\sum |x|^p)^{1/p}`, computed without overflow."""

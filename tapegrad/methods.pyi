@@ -89,9 +89,6 @@ class TensorMethods:
     def __neg__(self) -> Tensor:
         """Negate."""
 
-    def __pos__(self) -> Tensor:
-        """Return the tensor itself: what ``+x`` computes."""
-
     def __abs__(self) -> Tensor:
         """Absolute value."""
 
@@ -146,44 +143,14 @@ class TensorMethods:
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write at an index, as ``x[index] = value`` does; recorded where a gradient is wanted."""
 
+    def __pos__(self) -> Tensor:
+        """Return the tensor itself: what ``+x`` computes."""
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         """Call the function that a ufunc, or its reduction, stands for."""
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call what the table has for one of NumPy's functions."""
-
-    def __init__(self, data: Any = ...) -> None:
-        """Make ``Tensor(data)``, always of the default dtype. Only users call it: operations call ``Tensor.__new__``."""
-
-    def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
-        """Switch on or off whether a gradient is wanted for this leaf, in place."""
-
-    def backward(
-        self,
-        gradient: Any = None,
-        retain_graph: builtins.bool | None = None,
-        create_graph: builtins.bool = False,
-        inputs: Tensor | Sequence[Tensor] | None = None,
-    ) -> None:
-        """Compute the gradient of this tensor with respect to the leaves, and accumulate it in their `grad`."""
-
-    def _renew(self) -> None:
-        """Give a stale view a new history: it is a part of its base."""
-
-    def mul(self, other: Any) -> Tensor:
-        """Multiply."""
-
-    def multiply(self, other: Any) -> Tensor:
-        """Multiply."""
-
-    def pow(self, other: Any) -> Tensor:
-        """Raise `input` to the power `other`."""
-
-    def neg(self) -> Tensor:
-        """Negate."""
-
-    def negative(self) -> Tensor:
-        """Negate."""
 
     def abs(self) -> Tensor:
         """Absolute value."""
@@ -191,169 +158,35 @@ class TensorMethods:
     def absolute(self) -> Tensor:
         """Absolute value."""
 
-    def sign(self) -> Tensor:
-        """Sign of a real number; 0 at 0."""
+    def acos(self) -> Tensor:
+        """Angle in radians of a cosine."""
 
-    def sgn(self) -> Tensor:
-        """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
+    def acosh(self) -> Tensor:
+        """Inverse hyperbolic cosine."""
 
-    def maximum(self, other: Any) -> Tensor:
-        """The larger of the two; nan if one is."""
+    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Add `other`, times a factor."""
 
-    def minimum(self, other: Any) -> Tensor:
-        """The smaller of the two; nan if one is."""
+    def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
 
-    def relu(self) -> Tensor:
-        """The larger of `input` and 0."""
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
 
-    def where(self, condition: Any, other: Any) -> Tensor:
-        """Choose elements of the tensor where the condition holds, of `other` elsewhere."""
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
 
-    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limit elements to the range from `min` to `max`."""
+    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
 
-    def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limit elements to the range from `min` to `max`."""
+    def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Product of a matrix and a vector, times `alpha`, plus `beta` times a vector."""
 
-    def eq(self, other: Any) -> Tensor:
-        """Whether the two are equal, element by element."""
+    def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
 
-    def ne(self, other: Any) -> Tensor:
-        """Whether the two differ, element by element."""
-
-    def not_equal(self, other: Any) -> Tensor:
-        """Whether the two differ, element by element."""
-
-    def lt(self, other: Any) -> Tensor:
-        """Whether `input` is less than `other`."""
-
-    def less(self, other: Any) -> Tensor:
-        """Whether `input` is less than `other`."""
-
-    def le(self, other: Any) -> Tensor:
-        """Whether `input` is at most `other`."""
-
-    def less_equal(self, other: Any) -> Tensor:
-        """Whether `input` is at most `other`."""
-
-    def gt(self, other: Any) -> Tensor:
-        """Whether `input` is greater than `other`."""
-
-    def greater(self, other: Any) -> Tensor:
-        """Whether `input` is greater than `other`."""
-
-    def ge(self, other: Any) -> Tensor:
-        """Whether `input` is at least `other`."""
-
-    def greater_equal(self, other: Any) -> Tensor:
-        """Whether `input` is at least `other`."""
-
-    def logical_and(self, other: Any) -> Tensor:
-        """Whether both are nonzero."""
-
-    def logical_or(self, other: Any) -> Tensor:
-        """Whether one is nonzero."""
-
-    def logical_not(self) -> Tensor:
-        """Whether an element is zero."""
-
-    def floor(self) -> Tensor:
-        """The largest integer that is not larger; integers stay as they are."""
-
-    def ceil(self) -> Tensor:
-        """The smallest integer that is not smaller; integers stay as they are."""
-
-    def trunc(self) -> Tensor:
-        """The number without its fraction; integers stay as they are."""
-
-    def fix(self) -> Tensor:
-        """The number without its fraction; integers stay as they are."""
-
-    def frac(self) -> Tensor:
-        """Fraction of a number, of its sign."""
-
-    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
-        """Round to the nearest integer, halves to the even one; integers stay as they are."""
-
-    def remainder(self, other: Any) -> Tensor:
-        """Remainder of a division, of the sign of `other`: Python's ``%``."""
-
-    def fmod(self, other: Any) -> Tensor:
-        """Remainder of a division, of the sign of `input`: that of C."""
-
-    def floor_divide(self, other: Any) -> Tensor:
-        """The largest integer that is not larger than the quotient: Python's ``//``."""
-
-    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
-
-    def to(self, dtype: Any) -> Tensor:
-        """Return the tensor converted to another dtype; itself if it has that dtype."""
-
-    def type_as(self, other: Tensor) -> Tensor:
-        """Return the tensor converted to the dtype of another."""
-
-    def astype(self, dtype: DTypeLike, *, copy: builtins.bool = True) -> Tensor:
-        """Return a copy of the tensor in a dtype, as NumPy's arrays do."""
-
-    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
-
-    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Give the elements another shape without copying them."""
-
-    def view_as(self, other: Tensor) -> Tensor:
-        """Give the elements the shape of another tensor without copying them; see `view`."""
-
-    def reshape_as(self, other: Tensor) -> Tensor:
-        """Give the elements the shape of another tensor; see `reshape`."""
-
-    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Join neighbouring dimensions into one."""
-
-    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-        """Give one dimension another shape, as a view."""
-
-    def ravel(self) -> Tensor:
-        """Join all dimensions into one; a view if that is possible."""
-
-    def sum(
-        self,
-        dim: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
-    ) -> Tensor:
-        """Sum of the elements."""
-
-    def mean(
-        self,
-        dim: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
-    ) -> Tensor:
-        """Mean of the elements; nan if there is none."""
-
-    def any(
-        self,
-        dim: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
-    ) -> Tensor:
-        """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
+    def alias_copy(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
 
     def all(
         self,
@@ -365,144 +198,10 @@ class TensorMethods:
     ) -> Tensor:
         """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
-    def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
-
-    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
-        """Repeat to a shape; see `expand`."""
-
-    def expand_as(self, other: Tensor) -> Tensor:
-        """Repeat to the shape of another tensor; see `expand`."""
-
-    def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
-
-    def squeeze(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = None,
-        *,
-        axis: builtins.int | Sequence[builtins.int] | None = None,
-    ) -> Tensor:
-        """Drop dimensions of length 1, as a view."""
-
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """Insert a dimension of length 1, as a view."""
-
-    def clone(self) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`."""
-
-    def alias_copy(self) -> Tensor:
-        """Copy, recorded: gradients flow back to `input`."""
-
-    def contiguous(self) -> Tensor:
-        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
-
-    def flip(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Reverse the order of the elements along dimensions, in a copy."""
-
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
-        """Return ones with the given probabilities, zeros otherwise."""
-
-    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Add `other`, times a factor."""
-
-    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Subtract `other`, times a factor."""
-
-    def subtract(self, other: Any, *, alpha: Any = 1) -> Tensor:
-        """Subtract `other`, times a factor."""
-
-    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
-
-    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
-
-    def lerp(self, end: Any, weight: Any) -> Tensor:
-        """Linear interpolation, ``input + weight * (end - input)``."""
-
-    def ldexp(self, other: Any) -> Tensor:
-        """Multiply `input` by 2 to the power `other`."""
-
-    def float_power(self, other: Any) -> Tensor:
-        """Raise `input` to the power `other` in double precision."""
-
-    def deg2rad(self) -> Tensor:
-        """Convert degrees to radians."""
-
-    def rad2deg(self) -> Tensor:
-        """Convert radians to degrees."""
-
-    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Put the dimensions into another order, as a view."""
-
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
-
-    def t(self) -> Tensor:
-        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
-
-    def movedim(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other positions, as a view; the others keep their order."""
-
-    def moveaxis(
-        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
-    ) -> Tensor:
-        """Move dimensions to other positions, as a view; the others keep their order."""
-
-    def matmul(self, other: Any) -> Tensor:
-        """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
-
-    def mm(self, mat2: Any) -> Tensor:
-        """Product of two matrices; see `matmul`."""
-
-    def bmm(self, mat2: Any) -> Tensor:
-        """Products of two batches of matrices, which do not broadcast; see `matmul`."""
-
-    def mv(self, vec: Any) -> Tensor:
-        """Product of a matrix and a vector; see `matmul`."""
-
-    def dot(self, tensor: Any) -> Tensor:
-        """Product of two vectors, without conjugation."""
-
-    def outer(self, vec2: Any) -> Tensor:
-        """Products of each element of one vector with each of another."""
-
-    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Product of two matrices, times `alpha`, plus `beta` times a matrix."""
-
-    def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Product of a matrix and a vector, times `alpha`, plus `beta` times a vector."""
-
-    def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
-
-    def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
-
-    def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
-
-    def conj(self) -> Tensor:
-        """Complex conjugate; of real numbers the tensor itself."""
-
-    def sort(
-        self,
-        dim: builtins.int = -1,
-        descending: builtins.bool = False,
-        stable: builtins.bool = False,
-        *,
-        axis: builtins.int | None = None,
-    ) -> ValuesIndices:
-        """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
+    def allclose(
+        self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
+    ) -> builtins.bool:
+        """Whether all elements are equal within ``atol + rtol * abs(other)``."""
 
     def amax(
         self,
@@ -524,6 +223,43 @@ class TensorMethods:
     ) -> Tensor:
         """Smallest element; nan if there is one."""
 
+    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> MinMax:
+        """Return the smallest and the largest elements: what `amin` and `amax` return."""
+
+    def angle(self) -> Tensor:
+        """Angle of complex numbers, in radians; 0 or pi of real ones."""
+
+    def any(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdims: builtins.bool | None = None,
+    ) -> Tensor:
+        """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
+
+    def arccos(self) -> Tensor:
+        """Angle in radians of a cosine."""
+
+    def arccosh(self) -> Tensor:
+        """Inverse hyperbolic cosine."""
+
+    def arcsin(self) -> Tensor:
+        """Angle in radians of a sine."""
+
+    def arcsinh(self) -> Tensor:
+        """Inverse hyperbolic sine."""
+
+    def arctan(self) -> Tensor:
+        """Angle in radians of a tangent."""
+
+    def arctan2(self, other: Any) -> Tensor:
+        """Angle in radians of the point with ordinate `input` and abscissa `other`."""
+
+    def arctanh(self) -> Tensor:
+        """Inverse hyperbolic tangent."""
+
     def argmax(
         self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None
     ) -> Tensor:
@@ -534,11 +270,203 @@ class TensorMethods:
     ) -> Tensor:
         """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension."""
 
-    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
-        """Return the largest element; along a dimension, with its index; of two tensors, element by element."""
+    def argsort(
+        self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False
+    ) -> Tensor:
+        """Return the indices that sort the elements along a dimension; equal ones keep their order."""
 
-    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
-        """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
+    def argwhere(self) -> Tensor:
+        """Find the elements that are not zero: a row of indices for each; see `nonzero`."""
+
+    def as_strided(
+        self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None
+    ) -> Tensor:
+        """View of the elements, in the order of memory, with another shape and other strides."""
+
+    def as_strided_scatter(
+        self,
+        src: Any,
+        size: Sequence[builtins.int],
+        stride: Sequence[builtins.int],
+        storage_offset: builtins.int | None = None,
+    ) -> Tensor:
+        """Copy with the elements replaced that `as_strided` would show."""
+
+    def asin(self) -> Tensor:
+        """Angle in radians of a sine."""
+
+    def asinh(self) -> Tensor:
+        """Inverse hyperbolic sine."""
+
+    def astype(self, dtype: DTypeLike, *, copy: builtins.bool = True) -> Tensor:
+        """Return a copy of the tensor in a dtype, as NumPy's arrays do."""
+
+    def atan(self) -> Tensor:
+        """Angle in radians of a tangent."""
+
+    def atan2(self, other: Any) -> Tensor:
+        """Angle in radians of the point with ordinate `input` and abscissa `other`."""
+
+    def atanh(self) -> Tensor:
+        """Inverse hyperbolic tangent."""
+
+    def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
+
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+        """Return ones with the given probabilities, zeros otherwise."""
+
+    def bincount(self, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
+        """Count how often each number from 0 on is there."""
+
+    def bitwise_and(self, other: Any) -> Tensor:
+        """Combine integers bit by bit, or truth values: 1 where both are."""
+
+    def bitwise_not(self) -> Tensor:
+        """Invert integers bit by bit, or truth values."""
+
+    def bitwise_or(self, other: Any) -> Tensor:
+        """Combine integers bit by bit, or truth values: 1 where one of the two is."""
+
+    def bitwise_xor(self, other: Any) -> Tensor:
+        """Combine integers bit by bit, or truth values: 1 where the two differ."""
+
+    def bmm(self, mat2: Any) -> Tensor:
+        """Products of two batches of matrices, which do not broadcast; see `matmul`."""
+
+    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
+        """Repeat to a shape; see `expand`."""
+
+    def ceil(self) -> Tensor:
+        """The smallest integer that is not smaller; integers stay as they are."""
+
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
+
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """Inverses of matrices with given Cholesky factors."""
+
+    def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Tensor:
+        """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
+
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of one length, of which the last may be shorter."""
+
+    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+        """Limit elements to the range from `min` to `max`."""
+
+    def clamp_max(self, max: Any) -> Tensor:
+        """Lower elements to at most `max`; see `clamp`."""
+
+    def clamp_min(self, min: Any) -> Tensor:
+        """Raise elements to at least `min`; see `clamp`."""
+
+    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+        """Limit elements to the range from `min` to `max`."""
+
+    def clone(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
+
+    def conj(self) -> Tensor:
+        """Complex conjugate; of real numbers the tensor itself."""
+
+    def conj_physical(self) -> Tensor:
+        """Complex conjugate; the same as `conj`."""
+
+    def contiguous(self) -> Tensor:
+        """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+    def copysign(self, other: Any) -> Tensor:
+        """The size of `input` with the sign of `other`."""
+
+    def corrcoef(self) -> Tensor:
+        """Correlations of variables, each of which is a row of observations; see `cov`."""
+
+    def cos(self) -> Tensor:
+        """Cosine of an angle in radians."""
+
+    def cosh(self) -> Tensor:
+        """Hyperbolic cosine."""
+
+    def count_nonzero(self, dim: Any = None) -> Tensor:
+        """How many elements are not zero."""
+
+    def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+        """Covariances of variables, each of which is a row of observations."""
+
+    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
+        """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+
+    def cummax(self, dim: builtins.int) -> ValuesIndices:
+        """The largest elements so far along a dimension, and the indices of the last of each."""
+
+    def cummin(self, dim: builtins.int) -> ValuesIndices:
+        """The smallest elements so far along a dimension, and the indices of the last of each."""
+
+    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Cumulative products along a dimension: of each element and those before it."""
+
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Cumulative sums along a dimension: of each element and those before it."""
+
+    def deg2rad(self) -> Tensor:
+        """Convert degrees to radians."""
+
+    def det(self) -> Tensor:
+        """Return the determinants of square matrices."""
+
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """Matrix with a vector as diagonal; of a matrix its diagonal, in a copy."""
+
+    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+        """Matrices that have the lines along the last dimension as diagonals, and zeros elsewhere."""
+
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """Matrix with the elements of a tensor, joined into one dimension, as diagonal."""
+
+    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+        """Diagonal of each matrix that two dimensions form, as a view."""
+
+    def diagonal_scatter(
+        self, src: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """Copy with the diagonal of each matrix replaced; see `diagonal`."""
+
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+        """Differences of neighbours along a dimension: each element less the one before it."""
+
+    def digamma(self) -> Tensor:
+        """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
+
+    def dist(self, other: Any, p: builtins.float = 2) -> Tensor:
+        """Norm of the difference of two tensors."""
+
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
+
+    def dot(self, tensor: Any) -> Tensor:
+        """Product of two vectors, without conjugation."""
+
+    def dsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
+
+    def eq(self, other: Any) -> Tensor:
+        """Whether the two are equal, element by element."""
+
+    def equal(self, other: Any) -> builtins.bool:
+        """Whether two tensors have the same shape and the same elements."""
+
+    def erf(self) -> Tensor:
+        """Error function."""
+
+    def erfc(self) -> Tensor:
+        """Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small."""
+
+    def erfinv(self) -> Tensor:
+        """Inverse of the error function."""
 
     def exp(self) -> Tensor:
         """Exponential."""
@@ -546,14 +474,168 @@ class TensorMethods:
     def exp2(self) -> Tensor:
         """Power of 2."""
 
+    def expand(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat along dimensions of length 1 and along new ones in front, as a view that may not be written to."""
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Repeat to the shape of another tensor; see `expand`."""
+
     def expm1(self) -> Tensor:
         """Exponential less 1, precise near 0."""
 
+    def fix(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+        """Join neighbouring dimensions into one."""
+
+    def flip(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Reverse the order of the elements along dimensions, in a copy."""
+
+    def fliplr(self) -> Tensor:
+        """Reverse the order of columns, that is along dimension 1, in a copy; see `flip`."""
+
+    def flipud(self) -> Tensor:
+        """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
+
+    def float_power(self, other: Any) -> Tensor:
+        """Raise `input` to the power `other` in double precision."""
+
+    def floor(self) -> Tensor:
+        """The largest integer that is not larger; integers stay as they are."""
+
+    def floor_divide(self, other: Any) -> Tensor:
+        """The largest integer that is not larger than the quotient: Python's ``//``."""
+
+    def fmax(self, other: Any) -> Tensor:
+        """The larger of the two; the other one where one is nan."""
+
+    def fmin(self, other: Any) -> Tensor:
+        """The smaller of the two; the other one where one is nan."""
+
+    def fmod(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `input`: that of C."""
+
+    def frac(self) -> Tensor:
+        """Fraction of a number, of its sign."""
+
+    def frexp(self) -> Frexp:
+        """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
+
+    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
+        """Elements that indices choose along a dimension; the result has the shape of the indices."""
+
+    def ge(self, other: Any) -> Tensor:
+        """Whether `input` is at least `other`."""
+
+    def ger(self, vec2: Any) -> Tensor:
+        """Products of each element of one vector with each of another."""
+
+    def greater(self, other: Any) -> Tensor:
+        """Whether `input` is greater than `other`."""
+
+    def greater_equal(self, other: Any) -> Tensor:
+        """Whether `input` is at least `other`."""
+
+    def gt(self, other: Any) -> Tensor:
+        """Whether `input` is greater than `other`."""
+
+    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+        """Replace elements from ``-lambd`` to `lambd` by 0."""
+
+    def heaviside(self, other: Any) -> Tensor:
+        """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
+
+    def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length."""
+
+    def hypot(self, other: Any) -> Tensor:
+        """Length :math:`\\sqrt{x^2 + y^2}`."""
+
+    def i0(self) -> Tensor:
+        """Modified Bessel function of the first kind of order 0."""
+
+    def igamma(self, other: Any) -> Tensor:
+        """Regularised lower incomplete gamma function :math:`P(a, x)`, of the parameter `input` and the limit `other`."""
+
+    def igammac(self, other: Any) -> Tensor:
+        """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
+
+    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+        """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
+
+    def index_copy(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+        """Copy in which slices of `source` replace those at indices along a dimension."""
+
+    def index_fill(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+        """Copy in which a number replaces the slices at indices along a dimension."""
+
+    def index_put(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
+        """Copy with values written at indices: what ``x[indices] = values`` does to a copy."""
+
+    def index_reduce(
+        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
+    ) -> Tensor:
+        """Copy in which slices of `source` are combined with those at indices along a dimension."""
+
+    def index_select(self, dim: builtins.int, index: Any) -> Tensor:
+        """Slices at indices along a dimension."""
+
+    def inner(self, other: Any) -> Tensor:
+        """Products of each vector along the last dimension of one tensor with each of another."""
+
+    def inverse(self) -> Tensor:
+        """Inverses of square matrices; see `tapegrad.linalg.inv`."""
+
+    def isclose(
+        self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
+    ) -> Tensor:
+        """Whether elements are equal within ``atol + rtol * abs(other)``."""
+
+    def isfinite(self) -> Tensor:
+        """Whether an element is neither nan nor infinite."""
+
+    def isinf(self) -> Tensor:
+        """Whether an element is infinite."""
+
+    def isnan(self) -> Tensor:
+        """Whether an element is nan."""
+
+    def isneginf(self) -> Tensor:
+        """Whether an element is minus infinity."""
+
+    def isposinf(self) -> Tensor:
+        """Whether an element is plus infinity."""
+
+    def isreal(self) -> Tensor:
+        """Whether an element has no imaginary part."""
+
+    def kron(self, other: Any) -> Tensor:
+        """Kronecker product: in place of each element of one tensor, that element times another tensor."""
+
+    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+        """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
+
+    def ldexp(self, other: Any) -> Tensor:
+        """Multiply `input` by 2 to the power `other`."""
+
+    def le(self, other: Any) -> Tensor:
+        """Whether `input` is at most `other`."""
+
+    def lerp(self, end: Any, weight: Any) -> Tensor:
+        """Linear interpolation, ``input + weight * (end - input)``."""
+
+    def less(self, other: Any) -> Tensor:
+        """Whether `input` is less than `other`."""
+
+    def less_equal(self, other: Any) -> Tensor:
+        """Whether `input` is at most `other`."""
+
+    def lgamma(self) -> Tensor:
+        """Logarithm of the absolute value of the gamma function."""
+
     def log(self) -> Tensor:
         """Natural logarithm."""
-
-    def log2(self) -> Tensor:
-        """Logarithm to base 2."""
 
     def log10(self) -> Tensor:
         """Logarithm to base 10."""
@@ -561,196 +643,220 @@ class TensorMethods:
     def log1p(self) -> Tensor:
         """Natural logarithm of 1 + x, precise near 0."""
 
-    def sqrt(self) -> Tensor:
-        """Square root."""
-
-    def rsqrt(self) -> Tensor:
-        """Reciprocal of the square root."""
-
-    def sin(self) -> Tensor:
-        """Sine of an angle in radians."""
-
-    def cos(self) -> Tensor:
-        """Cosine of an angle in radians."""
-
-    def tan(self) -> Tensor:
-        """Tangent of an angle in radians."""
-
-    def asin(self) -> Tensor:
-        """Angle in radians of a sine."""
-
-    def arcsin(self) -> Tensor:
-        """Angle in radians of a sine."""
-
-    def acos(self) -> Tensor:
-        """Angle in radians of a cosine."""
-
-    def arccos(self) -> Tensor:
-        """Angle in radians of a cosine."""
-
-    def atan(self) -> Tensor:
-        """Angle in radians of a tangent."""
-
-    def arctan(self) -> Tensor:
-        """Angle in radians of a tangent."""
-
-    def atan2(self, other: Any) -> Tensor:
-        """Angle in radians of the point with ordinate `input` and abscissa `other`."""
-
-    def arctan2(self, other: Any) -> Tensor:
-        """Angle in radians of the point with ordinate `input` and abscissa `other`."""
-
-    def sinh(self) -> Tensor:
-        """Hyperbolic sine."""
-
-    def cosh(self) -> Tensor:
-        """Hyperbolic cosine."""
-
-    def tanh(self) -> Tensor:
-        """Hyperbolic tangent."""
-
-    def asinh(self) -> Tensor:
-        """Inverse hyperbolic sine."""
-
-    def arcsinh(self) -> Tensor:
-        """Inverse hyperbolic sine."""
-
-    def acosh(self) -> Tensor:
-        """Inverse hyperbolic cosine."""
-
-    def arccosh(self) -> Tensor:
-        """Inverse hyperbolic cosine."""
-
-    def atanh(self) -> Tensor:
-        """Inverse hyperbolic tangent."""
-
-    def arctanh(self) -> Tensor:
-        """Inverse hyperbolic tangent."""
-
-    def sigmoid(self) -> Tensor:
-        """Logistic function :math:`1/(1 + e^{-x})`."""
-
-    def logit(self, eps: builtins.float | None = None) -> Tensor:
-        """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
-
-    def softplus(self) -> Tensor:
-        """Smooth relu :math:`\\log(1 + e^x)`."""
-
-    def logaddexp(self, other: Any) -> Tensor:
-        """Logarithm of the sum of exponentials."""
-
-    def hypot(self, other: Any) -> Tensor:
-        """Length :math:`\\sqrt{x^2 + y^2}`."""
-
-    def erf(self) -> Tensor:
-        """Error function."""
-
-    def softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
-        """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
+    def log2(self) -> Tensor:
+        """Logarithm to base 2."""
 
     def log_softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
         """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
+    def logaddexp(self, other: Any) -> Tensor:
+        """Logarithm of the sum of exponentials."""
+
+    def logaddexp2(self, other: Any) -> Tensor:
+        """Logarithm to base 2 of the sum of powers of 2."""
+
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
+
+    def logdet(self) -> Tensor:
+        """Logarithms of determinants; nan where these are negative numbers."""
+
+    def logical_and(self, other: Any) -> Tensor:
+        """Whether both are nonzero."""
+
+    def logical_not(self) -> Tensor:
+        """Whether an element is zero."""
+
+    def logical_or(self, other: Any) -> Tensor:
+        """Whether one is nonzero."""
+
+    def logical_xor(self, other: Any) -> Tensor:
+        """Whether one of the two is nonzero, and the other is not."""
+
+    def logit(self, eps: builtins.float | None = None) -> Tensor:
+        """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
+
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
-    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """Diagonal of each matrix that two dimensions form, as a view."""
+    def lt(self, other: Any) -> Tensor:
+        """Whether `input` is less than `other`."""
 
-    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
-        """Elements that indices choose along a dimension; the result has the shape of the indices."""
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
+        """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
 
-    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor:
-        """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
+    def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
+        """Solutions of linear systems with the factors by `tapegrad.linalg.lu_factor`; see `tapegrad.linalg.lu_solve`."""
 
-    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> MinMax:
-        """Return the smallest and the largest elements: what `amin` and `amax` return."""
+    def masked_fill(self, mask: Any, value: Any) -> Tensor:
+        """Copy in which a number stands where a mask is true."""
 
-    def i0(self) -> Tensor:
-        """Modified Bessel function of the first kind of order 0."""
+    def masked_scatter(self, mask: Any, source: Any) -> Tensor:
+        """Copy in which elements of a tensor, in their order, stand where a mask is true."""
 
-    def cholesky(self, upper: builtins.bool = False) -> Tensor:
-        """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
+    def masked_select(self, mask: Any) -> Tensor:
+        """Vector of the elements where a mask is true."""
 
-    def angle(self) -> Tensor:
-        """Angle of complex numbers, in radians; 0 or pi of real ones."""
+    def matmul(self, other: Any) -> Tensor:
+        """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
 
-    def conj_physical(self) -> Tensor:
-        """Complex conjugate; the same as `conj`."""
+    def matrix_exp(self) -> Tensor:
+        """Exponentials of square matrices."""
 
-    def resolve_conj(self) -> Tensor:
-        """Return the tensor itself: conjugates are computed at once here."""
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """Powers of square matrices, by products of squares."""
 
-    def resolve_neg(self) -> Tensor:
-        """Return the tensor itself: conjugates are computed at once here."""
+    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
+        """Return the largest element; along a dimension, with its index; of two tensors, element by element."""
 
-    def square(self) -> Tensor:
-        """Elementwise square."""
+    def maximum(self, other: Any) -> Tensor:
+        """The larger of the two; nan if one is."""
 
-    def positive(self) -> Tensor:
-        """Return the tensor itself: what ``+x`` computes."""
+    def mean(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdims: builtins.bool | None = None,
+    ) -> Tensor:
+        """Mean of the elements; nan if there is none."""
 
-    def reciprocal(self) -> Tensor:
-        """Elementwise reciprocal, :math:`1/x`."""
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
+
+    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
+        """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
+
+    def minimum(self, other: Any) -> Tensor:
+        """The smaller of the two; nan if one is."""
+
+    def mm(self, mat2: Any) -> Tensor:
+        """Product of two matrices; see `matmul`."""
+
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+        """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
+
+    def moveaxis(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def movedim(
+        self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
+    ) -> Tensor:
+        """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def msort(self) -> Tensor:
+        """Sort along the first dimension."""
+
+    def mul(self, other: Any) -> Tensor:
+        """Multiply."""
+
+    def multiply(self, other: Any) -> Tensor:
+        """Multiply."""
+
+    def mv(self, vec: Any) -> Tensor:
+        """Product of a matrix and a vector; see `matmul`."""
+
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """Logarithm of the multivariate gamma function."""
+
+    def nan_to_num(
+        self,
+        nan: builtins.float | None = None,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """Replace nan and infinities by numbers."""
+
+    def nanmean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Mean of the elements that are not nan; nan if all are."""
+
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """Median of the elements that are not nan; along a dimension, with its index."""
+
+    def nanquantile(
+        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+    ) -> Tensor:
+        """Quantiles of the elements that are not nan; nan if all are."""
+
+    def nansum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Sum of the elements that are not nan."""
+
+    def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
+        """Return some neighbouring indices of a dimension, as a view."""
+
+    def ne(self, other: Any) -> Tensor:
+        """Whether the two differ, element by element."""
+
+    def neg(self) -> Tensor:
+        """Negate."""
+
+    def negative(self) -> Tensor:
+        """Negate."""
 
     def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor as `empty` does, by default of this tensor's dtype."""
-
-    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor as `zeros` does, by default of this tensor's dtype."""
-
-    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Return a tensor as `ones` does, by default of this tensor's dtype."""
 
     def new_full(
         self, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False
     ) -> Tensor:
         """Return a tensor as `full` does, by default of this tensor's dtype."""
 
+    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor as `ones` does, by default of this tensor's dtype."""
+
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
-    def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
-        """Return some neighbouring indices of a dimension, as a view."""
+    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Return a tensor as `zeros` does, by default of this tensor's dtype."""
 
-    def select(self, dim: builtins.int, index: Any) -> Tensor:
-        """Return one index of a dimension, as a view without that dimension."""
+    def nextafter(self, other: Any) -> Tensor:
+        """The floating-point number next to `input` in the direction of `other`."""
 
-    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Return each index of a dimension, as views without that dimension."""
+    def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
+        """Find the elements that are not zero."""
 
-    def split(
-        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
-    ) -> tuple[Tensor, ...]:
-        """Split along a dimension into views."""
-
-    def unsafe_split(
-        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
-    ) -> tuple[Tensor, ...]:
-        """Split along a dimension into views."""
-
-    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Split along a dimension into views of these lengths; see `split`."""
-
-    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Split along a dimension into views of one length, of which the last may be shorter."""
-
-    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Split along a dimension into views of one length, of which the last may be shorter."""
-
-    def as_strided(
-        self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None
+    def norm(
+        self,
+        p: builtins.float | str | None = "fro",
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        out: None = None,
+        dtype: DTypeLike | None = None,
     ) -> Tensor:
-        """View of the elements, in the order of memory, with another shape and other strides."""
+        """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
 
-    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
+    def not_equal(self, other: Any) -> Tensor:
+        """Whether the two differ, element by element."""
 
-    def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-        """Covariances of variables, each of which is a row of observations."""
+    def orgqr(self, tau: Any) -> Tensor:
+        """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
 
-    def corrcoef(self) -> Tensor:
-        """Correlations of variables, each of which is a row of observations; see `cov`."""
+    def ormqr(self, tau: Any, other: Any, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
+        """Product of a matrix and a product of Householder reflections; see `tapegrad.linalg.householder_product`."""
+
+    def outer(self, vec2: Any) -> Tensor:
+        """Products of each element of one vector with each of another."""
+
+    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Put the dimensions into another order, as a view."""
+
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
+
+    def polygamma(self, n: Any) -> Tensor: ...
+    def positive(self) -> Tensor:
+        """Return the tensor itself: what ``+x`` computes."""
+
+    def pow(self, other: Any) -> Tensor:
+        """Raise `input` to the power `other`."""
+
+    def prelu(self, weight: Any) -> Tensor:
+        """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
     def prod(
         self,
@@ -763,101 +869,68 @@ class TensorMethods:
     ) -> Tensor:
         """Product of the elements; 1 if there is none."""
 
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Cumulative sums along a dimension: of each element and those before it."""
+    def put(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+        """Copy with elements written at indices of the flat tensor."""
 
-    def det(self) -> Tensor:
-        """Return the determinants of square matrices."""
+    def qr(self, some: builtins.bool = True) -> QR:
+        """QR decomposition; see `tapegrad.linalg.qr`."""
 
-    def slogdet(self) -> LinalgSlogdet:
-        """Signs of determinants, and logarithms of their absolute values."""
+    def quantile(
+        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+    ) -> Tensor:
+        """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
 
-    def logdet(self) -> Tensor:
-        """Logarithms of determinants; nan where these are negative numbers."""
+    def rad2deg(self) -> Tensor:
+        """Convert radians to degrees."""
 
-    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-        """Differences of neighbours along a dimension: each element less the one before it."""
+    def ravel(self) -> Tensor:
+        """Join all dimensions into one; a view if that is possible."""
+
+    def reciprocal(self) -> Tensor:
+        """Elementwise reciprocal, :math:`1/x`."""
+
+    def relu(self) -> Tensor:
+        """The larger of `input` and 0."""
+
+    def remainder(self, other: Any) -> Tensor:
+        """Remainder of a division, of the sign of `other`: Python's ``%``."""
 
     def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
-    def xlogy(self, other: Any) -> Tensor:
-        """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
+    def repeat(self, repeats: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat the tensor along each dimension, in a copy. NumPy's function of this name is `repeat_interleave`."""
 
-    def logaddexp2(self, other: Any) -> Tensor:
-        """Logarithm to base 2 of the sum of powers of 2."""
-
-    def sinc(self) -> Tensor:
-        """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""
-
-    def erfc(self) -> Tensor:
-        """Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small."""
-
-    def erfinv(self) -> Tensor:
-        """Inverse of the error function."""
-
-    def fmax(self, other: Any) -> Tensor:
-        """The larger of the two; the other one where one is nan."""
-
-    def fmin(self, other: Any) -> Tensor:
-        """The smaller of the two; the other one where one is nan."""
-
-    def copysign(self, other: Any) -> Tensor:
-        """The size of `input` with the sign of `other`."""
-
-    def nextafter(self, other: Any) -> Tensor:
-        """The floating-point number next to `input` in the direction of `other`."""
-
-    def heaviside(self, other: Any) -> Tensor:
-        """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
-
-    def nan_to_num(
-        self,
-        nan: builtins.float | None = None,
-        posinf: builtins.float | None = None,
-        neginf: builtins.float | None = None,
+    def repeat_interleave(
+        self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
     ) -> Tensor:
-        """Replace nan and infinities by numbers."""
+        """Repeat each element along a dimension, in a copy."""
 
-    def clamp_min(self, min: Any) -> Tensor:
-        """Raise elements to at least `min`; see `clamp`."""
+    def reshape(self, shape: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Give the elements, in their order, another shape; a view if that is possible, else a copy."""
 
-    def clamp_max(self, max: Any) -> Tensor:
-        """Lower elements to at most `max`; see `clamp`."""
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """Give the elements the shape of another tensor; see `reshape`."""
 
-    def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
-        """Find the elements that are not zero."""
+    def resolve_conj(self) -> Tensor:
+        """Return the tensor itself: conjugates are computed at once here."""
 
-    def argwhere(self) -> Tensor:
-        """Find the elements that are not zero: a row of indices for each; see `nonzero`."""
+    def resolve_neg(self) -> Tensor:
+        """Return the tensor itself: conjugates are computed at once here."""
 
-    def bincount(self, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
-        """Count how often each number from 0 on is there."""
+    def roll(
+        self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None
+    ) -> Tensor:
+        """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
 
-    def take(self, index: Any) -> Tensor:
-        """Elements of the flat tensor at indices."""
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+        """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
 
-    def put(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
-        """Copy with elements written at indices of the flat tensor."""
+    def round(self, *, decimals: builtins.int | None = None) -> Tensor:
+        """Round to the nearest integer, halves to the even one; integers stay as they are."""
 
-    def index_put(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
-        """Copy with values written at indices: what ``x[indices] = values`` does to a copy."""
-
-    def lgamma(self) -> Tensor:
-        """Logarithm of the absolute value of the gamma function."""
-
-    def digamma(self) -> Tensor:
-        """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
-
-    def polygamma(self, n: Any) -> Tensor: ...
-    def mvlgamma(self, p: builtins.int) -> Tensor:
-        """Logarithm of the multivariate gamma function."""
-
-    def igamma(self, other: Any) -> Tensor:
-        """Regularised lower incomplete gamma function :math:`P(a, x)`, of the parameter `input` and the limit `other`."""
-
-    def igammac(self, other: Any) -> Tensor:
-        """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
+    def rsqrt(self) -> Tensor:
+        """Reciprocal of the square root."""
 
     def scatter(
         self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
@@ -872,132 +945,157 @@ class TensorMethods:
     ) -> Tensor:
         """Copy in which elements of `src` are combined with those where indices say along a dimension."""
 
-    def index_select(self, dim: builtins.int, index: Any) -> Tensor:
-        """Slices at indices along a dimension."""
+    def select(self, dim: builtins.int, index: Any) -> Tensor:
+        """Return one index of a dimension, as a view without that dimension."""
 
-    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
-        """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
+    def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> Tensor:
+        """Copy with one index of a dimension replaced; see `select`."""
 
-    def index_copy(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
-        """Copy in which slices of `source` replace those at indices along a dimension."""
+    def sgn(self) -> Tensor:
+        """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
 
-    def index_fill(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
-        """Copy in which a number replaces the slices at indices along a dimension."""
+    def sigmoid(self) -> Tensor:
+        """Logistic function :math:`1/(1 + e^{-x})`."""
 
-    def index_reduce(
-        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
-    ) -> Tensor:
-        """Copy in which slices of `source` are combined with those at indices along a dimension."""
-
-    def inverse(self) -> Tensor:
-        """Inverses of square matrices; see `tapegrad.linalg.inv`."""
-
-    def bitwise_and(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where both are."""
-
-    def bitwise_or(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where one of the two is."""
-
-    def bitwise_xor(self, other: Any) -> Tensor:
-        """Combine integers bit by bit, or truth values: 1 where the two differ."""
-
-    def bitwise_not(self) -> Tensor:
-        """Invert integers bit by bit, or truth values."""
-
-    def equal(self, other: Any) -> builtins.bool:
-        """Whether two tensors have the same shape and the same elements."""
-
-    def allclose(
-        self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
-    ) -> builtins.bool:
-        """Whether all elements are equal within ``atol + rtol * abs(other)``."""
-
-    def isclose(
-        self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
-    ) -> Tensor:
-        """Whether elements are equal within ``atol + rtol * abs(other)``."""
-
-    def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Tensor:
-        """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
-
-    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
-        """Inverses of matrices with given Cholesky factors."""
-
-    def masked_fill(self, mask: Any, value: Any) -> Tensor:
-        """Copy in which a number stands where a mask is true."""
-
-    def masked_select(self, mask: Any) -> Tensor:
-        """Vector of the elements where a mask is true."""
-
-    def masked_scatter(self, mask: Any, source: Any) -> Tensor:
-        """Copy in which elements of a tensor, in their order, stand where a mask is true."""
-
-    def matrix_exp(self) -> Tensor:
-        """Exponentials of square matrices."""
-
-    def matrix_power(self, n: builtins.int) -> Tensor:
-        """Powers of square matrices, by products of squares."""
-
-    def dist(self, other: Any, p: builtins.float = 2) -> Tensor:
-        """Norm of the difference of two tensors."""
-
-    def isnan(self) -> Tensor:
-        """Whether an element is nan."""
-
-    def isinf(self) -> Tensor:
-        """Whether an element is infinite."""
-
-    def isfinite(self) -> Tensor:
-        """Whether an element is neither nan nor infinite."""
-
-    def isposinf(self) -> Tensor:
-        """Whether an element is plus infinity."""
-
-    def isneginf(self) -> Tensor:
-        """Whether an element is minus infinity."""
-
-    def isreal(self) -> Tensor:
-        """Whether an element has no imaginary part."""
+    def sign(self) -> Tensor:
+        """Sign of a real number; 0 at 0."""
 
     def signbit(self) -> Tensor:
         """Whether the sign bit is set, as of -0.0."""
 
-    def logical_xor(self, other: Any) -> Tensor:
-        """Whether one of the two is nonzero, and the other is not."""
+    def sin(self) -> Tensor:
+        """Sine of an angle in radians."""
 
-    def frexp(self) -> Frexp:
-        """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
+    def sinc(self) -> Tensor:
+        """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""
 
-    def qr(self, some: builtins.bool = True) -> QR:
-        """QR decomposition; see `tapegrad.linalg.qr`."""
+    def sinh(self) -> Tensor:
+        """Hyperbolic sine."""
+
+    def slice_scatter(
+        self,
+        src: Any,
+        dim: builtins.int = 0,
+        start: builtins.int | None = None,
+        end: builtins.int | None = None,
+        step: builtins.int = 1,
+    ) -> Tensor:
+        """Copy with a slice of a dimension replaced."""
+
+    def slogdet(self) -> LinalgSlogdet:
+        """Signs of determinants, and logarithms of their absolute values."""
+
+    def softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+        """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
+
+    def softplus(self) -> Tensor:
+        """Smooth relu :math:`\\log(1 + e^x)`."""
+
+    def sort(
+        self,
+        dim: builtins.int = -1,
+        descending: builtins.bool = False,
+        stable: builtins.bool = False,
+        *,
+        axis: builtins.int | None = None,
+    ) -> ValuesIndices:
+        """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
+
+    def split(
+        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views."""
+
+    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of these lengths; see `split`."""
+
+    def sqrt(self) -> Tensor:
+        """Square root."""
+
+    def square(self) -> Tensor:
+        """Elementwise square."""
+
+    def squeeze(
+        self,
+        dim: builtins.int | Sequence[builtins.int] | None = None,
+        *,
+        axis: builtins.int | Sequence[builtins.int] | None = None,
+    ) -> Tensor:
+        """Drop dimensions of length 1, as a view."""
+
+    def std(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
+    ) -> Tensor:
+        """Take the standard deviation of the elements: the square root of the variance."""
+
+    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract `other`, times a factor."""
+
+    def subtract(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract `other`, times a factor."""
+
+    def sum(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = None,
+        keepdims: builtins.bool | None = None,
+    ) -> Tensor:
+        """Sum of the elements."""
+
+    def sum_to_size(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
 
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> SVD:
         """Singular values and vectors; see `tapegrad.linalg.svd`."""
 
-    def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
-        """Solutions of linear systems with the factors by `tapegrad.linalg.lu_factor`; see `tapegrad.linalg.lu_solve`."""
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
 
-    def norm(
-        self,
-        p: builtins.float | str | None = "fro",
-        dim: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdim: builtins.bool = False,
-        out: None = None,
-        dtype: DTypeLike | None = None,
-    ) -> Tensor:
-        """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
 
-    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
-        """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+    def t(self) -> Tensor:
+        """Transpose a matrix, as a view; fewer dimensions stay as they are."""
 
-    def ger(self, vec2: Any) -> Tensor:
-        """Products of each element of one vector with each of another."""
+    def take(self, index: Any) -> Tensor:
+        """Elements of the flat tensor at indices."""
 
-    def orgqr(self, tau: Any) -> Tensor:
-        """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
+    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor:
+        """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
 
-    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
-        """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
+    def tan(self) -> Tensor:
+        """Tangent of an angle in radians."""
+
+    def tanh(self) -> Tensor:
+        """Hyperbolic tangent."""
+
+    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views, at indices or into nearly equal parts."""
+
+    def tile(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Repeat the tensor along dimensions, in a copy."""
+
+    def to(self, dtype: Any) -> Tensor:
+        """Return the tensor converted to another dtype; itself if it has that dtype."""
+
+    def topk(
+        self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True
+    ) -> ValuesIndices:
+        """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
+
+    def trace(self) -> Tensor:
+        """Sum of the diagonal of a matrix."""
+
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view."""
 
     def triangular_solve(
         self,
@@ -1008,19 +1106,29 @@ class TensorMethods:
     ) -> TriangularSolve:
         """Solutions of systems with triangular matrices; see `tapegrad.linalg.solve_triangular`."""
 
-    def ormqr(self, tau: Any, other: Any, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
-        """Product of a matrix and a product of Householder reflections; see `tapegrad.linalg.householder_product`."""
+    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+        """Lower triangles of matrices: zero above a diagonal."""
 
-    def prelu(self, weight: Any) -> Tensor:
-        """Return `input` where it is positive, and `weight` times `input` elsewhere."""
+    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+        """Upper triangles of matrices: zero below a diagonal; see `tril`."""
 
-    def argsort(
-        self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False
-    ) -> Tensor:
-        """Return the indices that sort the elements along a dimension; equal ones keep their order."""
+    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide `input` by `other`; integers give the default dtype unless they are rounded."""
 
-    def count_nonzero(self, dim: Any = None) -> Tensor:
-        """How many elements are not zero."""
+    def trunc(self) -> Tensor:
+        """The number without its fraction; integers stay as they are."""
+
+    def type_as(self, other: Tensor) -> Tensor:
+        """Return the tensor converted to the dtype of another."""
+
+    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Return each index of a dimension, as views without that dimension."""
+
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+        """Give one dimension another shape, as a view."""
+
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
 
     def unique(
         self,
@@ -1039,144 +1147,16 @@ class TensorMethods:
     ) -> Any:
         """Elements, or slices along a dimension, that differ from the one before."""
 
-    def vdot(self, other: Any) -> Tensor:
-        """Product of two vectors, of which the first is conjugated."""
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of one length, of which the last may be shorter."""
 
-    def inner(self, other: Any) -> Tensor:
-        """Products of each vector along the last dimension of one tensor with each of another."""
+    def unsafe_split(
+        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views."""
 
-    def kron(self, other: Any) -> Tensor:
-        """Kronecker product: in place of each element of one tensor, that element times another tensor."""
-
-    def trace(self) -> Tensor:
-        """Sum of the diagonal of a matrix."""
-
-    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
-        """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
-
-    def quantile(
-        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
-    ) -> Tensor:
-        """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
-
-    def nanquantile(
-        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
-    ) -> Tensor:
-        """Quantiles of the elements that are not nan; nan if all are."""
-
-    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
-        """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
-
-    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
-        """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
-
-    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
-        """Median of the elements that are not nan; along a dimension, with its index."""
-
-    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
-        """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
-
-    def repeat(self, repeats: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Repeat the tensor along each dimension, in a copy. NumPy's function of this name is `repeat_interleave`."""
-
-    def tile(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
-        """Repeat the tensor along dimensions, in a copy."""
-
-    def repeat_interleave(
-        self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
-    ) -> Tensor:
-        """Repeat each element along a dimension, in a copy."""
-
-    def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> Tensor:
-        """Copy with one index of a dimension replaced; see `select`."""
-
-    def slice_scatter(
-        self,
-        src: Any,
-        dim: builtins.int = 0,
-        start: builtins.int | None = None,
-        end: builtins.int | None = None,
-        step: builtins.int = 1,
-    ) -> Tensor:
-        """Copy with a slice of a dimension replaced."""
-
-    def diagonal_scatter(
-        self, src: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
-    ) -> Tensor:
-        """Copy with the diagonal of each matrix replaced; see `diagonal`."""
-
-    def as_strided_scatter(
-        self,
-        src: Any,
-        size: Sequence[builtins.int],
-        stride: Sequence[builtins.int],
-        storage_offset: builtins.int | None = None,
-    ) -> Tensor:
-        """Copy with the elements replaced that `as_strided` would show."""
-
-    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Cumulative products along a dimension: of each element and those before it."""
-
-    def logcumsumexp(self, dim: builtins.int) -> Tensor:
-        """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
-
-    def cummax(self, dim: builtins.int) -> ValuesIndices:
-        """The largest elements so far along a dimension, and the indices of the last of each."""
-
-    def cummin(self, dim: builtins.int) -> ValuesIndices:
-        """The smallest elements so far along a dimension, and the indices of the last of each."""
-
-    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Split along a dimension into views, at indices or into nearly equal parts."""
-
-    def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
-        """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length."""
-
-    def vsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
-        """Split matrices along dimension 0; see `tensor_split`. A number of parts must divide the length."""
-
-    def dsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
-        """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
-
-    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
-        """Replace elements from ``-lambd`` to `lambd` by 0."""
-
-    def roll(
-        self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None
-    ) -> Tensor:
-        """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
-
-    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
-        """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
-
-    def fliplr(self) -> Tensor:
-        """Reverse the order of columns, that is along dimension 1, in a copy; see `flip`."""
-
-    def flipud(self) -> Tensor:
-        """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
-
-    def topk(
-        self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True
-    ) -> ValuesIndices:
-        """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
-
-    def msort(self) -> Tensor:
-        """Sort along the first dimension."""
-
-    def tril(self, diagonal: builtins.int = 0) -> Tensor:
-        """Lower triangles of matrices: zero above a diagonal."""
-
-    def triu(self, diagonal: builtins.int = 0) -> Tensor:
-        """Upper triangles of matrices: zero below a diagonal; see `tril`."""
-
-    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-        """Matrices that have the lines along the last dimension as diagonals, and zeros elsewhere."""
-
-    def diag(self, diagonal: builtins.int = 0) -> Tensor:
-        """Matrix with a vector as diagonal; of a matrix its diagonal, in a copy."""
-
-    def diagflat(self, offset: builtins.int = 0) -> Tensor:
-        """Matrix with the elements of a tensor, joined into one dimension, as diagonal."""
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """Insert a dimension of length 1, as a view."""
 
     def var(
         self,
@@ -1188,21 +1168,343 @@ class TensorMethods:
     ) -> Tensor:
         """Variance of the elements."""
 
-    def std(
-        self,
-        dim: Any = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
+    def vdot(self, other: Any) -> Tensor:
+        """Product of two vectors, of which the first is conjugated."""
+
+    def view(self, size: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+        """Give the elements another shape without copying them."""
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """Give the elements the shape of another tensor without copying them; see `view`."""
+
+    def vsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """Split matrices along dimension 0; see `tensor_split`. A number of parts must divide the length."""
+
+    def where(self, condition: Any, other: Any) -> Tensor:
+        """Choose elements of the tensor where the condition holds, of `other` elsewhere."""
+
+    def xlogy(self, other: Any) -> Tensor:
+        """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
+
+    def abs_(self) -> Tensor:
+        """Compute `abs` in place; recorded where a gradient is wanted."""
+
+    def absolute_(self) -> Tensor:
+        """Compute `absolute` in place; recorded where a gradient is wanted."""
+
+    def acos_(self) -> Tensor:
+        """Compute `acos` in place; recorded where a gradient is wanted."""
+
+    def acosh_(self) -> Tensor:
+        """Compute `acosh` in place; recorded where a gradient is wanted."""
+
+    def addbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addbmm` in place; recorded where a gradient is wanted."""
+
+    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Compute `addcdiv` in place; recorded where a gradient is wanted."""
+
+    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+        """Compute `addcmul` in place; recorded where a gradient is wanted."""
+
+    def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addmm` in place; recorded where a gradient is wanted."""
+
+    def addmv_(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addmv` in place; recorded where a gradient is wanted."""
+
+    def addr_(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `addr` in place; recorded where a gradient is wanted."""
+
+    def arccos_(self) -> Tensor:
+        """Compute `arccos` in place; recorded where a gradient is wanted."""
+
+    def arccosh_(self) -> Tensor:
+        """Compute `arccosh` in place; recorded where a gradient is wanted."""
+
+    def arcsin_(self) -> Tensor:
+        """Compute `arcsin` in place; recorded where a gradient is wanted."""
+
+    def arcsinh_(self) -> Tensor:
+        """Compute `arcsinh` in place; recorded where a gradient is wanted."""
+
+    def arctan_(self) -> Tensor:
+        """Compute `arctan` in place; recorded where a gradient is wanted."""
+
+    def arctan2_(self, other: Any) -> Tensor:
+        """Compute `arctan2` in place; recorded where a gradient is wanted."""
+
+    def arctanh_(self) -> Tensor:
+        """Compute `arctanh` in place; recorded where a gradient is wanted."""
+
+    def asin_(self) -> Tensor:
+        """Compute `asin` in place; recorded where a gradient is wanted."""
+
+    def asinh_(self) -> Tensor:
+        """Compute `asinh` in place; recorded where a gradient is wanted."""
+
+    def atan_(self) -> Tensor:
+        """Compute `atan` in place; recorded where a gradient is wanted."""
+
+    def atan2_(self, other: Any) -> Tensor:
+        """Compute `atan2` in place; recorded where a gradient is wanted."""
+
+    def atanh_(self) -> Tensor:
+        """Compute `atanh` in place; recorded where a gradient is wanted."""
+
+    def baddbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """Compute `baddbmm` in place; recorded where a gradient is wanted."""
+
+    def ceil_(self) -> Tensor:
+        """Compute `ceil` in place; recorded where a gradient is wanted."""
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+        """Compute `clamp` in place; recorded where a gradient is wanted."""
+
+    def clamp_max_(self, max: Any) -> Tensor:
+        """Compute `clamp_max` in place; recorded where a gradient is wanted."""
+
+    def clamp_min_(self, min: Any) -> Tensor:
+        """Compute `clamp_min` in place; recorded where a gradient is wanted."""
+
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+        """Compute `clip` in place; recorded where a gradient is wanted."""
+
+    def conj_physical_(self) -> Tensor:
+        """Compute `conj_physical` in place; recorded where a gradient is wanted."""
+
+    def copysign_(self, other: Any) -> Tensor:
+        """Compute `copysign` in place; recorded where a gradient is wanted."""
+
+    def cos_(self) -> Tensor:
+        """Compute `cos` in place; recorded where a gradient is wanted."""
+
+    def cosh_(self) -> Tensor:
+        """Compute `cosh` in place; recorded where a gradient is wanted."""
+
+    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Compute `cumprod` in place; recorded where a gradient is wanted."""
+
+    def deg2rad_(self) -> Tensor:
+        """Compute `deg2rad` in place; recorded where a gradient is wanted."""
+
+    def digamma_(self) -> Tensor:
+        """Compute `digamma` in place; recorded where a gradient is wanted."""
+
+    def erf_(self) -> Tensor:
+        """Compute `erf` in place; recorded where a gradient is wanted."""
+
+    def erfc_(self) -> Tensor:
+        """Compute `erfc` in place; recorded where a gradient is wanted."""
+
+    def erfinv_(self) -> Tensor:
+        """Compute `erfinv` in place; recorded where a gradient is wanted."""
+
+    def exp_(self) -> Tensor:
+        """Compute `exp` in place; recorded where a gradient is wanted."""
+
+    def exp2_(self) -> Tensor:
+        """Compute `exp2` in place; recorded where a gradient is wanted."""
+
+    def expm1_(self) -> Tensor:
+        """Compute `expm1` in place; recorded where a gradient is wanted."""
+
+    def fix_(self) -> Tensor:
+        """Compute `fix` in place; recorded where a gradient is wanted."""
+
+    def float_power_(self, other: Any) -> Tensor:
+        """Compute `float_power` in place; recorded where a gradient is wanted."""
+
+    def floor_(self) -> Tensor:
+        """Compute `floor` in place; recorded where a gradient is wanted."""
+
+    def floor_divide_(self, other: Any) -> Tensor:
+        """Compute `floor_divide` in place; recorded where a gradient is wanted."""
+
+    def fmod_(self, other: Any) -> Tensor:
+        """Compute `fmod` in place; recorded where a gradient is wanted."""
+
+    def frac_(self) -> Tensor:
+        """Compute `frac` in place; recorded where a gradient is wanted."""
+
+    def heaviside_(self, other: Any) -> Tensor:
+        """Compute `heaviside` in place; recorded where a gradient is wanted."""
+
+    def hypot_(self, other: Any) -> Tensor:
+        """Compute `hypot` in place; recorded where a gradient is wanted."""
+
+    def i0_(self) -> Tensor:
+        """Compute `i0` in place; recorded where a gradient is wanted."""
+
+    def igamma_(self, other: Any) -> Tensor:
+        """Compute `igamma` in place; recorded where a gradient is wanted."""
+
+    def igammac_(self, other: Any) -> Tensor:
+        """Compute `igammac` in place; recorded where a gradient is wanted."""
+
+    def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+        """Compute `index_add` in place; recorded where a gradient is wanted."""
+
+    def index_copy_(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+        """Compute `index_copy` in place; recorded where a gradient is wanted."""
+
+    def index_fill_(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+        """Compute `index_fill` in place; recorded where a gradient is wanted."""
+
+    def index_put_(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
+        """Compute `index_put` in place; recorded where a gradient is wanted."""
+
+    def index_reduce_(
+        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
     ) -> Tensor:
-        """Take the standard deviation of the elements: the square root of the variance."""
+        """Compute `index_reduce` in place; recorded where a gradient is wanted."""
 
-    def nansum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Sum of the elements that are not nan."""
+    def ldexp_(self, other: Any) -> Tensor:
+        """Compute `ldexp` in place; recorded where a gradient is wanted."""
 
-    def nanmean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Mean of the elements that are not nan; nan if all are."""
+    def lerp_(self, end: Any, weight: Any) -> Tensor:
+        """Compute `lerp` in place; recorded where a gradient is wanted."""
+
+    def lgamma_(self) -> Tensor:
+        """Compute `lgamma` in place; recorded where a gradient is wanted."""
+
+    def log_(self) -> Tensor:
+        """Compute `log` in place; recorded where a gradient is wanted."""
+
+    def log10_(self) -> Tensor:
+        """Compute `log10` in place; recorded where a gradient is wanted."""
+
+    def log1p_(self) -> Tensor:
+        """Compute `log1p` in place; recorded where a gradient is wanted."""
+
+    def log2_(self) -> Tensor:
+        """Compute `log2` in place; recorded where a gradient is wanted."""
+
+    def logit_(self, eps: builtins.float | None = None) -> Tensor:
+        """Compute `logit` in place; recorded where a gradient is wanted."""
+
+    def masked_fill_(self, mask: Any, value: Any) -> Tensor:
+        """Compute `masked_fill` in place; recorded where a gradient is wanted."""
+
+    def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
+        """Compute `masked_scatter` in place; recorded where a gradient is wanted."""
+
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """Compute `mvlgamma` in place; recorded where a gradient is wanted."""
+
+    def nan_to_num_(
+        self,
+        nan: builtins.float | None = None,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
+        """Compute `nan_to_num` in place; recorded where a gradient is wanted."""
+
+    def neg_(self) -> Tensor:
+        """Compute `neg` in place; recorded where a gradient is wanted."""
+
+    def negative_(self) -> Tensor:
+        """Compute `negative` in place; recorded where a gradient is wanted."""
+
+    def nextafter_(self, other: Any) -> Tensor:
+        """Compute `nextafter` in place; recorded where a gradient is wanted."""
+
+    def pow_(self, other: Any) -> Tensor:
+        """Compute `pow` in place; recorded where a gradient is wanted."""
+
+    def put_(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+        """Compute `put` in place; recorded where a gradient is wanted."""
+
+    def rad2deg_(self) -> Tensor:
+        """Compute `rad2deg` in place; recorded where a gradient is wanted."""
+
+    def reciprocal_(self) -> Tensor:
+        """Compute `reciprocal` in place; recorded where a gradient is wanted."""
+
+    def relu_(self) -> Tensor:
+        """Compute `relu` in place; recorded where a gradient is wanted."""
+
+    def remainder_(self, other: Any) -> Tensor:
+        """Compute `remainder` in place; recorded where a gradient is wanted."""
+
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """Compute `renorm` in place; recorded where a gradient is wanted."""
+
+    def round_(self, *, decimals: builtins.int | None = None) -> Tensor:
+        """Compute `round` in place; recorded where a gradient is wanted."""
+
+    def rsqrt_(self) -> Tensor:
+        """Compute `rsqrt` in place; recorded where a gradient is wanted."""
+
+    def scatter_(
+        self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+    ) -> Tensor:
+        """Compute `scatter` in place; recorded where a gradient is wanted."""
+
+    def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
+        """Compute `scatter_add` in place; recorded where a gradient is wanted."""
+
+    def scatter_reduce_(
+        self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
+    ) -> Tensor:
+        """Compute `scatter_reduce` in place; recorded where a gradient is wanted."""
+
+    def sigmoid_(self) -> Tensor:
+        """Compute `sigmoid` in place; recorded where a gradient is wanted."""
+
+    def sign_(self) -> Tensor:
+        """Compute `sign` in place; recorded where a gradient is wanted."""
+
+    def sin_(self) -> Tensor:
+        """Compute `sin` in place; recorded where a gradient is wanted."""
+
+    def sinc_(self) -> Tensor:
+        """Compute `sinc` in place; recorded where a gradient is wanted."""
+
+    def sinh_(self) -> Tensor:
+        """Compute `sinh` in place; recorded where a gradient is wanted."""
+
+    def sqrt_(self) -> Tensor:
+        """Compute `sqrt` in place; recorded where a gradient is wanted."""
+
+    def square_(self) -> Tensor:
+        """Compute `square` in place; recorded where a gradient is wanted."""
+
+    def tan_(self) -> Tensor:
+        """Compute `tan` in place; recorded where a gradient is wanted."""
+
+    def tanh_(self) -> Tensor:
+        """Compute `tanh` in place; recorded where a gradient is wanted."""
+
+    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
+        """Compute `tril` in place; recorded where a gradient is wanted."""
+
+    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
+        """Compute `triu` in place; recorded where a gradient is wanted."""
+
+    def trunc_(self) -> Tensor:
+        """Compute `trunc` in place; recorded where a gradient is wanted."""
+
+    def xlogy_(self, other: Any) -> Tensor:
+        """Compute `xlogy` in place; recorded where a gradient is wanted."""
+
+    def __init__(self, data: Any = ...) -> None:
+        """Make ``Tensor(data)``, always of the default dtype. Only users call it: operations call ``Tensor.__new__``."""
+
+    def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
+        """Switch on or off whether a gradient is wanted for this leaf, in place."""
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: builtins.bool | None = None,
+        create_graph: builtins.bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Compute the gradient of this tensor with respect to the leaves, and accumulate it in their `grad`."""
+
+    def _renew(self) -> None:
+        """Give a stale view a new history: it is a part of its base."""
 
     def float(self) -> Tensor:
         """Return the tensor converted to float32; itself if it has that dtype."""
@@ -1233,308 +1535,6 @@ class TensorMethods:
 
     def bool(self) -> Tensor:
         """Return the tensor converted to bool; itself if it has that dtype."""
-
-    def pow_(self, other: Any) -> Tensor:
-        """Compute `pow` in place; recorded where a gradient is wanted."""
-
-    def neg_(self) -> Tensor:
-        """Compute `neg` in place; recorded where a gradient is wanted."""
-
-    def negative_(self) -> Tensor:
-        """Compute `negative` in place; recorded where a gradient is wanted."""
-
-    def abs_(self) -> Tensor:
-        """Compute `abs` in place; recorded where a gradient is wanted."""
-
-    def absolute_(self) -> Tensor:
-        """Compute `absolute` in place; recorded where a gradient is wanted."""
-
-    def sign_(self) -> Tensor:
-        """Compute `sign` in place; recorded where a gradient is wanted."""
-
-    def relu_(self) -> Tensor:
-        """Compute `relu` in place; recorded where a gradient is wanted."""
-
-    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
-        """Compute `clamp` in place; recorded where a gradient is wanted."""
-
-    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
-        """Compute `clip` in place; recorded where a gradient is wanted."""
-
-    def floor_(self) -> Tensor:
-        """Compute `floor` in place; recorded where a gradient is wanted."""
-
-    def ceil_(self) -> Tensor:
-        """Compute `ceil` in place; recorded where a gradient is wanted."""
-
-    def trunc_(self) -> Tensor:
-        """Compute `trunc` in place; recorded where a gradient is wanted."""
-
-    def fix_(self) -> Tensor:
-        """Compute `fix` in place; recorded where a gradient is wanted."""
-
-    def frac_(self) -> Tensor:
-        """Compute `frac` in place; recorded where a gradient is wanted."""
-
-    def round_(self, *, decimals: builtins.int | None = None) -> Tensor:
-        """Compute `round` in place; recorded where a gradient is wanted."""
-
-    def remainder_(self, other: Any) -> Tensor:
-        """Compute `remainder` in place; recorded where a gradient is wanted."""
-
-    def fmod_(self, other: Any) -> Tensor:
-        """Compute `fmod` in place; recorded where a gradient is wanted."""
-
-    def floor_divide_(self, other: Any) -> Tensor:
-        """Compute `floor_divide` in place; recorded where a gradient is wanted."""
-
-    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """Compute `addcmul` in place; recorded where a gradient is wanted."""
-
-    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """Compute `addcdiv` in place; recorded where a gradient is wanted."""
-
-    def lerp_(self, end: Any, weight: Any) -> Tensor:
-        """Compute `lerp` in place; recorded where a gradient is wanted."""
-
-    def ldexp_(self, other: Any) -> Tensor:
-        """Compute `ldexp` in place; recorded where a gradient is wanted."""
-
-    def float_power_(self, other: Any) -> Tensor:
-        """Compute `float_power` in place; recorded where a gradient is wanted."""
-
-    def deg2rad_(self) -> Tensor:
-        """Compute `deg2rad` in place; recorded where a gradient is wanted."""
-
-    def rad2deg_(self) -> Tensor:
-        """Compute `rad2deg` in place; recorded where a gradient is wanted."""
-
-    def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Compute `addmm` in place; recorded where a gradient is wanted."""
-
-    def addmv_(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Compute `addmv` in place; recorded where a gradient is wanted."""
-
-    def addr_(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Compute `addr` in place; recorded where a gradient is wanted."""
-
-    def baddbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Compute `baddbmm` in place; recorded where a gradient is wanted."""
-
-    def addbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """Compute `addbmm` in place; recorded where a gradient is wanted."""
-
-    def exp_(self) -> Tensor:
-        """Compute `exp` in place; recorded where a gradient is wanted."""
-
-    def exp2_(self) -> Tensor:
-        """Compute `exp2` in place; recorded where a gradient is wanted."""
-
-    def expm1_(self) -> Tensor:
-        """Compute `expm1` in place; recorded where a gradient is wanted."""
-
-    def log_(self) -> Tensor:
-        """Compute `log` in place; recorded where a gradient is wanted."""
-
-    def log2_(self) -> Tensor:
-        """Compute `log2` in place; recorded where a gradient is wanted."""
-
-    def log10_(self) -> Tensor:
-        """Compute `log10` in place; recorded where a gradient is wanted."""
-
-    def log1p_(self) -> Tensor:
-        """Compute `log1p` in place; recorded where a gradient is wanted."""
-
-    def sqrt_(self) -> Tensor:
-        """Compute `sqrt` in place; recorded where a gradient is wanted."""
-
-    def rsqrt_(self) -> Tensor:
-        """Compute `rsqrt` in place; recorded where a gradient is wanted."""
-
-    def sin_(self) -> Tensor:
-        """Compute `sin` in place; recorded where a gradient is wanted."""
-
-    def cos_(self) -> Tensor:
-        """Compute `cos` in place; recorded where a gradient is wanted."""
-
-    def tan_(self) -> Tensor:
-        """Compute `tan` in place; recorded where a gradient is wanted."""
-
-    def asin_(self) -> Tensor:
-        """Compute `asin` in place; recorded where a gradient is wanted."""
-
-    def arcsin_(self) -> Tensor:
-        """Compute `arcsin` in place; recorded where a gradient is wanted."""
-
-    def acos_(self) -> Tensor:
-        """Compute `acos` in place; recorded where a gradient is wanted."""
-
-    def arccos_(self) -> Tensor:
-        """Compute `arccos` in place; recorded where a gradient is wanted."""
-
-    def atan_(self) -> Tensor:
-        """Compute `atan` in place; recorded where a gradient is wanted."""
-
-    def arctan_(self) -> Tensor:
-        """Compute `arctan` in place; recorded where a gradient is wanted."""
-
-    def atan2_(self, other: Any) -> Tensor:
-        """Compute `atan2` in place; recorded where a gradient is wanted."""
-
-    def arctan2_(self, other: Any) -> Tensor:
-        """Compute `arctan2` in place; recorded where a gradient is wanted."""
-
-    def sinh_(self) -> Tensor:
-        """Compute `sinh` in place; recorded where a gradient is wanted."""
-
-    def cosh_(self) -> Tensor:
-        """Compute `cosh` in place; recorded where a gradient is wanted."""
-
-    def tanh_(self) -> Tensor:
-        """Compute `tanh` in place; recorded where a gradient is wanted."""
-
-    def asinh_(self) -> Tensor:
-        """Compute `asinh` in place; recorded where a gradient is wanted."""
-
-    def arcsinh_(self) -> Tensor:
-        """Compute `arcsinh` in place; recorded where a gradient is wanted."""
-
-    def acosh_(self) -> Tensor:
-        """Compute `acosh` in place; recorded where a gradient is wanted."""
-
-    def arccosh_(self) -> Tensor:
-        """Compute `arccosh` in place; recorded where a gradient is wanted."""
-
-    def atanh_(self) -> Tensor:
-        """Compute `atanh` in place; recorded where a gradient is wanted."""
-
-    def arctanh_(self) -> Tensor:
-        """Compute `arctanh` in place; recorded where a gradient is wanted."""
-
-    def sigmoid_(self) -> Tensor:
-        """Compute `sigmoid` in place; recorded where a gradient is wanted."""
-
-    def logit_(self, eps: builtins.float | None = None) -> Tensor:
-        """Compute `logit` in place; recorded where a gradient is wanted."""
-
-    def hypot_(self, other: Any) -> Tensor:
-        """Compute `hypot` in place; recorded where a gradient is wanted."""
-
-    def erf_(self) -> Tensor:
-        """Compute `erf` in place; recorded where a gradient is wanted."""
-
-    def i0_(self) -> Tensor:
-        """Compute `i0` in place; recorded where a gradient is wanted."""
-
-    def conj_physical_(self) -> Tensor:
-        """Compute `conj_physical` in place; recorded where a gradient is wanted."""
-
-    def square_(self) -> Tensor:
-        """Compute `square` in place; recorded where a gradient is wanted."""
-
-    def reciprocal_(self) -> Tensor:
-        """Compute `reciprocal` in place; recorded where a gradient is wanted."""
-
-    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
-        """Compute `renorm` in place; recorded where a gradient is wanted."""
-
-    def xlogy_(self, other: Any) -> Tensor:
-        """Compute `xlogy` in place; recorded where a gradient is wanted."""
-
-    def sinc_(self) -> Tensor:
-        """Compute `sinc` in place; recorded where a gradient is wanted."""
-
-    def erfc_(self) -> Tensor:
-        """Compute `erfc` in place; recorded where a gradient is wanted."""
-
-    def erfinv_(self) -> Tensor:
-        """Compute `erfinv` in place; recorded where a gradient is wanted."""
-
-    def copysign_(self, other: Any) -> Tensor:
-        """Compute `copysign` in place; recorded where a gradient is wanted."""
-
-    def nextafter_(self, other: Any) -> Tensor:
-        """Compute `nextafter` in place; recorded where a gradient is wanted."""
-
-    def heaviside_(self, other: Any) -> Tensor:
-        """Compute `heaviside` in place; recorded where a gradient is wanted."""
-
-    def nan_to_num_(
-        self,
-        nan: builtins.float | None = None,
-        posinf: builtins.float | None = None,
-        neginf: builtins.float | None = None,
-    ) -> Tensor:
-        """Compute `nan_to_num` in place; recorded where a gradient is wanted."""
-
-    def clamp_min_(self, min: Any) -> Tensor:
-        """Compute `clamp_min` in place; recorded where a gradient is wanted."""
-
-    def clamp_max_(self, max: Any) -> Tensor:
-        """Compute `clamp_max` in place; recorded where a gradient is wanted."""
-
-    def put_(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
-        """Compute `put` in place; recorded where a gradient is wanted."""
-
-    def index_put_(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
-        """Compute `index_put` in place; recorded where a gradient is wanted."""
-
-    def lgamma_(self) -> Tensor:
-        """Compute `lgamma` in place; recorded where a gradient is wanted."""
-
-    def digamma_(self) -> Tensor:
-        """Compute `digamma` in place; recorded where a gradient is wanted."""
-
-    def mvlgamma_(self, p: builtins.int) -> Tensor:
-        """Compute `mvlgamma` in place; recorded where a gradient is wanted."""
-
-    def igamma_(self, other: Any) -> Tensor:
-        """Compute `igamma` in place; recorded where a gradient is wanted."""
-
-    def igammac_(self, other: Any) -> Tensor:
-        """Compute `igammac` in place; recorded where a gradient is wanted."""
-
-    def scatter_(
-        self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
-    ) -> Tensor:
-        """Compute `scatter` in place; recorded where a gradient is wanted."""
-
-    def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
-        """Compute `scatter_add` in place; recorded where a gradient is wanted."""
-
-    def scatter_reduce_(
-        self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
-    ) -> Tensor:
-        """Compute `scatter_reduce` in place; recorded where a gradient is wanted."""
-
-    def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
-        """Compute `index_add` in place; recorded where a gradient is wanted."""
-
-    def index_copy_(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
-        """Compute `index_copy` in place; recorded where a gradient is wanted."""
-
-    def index_fill_(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
-        """Compute `index_fill` in place; recorded where a gradient is wanted."""
-
-    def index_reduce_(
-        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
-    ) -> Tensor:
-        """Compute `index_reduce` in place; recorded where a gradient is wanted."""
-
-    def masked_fill_(self, mask: Any, value: Any) -> Tensor:
-        """Compute `masked_fill` in place; recorded where a gradient is wanted."""
-
-    def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
-        """Compute `masked_scatter` in place; recorded where a gradient is wanted."""
-
-    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """Compute `cumprod` in place; recorded where a gradient is wanted."""
-
-    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
-        """Compute `tril` in place; recorded where a gradient is wanted."""
-
-    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
-        """Compute `triu` in place; recorded where a gradient is wanted."""
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Compute `add` in place, with `other` times `alpha`; recorded where a gradient is wanted."""
@@ -1583,25 +1583,25 @@ class TensorMethods:
         """Make this result a leaf that no gradient is wanted for, in place."""
 
     @property
+    def H(self) -> Tensor:
+        """Conjugate of a matrix, transposed."""
+
+    @property
     def T(self) -> Tensor:
         """Dimensions in reverse order, as a view."""
 
     @property
-    def mT(self) -> Tensor:
-        """Matrices, transposed, as a view."""
-
-    @property
-    def H(self) -> Tensor:
-        """Conjugate of a matrix, transposed."""
+    def imag(self) -> Tensor:
+        """Imaginary part of complex numbers."""
 
     @property
     def mH(self) -> Tensor:
         """Conjugates of matrices, transposed."""
 
     @property
-    def real(self) -> Tensor:
-        """Real part; of real numbers the tensor itself."""
+    def mT(self) -> Tensor:
+        """Matrices, transposed, as a view."""
 
     @property
-    def imag(self) -> Tensor:
-        """Imaginary part of complex numbers."""
+    def real(self) -> Tensor:
+        """Real part; of real numbers the tensor itself."""

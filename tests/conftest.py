@@ -7,8 +7,11 @@ from hypothesis import HealthCheck, settings
 
 import tapegrad
 from tapegrad.forward import prepared
+from tapegrad.ops.table.loading import load_all
 from tapegrad.runtime import blocking, pool
 from tapegrad.sweep import leaf_grads, workspace
+
+load_all()  # tests are made from the whole table, in the same order in all workers
 
 # Assertions of the helpers say as much as those of the tests.
 pytest.register_assert_rewrite("tests.cases", "tests.checks", "tests.strategies")

@@ -44,6 +44,7 @@ AHEAD = {
 }
 LONGEST = 350
 LONGER: set[str] = set()
+WRITTEN = "Written by `python -m tools.stubs`"  # nobody reads those
 
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
@@ -112,10 +113,10 @@ def test_imports_go_one_way():
 @pytest.mark.parametrize(
     ("file", "source", "how"),
     [
-        ("kernels/loops.py", "from tapegrad.ops import sin", "import"),
+        ("kernels/loops.py", "from tapegrad.ops import arithmetic", "import"),
         ("compiler/jit.py", "def f():\n    import tapegrad.recording.plan", "call"),
         ("vmath/lanes.py", "if TYPE_CHECKING:\n    from tapegrad.tensor import Tensor", "types"),
-        ("ops/table/op.py", "from tapegrad.ops import sin", "import"),
+        ("ops/table/op.py", "from tapegrad.ops import arithmetic", "import"),
         ("modes.py", "from tapegrad import errors", "import"),
     ],
 )
@@ -154,7 +155,8 @@ def test_every_file_stands_in_the_page_and_every_file_there_exists():
 
 
 def test_files_are_readable_at_a_sitting():
-    longer = {file for file in FILES if len((PACKAGE / file).read_text().splitlines()) > LONGEST}
+    texts = {file: (PACKAGE / file).read_text() for file in FILES}
+    longer = {file for file, text in texts.items() if text.count("\n") > LONGEST and WRITTEN not in text}
     assert longer == LONGER
     reasons = PAGE.split("### Longer files")[1].split("\n## ")[0]
     assert all(f"`{file}`" in reasons for file in LONGER)

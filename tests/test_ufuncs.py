@@ -70,7 +70,7 @@ def test_of_two_operands(name: str, dtype: str) -> None:
 def test_a_length_that_overflows() -> None:
     with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
         tg.hypot(tg.tensor([1e308, 1.7e308]), tg.tensor([0.0, 1.7e308]))
-    with np.errstate(all="raise"):
+    with np.errstate(all="raise", under="ignore"):  # NumPy's loops for some CPUs say that 0 underflows
         assert tg.hypot(tg.tensor([np.inf, np.nan]), tg.tensor([1.0, 2.0])).tolist()[0] == np.inf
         tg.atan2(tg.tensor([0.0, 1e308, 1e-308]), tg.tensor([0.0, -1e308, 1e308]))
 

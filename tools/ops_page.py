@@ -71,7 +71,7 @@ def _rows(namespace: str) -> Iterator[str]:
 def page() -> str:
     """Return the text of the page."""
     parts = [HEAD]
-    for namespace in public.namespaces():
+    for namespace in public.NAMESPACES:
         parts += [f"## {namespace}\n", *_rows(namespace), ""]
     methods = [one for one in public.registry if not one.names.namespaces]
     if methods:

@@ -10,19 +10,21 @@ itself, for readers.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import inspect
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from tapegrad.ops import bind
-from tapegrad.ops.table import public
+from tapegrad.ops.table import loading, public
 from tapegrad.ops.table.docs import example_output, has_example
-from tapegrad.ops.table.op import op_table
+from tapegrad.ops.table.op import op_table, xp
 from tapegrad.ops.table.scope import PAGE
 from tools.ops_page import page
 
@@ -113,10 +115,13 @@ def module_stub(doc: str, functions: Mapping[str, Callable[..., Any]]) -> str:
 
 def class_stub() -> str:
     """Return the stub of the class that has Tensor's operations."""
-    operations = {**bind.OPERATORS, **bind.methods()}
-    parts = [_definition(name, one, True) for name, one in operations.items()]
-    for name, one in public.properties().items():
-        parts.append(f"@property\n{_definition(name, one.fget, True)}")
+    operations = bind.attributes()
+    parts = [_definition(name, one, True) for name, one in operations.items() if not isinstance(one, property)]
+    parts += [
+        f"@property\n{_definition(name, one.fget, True)}"
+        for name, one in operations.items()
+        if isinstance(one, property) and one.fget is not None
+    ]
     body = "\n".join("    " + line if line else "" for part in parts for line in part.split("\n"))
     doc = "The operations of Tensor, as type checkers see them."
     head = f'class TensorMethods:\n    """{doc}"""\n\n'
@@ -125,23 +130,56 @@ def class_stub() -> str:
 
 def example_outputs() -> str:
     """Return the file that says what the examples of ops print."""
-    outputs = {op.name: example_output(op) for op in op_table.values() if has_example(op)}
+    ops = sorted(op_table.values(), key=attrgetter("name"))
+    outputs = {op.name: example_output(op) for op in ops if has_example(op)}
     doc = "What the examples in docstrings of ops print."
     return f"{HEADER.format(doc=doc)}OUTPUTS = {outputs!r}\n"
 
 
+def import_all() -> None:
+    """Import all files that have public functions, and say to this process in which file each name stands.
+
+    Files may come first that need names of others, which are not known yet: they are imported again.
+    """
+    files = [f"tapegrad.ops.{path.stem}" for path in sorted((ROOT / "tapegrad" / "ops").glob("*.py"))]
+    for _ in range(2):
+        for file in files:
+            with contextlib.suppress(AttributeError):
+                importlib.import_module(file)
+    loading.files.clear()
+    loading.files[loading.RULES] = dict(xp._files)
+    for one in public.registry:
+        for place, name in one.places():
+            loading.files.setdefault(place, {})[name] = one.file
+    for file in files:
+        importlib.import_module(file)
+
+
+def places() -> str:
+    """Return the file that says in which file of `tapegrad.ops` each name stands."""
+    doc = "Which names stand in each file of `tapegrad.ops`, by the lists that have them."
+    found: dict[str, dict[str, str]] = {}
+    for place, names in sorted(loading.files.items()):
+        by_file = {file: " ".join(sorted(name for name in names if names[name] == file)) for file in names.values()}
+        found[place] = dict(sorted(by_file.items()))
+    return f"{HEADER.format(doc=doc)}PLACES: dict[str, dict[str, str]] = {found!r}\n"
+
+
 def stubs() -> dict[str, str]:
     """Return the text of each file by its path."""
+    import_all()
     made = {
+        "tapegrad/ops/table/places.py": places(),
         "tapegrad/methods.pyi": class_stub(),
         "tapegrad/ops/table/outputs.py": example_outputs(),
         PAGE: page(),
     }
-    for namespace in public.namespaces():
-        module = importlib.import_module("tapegrad.ops" if namespace == public.TOP else namespace)
+    for namespace in public.NAMESPACES:
+        module = importlib.import_module("tapegrad.ops.table.functions" if namespace == public.TOP else namespace)
         path = Path(str(module.__file__)).relative_to(ROOT).with_suffix(".pyi")
         doc = (module.__doc__ or "").partition("\n")[0]
-        made[path.as_posix()] = module_stub(doc, {name: getattr(module, name) for name in module.__all__})
+        own = {name: value for name, value in vars(module).items() if name in module.__all__}
+        made[path.as_posix()] = module_stub(doc, dict(sorted({**own, **public.functions(namespace)}.items())))
     return made
 
 

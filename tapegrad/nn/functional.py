@@ -1,12 +1,7 @@
 """Functions of neural networks, with PyTorch's names."""
 
-from typing import TYPE_CHECKING
-
 from tapegrad.ops.table import public as _public
 from tapegrad.ops.table import scope as _scope
 
-_functions = _public.contents(_public.FUNCTIONAL)
-__all__ = list(_functions)
-globals().update(_functions)
-if not TYPE_CHECKING:  # for type checkers there is nothing else
-    __getattr__ = _scope.module_getattr(_public.FUNCTIONAL)
+__getattr__, __dir__ = _scope.contents(_public.FUNCTIONAL)
+__all__ = list(__dir__())

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tapegrad import ops
 from tapegrad.autograd.methods import backward
-from tapegrad.ops import casts, creation, history, inplace, logic, numpy_ufuncs, protocol, setitem
-from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
+from tapegrad.ops import casts, creation, history, inplace, logic, setitem
+from tapegrad.ops.arithmetic import abs, add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.indexing import getitem
+from tapegrad.ops.linalg import matmul
 from tapegrad.ops.rounding import floor_divide, remainder
 from tapegrad.ops.table import public
+from tapegrad.ops.table.loading import Later
 from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.tensor import Tensor
 
@@ -47,8 +49,8 @@ OPERATORS: dict[str, Any] = {
     "__mod__": remainder, "__rmod__": _reflected(remainder), "__imod__": inplace.imod,
     "__floordiv__": floor_divide, "__rfloordiv__": _reflected(floor_divide), "__ifloordiv__": inplace.ifloordiv,
     "__pow__": pow, "__rpow__": _reflected(pow), "__ipow__": inplace.ipow,
-    "__neg__": neg, "__pos__": ops.positive, "__abs__": ops.abs,
-    "__matmul__": ops.matmul, "__rmatmul__": _reflected(ops.matmul),
+    "__neg__": neg, "__abs__": abs,
+    "__matmul__": matmul, "__rmatmul__": _reflected(matmul),
     "__eq__": _comparison(eq), "__ne__": _comparison(ne),
     "__lt__": _comparison(lt), "__le__": _comparison(le), "__gt__": _comparison(gt), "__ge__": _comparison(ge),
     "__and__": logic.bitwise_and, "__rand__": logic.bitwise_and,
@@ -56,12 +58,11 @@ OPERATORS: dict[str, Any] = {
     "__xor__": logic.bitwise_xor, "__rxor__": logic.bitwise_xor,
     "__invert__": logic.bitwise_not,
     "__getitem__": getitem, "__setitem__": setitem.setitem,
-    "__array_ufunc__": numpy_ufuncs.array_ufunc, "__array_function__": protocol.array_function,
 }  # fmt: skip
 
 
 # Methods that Tensor's own file cannot have, because theirs import it.
-METHODS: dict[str, Any] = {
+OWN: dict[str, Any] = {
     "__init__": creation.init,
     "requires_grad_": creation.requires_grad_,
     "backward": backward,
@@ -69,9 +70,47 @@ METHODS: dict[str, Any] = {
 }
 
 
-def methods() -> dict[str, Callable[..., Any]]:
-    """Return the methods of Tensor that other files define, by their names."""
-    return {**METHODS, **public.methods(), **casts.CONVERSIONS, **inplace.methods()}
+def _array_ufunc() -> Callable[..., Any]:
+    from tapegrad.ops.numpy_ufuncs import array_ufunc
+
+    return array_ufunc
+
+
+def _array_function() -> Callable[..., Any]:
+    from tapegrad.ops.protocol import array_function
+
+    return array_function
+
+
+def _function(place: str, name: str) -> Callable[..., Any]:
+    one = public.find(place, name)
+    assert one is not None
+    return one.method() if place == public.METHODS else one.function
+
+
+def _writing(name: str) -> Callable[..., Any]:
+    return inplace.in_place(_function(public.WRITES, name), name)
+
+
+def _property(name: str) -> property:
+    return property(_function(public.PROPERTIES, name))
+
+
+def makers() -> dict[str, Callable[[], Any]]:
+    """Return what makes each attribute of Tensor that is made when it is first used, by their names."""
+    return {
+        "__pos__": partial(_function, public.TOP, "positive"),
+        "__array_ufunc__": _array_ufunc, "__array_function__": _array_function,
+        **{name: partial(_function, public.METHODS, name) for name in public.names_in(public.METHODS)},
+        **{f"{name}_": partial(_writing, name) for name in public.names_in(public.WRITES)},
+        **{name: partial(_property, name) for name in public.names_in(public.PROPERTIES)},
+    }  # fmt: skip
+
+
+def attributes() -> dict[str, Any]:
+    """Return the operators, methods and properties of Tensor that other files define, all of them made."""
+    made = {name: make() for name, make in makers().items()}
+    return {**OPERATORS, **made, **OWN, **casts.CONVERSIONS, **inplace.METHODS}
 
 
 def install() -> None:
@@ -81,5 +120,7 @@ def install() -> None:
         plans = getattr(getattr(function, "op", None), "plans", None)
         if isinstance(plans, PlanCache) and hasattr(plans, "call"):
             plans.operators[name] = hasattr(function, "is_reversed")
-    for name, attribute in {**methods(), **public.properties()}.items():
-        setattr(Tensor, name, attribute)
+    for name, make in makers().items():
+        setattr(Tensor, name, Later(Tensor, name, make))
+    for name, function in {**OWN, **casts.CONVERSIONS, **inplace.METHODS}.items():
+        setattr(Tensor, name, function)

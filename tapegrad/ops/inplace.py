@@ -28,7 +28,6 @@ from tapegrad.ops.inplace_checks import (
 from tapegrad.ops.random import Generator, numpy_generator
 from tapegrad.ops.scaled import ADD, SUB, times
 from tapegrad.ops.setitem import write_at_index
-from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand, constant
 from tapegrad.ops.table.op import Op
 from tapegrad.tape import versions, views
@@ -250,11 +249,9 @@ def detach_(self: Tensor) -> Tensor:
     return self
 
 
-def methods() -> dict[str, Callable[..., Any]]:
-    """Return the methods that write to a tensor, by their names."""
-    return {
-        **{f"{name}_": in_place(function, name) for name, function in public.inplace_functions().items()},
-        **dict.fromkeys(("add_",), _scaled(iadd, ADD)), **dict.fromkeys(("sub_", "subtract_"), _scaled(isub, SUB)),
-        **dict.fromkeys(("mul_", "multiply_"), mul_), **dict.fromkeys(("div_", "divide_", "true_divide_"), div_),
-        "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
-    }  # fmt: skip
+# The methods that write to a tensor and are no public function's.
+METHODS: Final[dict[str, Callable[..., Any]]] = {
+    "add_": _scaled(iadd, ADD), **dict.fromkeys(("sub_", "subtract_"), _scaled(isub, SUB)),
+    **dict.fromkeys(("mul_", "multiply_"), mul_), **dict.fromkeys(("div_", "divide_", "true_divide_"), div_),
+    "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
+}  # fmt: skip

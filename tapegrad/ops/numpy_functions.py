@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import ops
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.strided import unfold
+from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from tapegrad import ops
+from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
 from tapegrad.ops.table.scope import nearest
 from tapegrad.tensor import Tensor
 
-# Our names for ufuncs of NumPy and SciPy, where they differ; else a ufunc is found by its name.
-UFUNCS: Final = public.ufunc_names()
-_REDUCTIONS: Final = public.reducing_ufuncs()
-_REDUCED: Final = {ours: ufunc for ufunc, ours in _REDUCTIONS.items()}
-_ACCUMULATIONS: Final = public.accumulating_ufuncs()
-# Where ufuncs are that are no functions of the module itself: NumPy's of matrices, SciPy's.
-_ELSEWHERE: Final = public.functions(public.LINALG) | public.functions(public.SPECIAL)
+# Our functions of the meaning of a ufunc, by its name, as far as they were called.
+_known: dict[str, Callable[..., Any]] = {}
+
+
+def _function(ufunc: str) -> Callable[..., Any] | None:
+    """Return our function of the meaning of a ufunc of NumPy or SciPy: most have its name."""
+    found = _known.get(ufunc)
+    if found is None:
+        places = public.UFUNCS, public.TOP, public.LINALG, public.SPECIAL
+        one = next((one for place in places if (one := public.find(place, ufunc))), None)
+        if one is not None and callable(one.function):
+            found = _known[ufunc] = one.function
+    return found
 
 
 def plain(value: Any) -> Any:
@@ -56,13 +62,12 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if out is not None:
         return _with_out(shown, ufunc, method, inputs, out, kwargs)
     dtype = kwargs.pop("dtype", None)
-    ours = UFUNCS.get(name, name)
-    function = getattr(ops, ours, None) or _ELSEWHERE.get(ours)
+    function = _function(name)
     result = None
-    if method == "reduce" and name in _REDUCTIONS:
-        result = _reduce(_REDUCTIONS[name], *inputs, **kwargs)
-    elif method == "accumulate" and name in _ACCUMULATIONS:
-        result = _accumulate(getattr(ops, _ACCUMULATIONS[name]), *inputs, **kwargs)
+    if method == "reduce" and (one := public.find(public.REDUCES, name)):
+        result = _reduce(one.name, *inputs, **kwargs)
+    elif method == "accumulate" and (one := public.find(public.ACCUMULATES, name)):
+        result = _accumulate(one.function, *inputs, **kwargs)
     elif method == "at" and name in ("add", "subtract"):
         return _add_at(shown, name == "subtract", *inputs)
     elif method in ("__call__", "outer") and not kwargs and callable(function):
@@ -90,7 +95,9 @@ def _without_numbers(operands: list[Any]) -> list[Any]:
 
 def reduced(name: str, x: Any, axis: Any, keepdims: bool, where: Any = True, initial: Any = None) -> Tensor:
     """Call a reduction as NumPy does: of the elements that a mask chooses, beginning with a number."""
-    function, of = getattr(ops, name), _REDUCED.get(name, "")
+    own = public.find(public.TOP, name)
+    assert own is not None
+    of = own.names.reduces
     x = as_operand(x, name, "input", 1)
     if where is not True and name == "mean":
         chosen = np.broadcast_to(plain(where), x.shape).sum(axis, x.dtype, keepdims=keepdims)
@@ -106,9 +113,11 @@ def reduced(name: str, x: Any, axis: Any, keepdims: bool, where: Any = True, ini
                 f"'initial'"
             )
         x = x if where is True else ops.where(where, x, identity)
-    result: Tensor = function(x, axis, keepdims)
+    result: Tensor = own.function(x, axis, keepdims)
     if initial is not None:
-        result = getattr(ops, UFUNCS.get(of, of))(result, np.asarray(initial, result.dtype))
+        step = _function(of)
+        assert step is not None
+        result = step(result, np.asarray(initial, result.dtype))
     return result
 
 

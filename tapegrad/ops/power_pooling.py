@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-import tapegrad.ops.max_pooling  # noqa: F401  # it makes what is looked up here
 from tapegrad.ops.arithmetic import abs, mul, neg, pow, where
 from tapegrad.ops.pooling import SHAPES, numbers, over_windows, pool_doc, publish_composite, windows_of
 from tapegrad.ops.table.op import Sample
-from tapegrad.ops.table.public import FUNCTIONAL, functions
+from tapegrad.ops.table.public import FUNCTIONAL, find
 from tapegrad.tensor import Tensor
 
 _PARAMETERS: Final = """\
@@ -38,8 +37,8 @@ def _by_numpy(x: Any, norm_type: float, kernel_size: int, stride: int | None = N
 
 def _function(n: int) -> None:
     """Make the function of `n` dimensions."""
-    name, others = f"lp_pool{n}d", functions(FUNCTIONAL)
-    average, largest = others[f"avg_pool{n}d"], others[f"max_pool{n}d"]
+    name = f"lp_pool{n}d"
+    average, largest = (one.function for kind in ("avg", "max") if (one := find(FUNCTIONAL, f"{kind}_pool{n}d")))
     what = ("signals", "images", "volumes")[n - 1]
 
     def norms(

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import ops
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
@@ -20,6 +19,7 @@ from tapegrad.ops.numpy_functions import FUNCTIONS
 from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
 from tapegrad.ops.numpy_ufuncs import plain, reduced, unsupported
+from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor, from_array
@@ -218,7 +218,6 @@ _ADAPTERS: Final[dict[str, Callable[[str, Callable[..., Any]], Callable[..., Any
 }  # fmt: skip
 
 _TABLE: Final[dict[Any, Callable[..., Any]]] = {
-    **{attrgetter(name)(np): _adapted(one) for name, one in public.numpy_functions().items()},
     np.cumsum: _cumsum,
     np.reshape: _reshape, np.ravel: lambda a, order="C": _reshape(a, (-1,), order),
     np.transpose: _transpose,
@@ -244,9 +243,15 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
+# Functions of NumPy that are one of ours, by the name under which it is found.
+_OURS: Final[dict[Any, str]] = {attrgetter(name)(np): name for name in public.names_in(public.NUMPY)}
+
+
 def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Call what the table has for one of NumPy's functions."""
     ours = _TABLE.get(function)
+    if ours is None and (one := public.find(public.NUMPY, _OURS.get(function, ""))):
+        ours = _TABLE[function] = _adapted(one)
     if ours is None:
         raise unsupported(f"{function.__module__.replace('numpy', 'np')}.{function.__name__}")
     return ours(*args, **kwargs)

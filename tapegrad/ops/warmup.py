@@ -18,6 +18,7 @@ from tapegrad.compiler import cache
 from tapegrad.kernels.elementwise import ARITHMETIC, SHORT, elementwise_step
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import from_numpy, tensor
+from tapegrad.ops.table.loading import load_all
 from tapegrad.ops.table.op import NotYet, Op, Sample, op_table, xp
 from tapegrad.recording.plan import alive
 from tapegrad.runtime import blocking
@@ -121,6 +122,8 @@ _MACHINERY = "the machinery"  # a task like an operation
 
 
 def _names(ops: Sequence[str] | None) -> list[str]:
+    if ops is None or not op_table.keys() >= set(ops):
+        load_all()
     unknown = sorted(set(ops or ()) - op_table.keys())
     if unknown:
         raise ValueError(f"there is no operation {', '.join(unknown)}; there are {', '.join(sorted(op_table))}")

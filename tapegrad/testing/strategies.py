@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.table.loading import load_all
 from tapegrad.ops.table.op import Op, op_table
 from tapegrad.tensor import Tensor
 from tapegrad.testing.calls import leaf
@@ -111,6 +112,7 @@ def samples(op_name: str, dtype: Any = np.float64, requires_grad: bool = True) -
     ...     gradcheck(sample, sample.operands)
     >>> test_logaddexp()
     """
+    load_all()
     if op_name not in op_table:
         raise ValueError(f"samples() got {op_name!r}, which is no op of the op table: docs/ops.md lists the ops.")
     op = op_table[op_name]

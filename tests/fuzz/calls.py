@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tapegrad as tg
+from tapegrad.ops.table.loading import load_all
 from tapegrad.ops.table.public import TOP, registry
 from tests.fuzz import shapes, windows
 from tests.fuzz.chosen_calls import CHOSEN
@@ -903,6 +904,7 @@ def calls() -> list[tuple[Generator, str]]:
     """Return each kind with each of its names."""
     listed = [(kind, name) for kind, names in KINDS.items() for name in names.split()]
     known = {name for _, name in listed} | set(NOT_CALLED)
+    load_all()
     for one in registry:
         kind = FAMILIES.get(one.function.op.family) if hasattr(one.function, "op") else None
         if kind is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from tapegrad.ops.table.loading import importing
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.values import KINKS, Draw
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -23,6 +24,7 @@ class Composite(NamedTuple):
     real_only: bool = False
     call: Callable[..., Any] | None = None
     kinks: Sequence[Draw] = KINKS
+    file: str = ""
 
     @property
     def variadic(self) -> bool:
@@ -82,10 +84,10 @@ def composite(
     """
 
     def decorate(function: F) -> F:
-        chosen = name or function.__name__
-        if chosen in composites or not samples:
+        chosen, file = name or function.__name__, importing()
+        if not samples or (chosen in composites and composites[chosen].file != file):
             raise ValueError(f"composite {chosen}: the name is taken, or there is no sample")
-        composites[chosen] = Composite(chosen, function, oracle, samples, domain, real_only, call, kinks)
+        composites[chosen] = Composite(chosen, function, oracle, samples, domain, real_only, call, kinks, file)
         return function
 
     return decorate

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, dataclass_transform
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.dtypes import on_change
 from tapegrad.kernels.rules import rule_parameters
+from tapegrad.ops.table.loading import Functions, Table, importing
 from tapegrad.ops.table.values import KINKS, Draw
 from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -43,7 +43,7 @@ Vjp = Rule | NotYet | _NotDifferentiable
 # What a rule may ask for besides its operands and attributes.
 SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted")
 
-op_table: Final[dict[str, Op]] = {}
+op_table: Final[dict[str, Op]] = Table()
 _FEW: Final = 8  # operands
 
 
@@ -57,7 +57,7 @@ on_change.append(_forget_plans)
 
 # The namespace that rules call functions through. Here its functions are tapegrad's own, so that a rule is
 # differentiable; the kernel compiler binds the same name to `tapegrad.vmath`.
-xp: Final[Any] = SimpleNamespace()
+xp: Final[Any] = Functions()
 
 
 def on_arrays(formula: Rule) -> Rule:
@@ -235,6 +235,7 @@ class Op(_Frozen):
     check: Callable[[Bound], None] | None = None
     results: tuple[str, ...] = ("out",)
     result_type: Callable[..., Any] | None = None
+    file: str = _derived()  # that it stands in
     plans: PlanCache = _derived()
     variadic: bool = _derived()
     has_constants: bool = _derived()  # operands that have no gradient
@@ -243,9 +244,11 @@ class Op(_Frozen):
     def __post_init__(self) -> None:
         derived = vars(self)
         derived["plans"], derived["_residuals"] = PlanCache(), {}
+        derived["file"] = importing()
         derived["variadic"] = self.operands[0].startswith("*")
         derived["node_name"] = self.node_name or f"{self.name.title().replace('_', '')}Backward0"
-        if not self.name.isidentifier() or self.name in op_table:
+        other = op_table.get(self.name)
+        if not self.name.isidentifier() or (other is not None and other.file != self.file):
             raise ValueError(f"op {self.name!r}: the name is not an identifier or is taken")
         rules = (self.vjp,) if callable(self.vjp) else self.vjp
         derived["has_constants"] = NOT_DIFFERENTIABLE in rules

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from tapegrad.ops.table.docs import RESULT, Common, docstring
+from tapegrad.ops.table.loading import files, importing, load
 from tapegrad.ops.table.op import Op, xp
 from tapegrad.runtime.named_tuples import NamedTuple
 
@@ -16,6 +17,11 @@ FUNCTIONAL: Final = "tapegrad.nn.functional"
 LINALG: Final = "tapegrad.linalg"
 FFT: Final = "tapegrad.fft"
 SPECIAL: Final = "tapegrad.special"
+NAMESPACES: Final = (TOP, SPECIAL, FUNCTIONAL, LINALG, FFT)
+
+# Lists beside those modules: methods of tensors, those that write, properties; NumPy's functions that are ours.
+METHODS, WRITES, PROPERTIES = "methods", "writes", "properties"
+UFUNCS, REDUCES, ACCUMULATES, NUMPY = "ufuncs", "reduces", "accumulates", "numpy"
 
 
 class Names(NamedTuple):
@@ -62,19 +68,35 @@ def module_of(names: Names | None) -> str:
 
 
 class Public(NamedTuple):
-    """A public function, its name and its further names."""
+    """A public function, its name and its further names, and the file of `tapegrad.ops` that it stands in."""
 
     name: str
     function: Callable[..., Any]
     names: Names
+    file: str
 
     def all_names(self) -> tuple[str, ...]:
         """Return the name and the aliases."""
         return self.name, *self.names.aliases
 
+    def method(self) -> Callable[..., Any]:
+        """Return the function as tensors have it."""
+        return self.names.method if callable(self.names.method) else self.function
 
-registry: Final[list[Public]] = []
-_taken: Final[set[tuple[str, str]]] = set()  # namespace and name
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Yield the lists that it stands in, each with its name there."""
+        names = self.names
+        everywhere = (*names.namespaces, *[METHODS] * bool(names.method), *[WRITES] * names.inplace)
+        yield from ((place, name) for place in everywhere for name in self.all_names())
+        yield from [(PROPERTIES, self.name)] * names.attribute
+        yield from ((UFUNCS, name) for name in names.ufuncs)
+        yield from [(REDUCES, names.reduces)] * bool(names.reduces)
+        yield from [(ACCUMULATES, names.accumulates)] * bool(names.accumulates)
+        yield from ((NUMPY, name) for name in names.functions)
+
+
+registry: Final[list[Public]] = []  # of the files that were imported
+_found: Final[dict[tuple[str, str], Public]] = {}
 
 
 def register(name: str, function: Callable[..., Any], names: Names) -> None:
@@ -83,21 +105,47 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
     Raises
     ------
     ValueError
-        If a namespace has another function of one of its names.
+        If a list has another function of one of its names.
     """
-    places = [(namespace, alias) for namespace in names.namespaces for alias in (name, *names.aliases)]
-    for place in places:
-        if place in _taken:
+    one = Public(name, function, names, importing())
+    for place in one.places():
+        other = _found.get(place)
+        if other is None:
+            continue
+        if other.file != one.file or not one.file:
             raise ValueError(f"{place[0]}.{place[1]} is taken")
-    _taken.update(places)
-    registry.append(Public(name, function, names))
+        if other in registry:
+            registry.remove(other)  # an import that was interrupted made it
+    if hasattr(function, "op") and module_of(names) != TOP:
+        function.__module__ = module_of(names)
+    registry.append(one)
+    _found.update(dict.fromkeys(one.places(), one))
 
 
 def withdraw(name: str) -> None:
     """Remove a public function: for tests that register one."""
     for one in [one for one in registry if one.name == name]:
         registry.remove(one)
-        _taken.difference_update((namespace, alias) for namespace in one.names.namespaces for alias in one.all_names())
+        for place in one.places():
+            del _found[place]
+
+
+def find(place: str, name: str) -> Public | None:
+    """Return what a list has under a name, and import its file if nobody did."""
+    found = _found.get((place, name))
+    if found is None and load(place, name):
+        found = _found[place, name]
+    return found
+
+
+def names_in(place: str) -> list[str]:
+    """Return the names that a list has."""
+    return sorted({*files.get(place, ()), *(name for where, name in _found if where == place)})
+
+
+def functions(place: str) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a list by their names."""
+    return {name: one.function for name in names_in(place) if (one := find(place, name))}
 
 
 def public(
@@ -149,61 +197,3 @@ def publish(call: Callable[..., Any], op: Op, doc: str, names: Names | None = No
     if names is not None:
         register(op.name, call, names)
     return call
-
-
-def functions(namespace: str) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a module by their names."""
-    return {name: one.function for one in registry if namespace in one.names.namespaces for name in one.all_names()}
-
-
-def namespaces() -> list[str]:
-    """Return the modules that have public functions."""
-    return list(dict.fromkeys(namespace for one in registry for namespace in one.names.namespaces))
-
-
-def contents(namespace: str) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a module by their names, and set the module as that of its ops' functions."""
-    for one in registry:
-        if one.names.namespaces[:1] == (namespace,) and hasattr(one.function, "op"):
-            one.function.__module__ = namespace
-    return functions(namespace)
-
-
-def methods() -> dict[str, Callable[..., Any]]:
-    """Return the methods of tensors that are public functions, by their names."""
-    return {
-        name: one.names.method if callable(one.names.method) else one.function
-        for one in registry
-        if one.names.method
-        for name in one.all_names()
-    }
-
-
-def properties() -> dict[str, property]:
-    """Return the properties of tensors that are public functions, by their names."""
-    return {one.name: property(one.function) for one in registry if one.names.attribute}
-
-
-def inplace_functions() -> dict[str, Callable[..., Any]]:
-    """Return the functions that tensors have as methods that write to them, by their names without the underscore."""
-    return {name: one.function for one in registry if one.names.inplace for name in one.all_names()}
-
-
-def ufunc_names() -> dict[str, str]:
-    """Return our name for each ufunc of NumPy and SciPy that has another name."""
-    return {name: one.name for one in registry for name in one.names.ufuncs}
-
-
-def reducing_ufuncs() -> dict[str, str]:
-    """Return our name for the ``reduce`` of a ufunc."""
-    return {one.names.reduces: one.name for one in registry if one.names.reduces}
-
-
-def accumulating_ufuncs() -> dict[str, str]:
-    """Return our name for the ``accumulate`` of a ufunc."""
-    return {one.names.accumulates: one.name for one in registry if one.names.accumulates}
-
-
-def numpy_functions() -> dict[str, Public]:
-    """Return the public function for each of NumPy's functions that are no ufuncs, by their names."""
-    return {name: one for one in registry for name in one.names.functions}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from tapegrad.ops.table.public import FUNCTIONAL, LINALG, TOP, functions, namespaces
+from tapegrad.ops.table.public import FUNCTIONAL, LINALG, NAMESPACES, TOP, find, names_in
 
 PAGE: Final = "docs/ops.md"
 
@@ -44,8 +45,8 @@ def nearest(name: str) -> str:
     import difflib  # at call time: a program that asks is about to fail
 
     places: dict[str, str] = {}
-    for namespace in namespaces():
-        for own in functions(namespace):
+    for namespace in NAMESPACES:
+        for own in names_in(namespace):
             places.setdefault(own, namespace)
     found = difflib.get_close_matches(name.lower(), list(places), 1, 0.7)
     return f"{places[found[0]]}.{found[0]}" if found else ""
@@ -53,7 +54,7 @@ def nearest(name: str) -> str:
 
 def why_missing(module: str, name: str) -> str:
     """Return what is to be said of a name that a module does not have."""
-    elsewhere = [f"{namespace}.{name}" for namespace in namespaces() if name in functions(namespace)]
+    elsewhere = [f"{namespace}.{name}" for namespace in NAMESPACES if name in names_in(namespace)]
     if elsewhere:
         return f"it is {elsewhere[0]}"
     if name in OUT_OF_SCOPE:
@@ -64,11 +65,19 @@ def why_missing(module: str, name: str) -> str:
     return f"did you mean {near}?" if near else f"{PAGE} lists what there is"
 
 
-def module_getattr(module: str) -> Callable[[str], Any]:
-    """Return a module's ``__getattr__``, which says of a missing name where it is, or what is nearest."""
+def contents(namespace: str, module: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of the module that has the functions of a namespace.
 
-    def missing(name: str) -> NoReturn:
-        why = "" if name.startswith("_") else f": {why_missing(module, name)}"
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{why}", name=name)
+    A function is found when it is first used; of a name that is missing it is said where it is, or what is nearest.
+    """
+    module = module or namespace
 
-    return missing
+    def attribute(name: str) -> Any:
+        one = None if name.startswith("_") else find(namespace, name)
+        if one is None:
+            why = "" if name.startswith("_") else f": {why_missing(namespace, name)}"
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{why}", name=name)
+        setattr(sys.modules[module], name, one.function)
+        return one.function
+
+    return attribute, lambda: names_in(namespace)
