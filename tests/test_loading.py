@@ -1,4 +1,4 @@
-"""Files of `tapegrad.ops` are imported when a name of theirs is first used: each alone, and anew if that was stopped."""
+"""Files of `tapegrad.ops` are imported when a name of theirs is first used: each alone, and anew after an interrupt."""
 
 import os
 import subprocess
