@@ -106,6 +106,7 @@ from tapegrad.ops import (
     shrink,
     shuffles,
     similarities,
+    spectrograms,
     splitting,
     strided,
     svd,
@@ -116,6 +117,7 @@ from tapegrad.ops import (
     turning,
     unpooling,
     variance,
+    windows,
     without_nan,
 )
 from tapegrad.ops.table import public

@@ -20,7 +20,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2", "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "nonzero", "argwhere", "isin", "bincount", "numel", "broadcast_shapes", "result_type", "promote_types", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "igamma", "igammac", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "nansum", "nanmean"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2", "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "nonzero", "argwhere", "isin", "bincount", "numel", "broadcast_shapes", "result_type", "promote_types", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "igamma", "igammac", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "stft", "istft", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window", "nansum", "nanmean"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -1257,6 +1257,35 @@ def flipud(input: Any) -> Tensor:
 def channel_shuffle(input: Any, groups: int) -> Tensor:
     """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""
 
+def stft(
+    input: Any,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """Fourier transforms of the frames of a signal: which frequencies it has, and when."""
+
+def istft(
+    input: Any,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """Signal whose frames have such Fourier transforms, in the sense of least squares: the inverse of `stft`."""
+
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
     """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
 
@@ -1297,6 +1326,42 @@ def std_mean(
     input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the standard deviation and the mean of the elements; arguments are those of `var`."""
+
+def hann_window(
+    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Hann window :math:`\\sin^2(\\pi n/N)`."""
+
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Hamming window :math:`\\alpha - \\beta\\cos(2\\pi n/N)`."""
+
+def blackman_window(
+    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Blackman window :math:`0.42 - 0.5\\cos(2\\pi n/N) + 0.08\\cos(4\\pi n/N)`."""
+
+def bartlett_window(
+    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Bartlett window, a triangle from 0 to 1 and back."""
+
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Kaiser window :math:`I_0(\\beta\\sqrt{1 - (2n/N - 1)^2}) / I_0(\\beta)`."""
 
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """Sum of the elements that are not nan."""
