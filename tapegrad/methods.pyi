@@ -853,12 +853,6 @@ class TensorMethods:
     def mvlgamma(self, p: builtins.int) -> Tensor:
         """Logarithm of the multivariate gamma function."""
 
-    def igamma(self, other: Any) -> Tensor:
-        """Regularised lower incomplete gamma function :math:`P(a, x)`, of the parameter `input` and the limit `other`."""
-
-    def igammac(self, other: Any) -> Tensor:
-        """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
-
     def scatter(
         self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
     ) -> Tensor:
@@ -871,6 +865,12 @@ class TensorMethods:
         self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
     ) -> Tensor:
         """Copy in which elements of `src` are combined with those where indices say along a dimension."""
+
+    def igamma(self, other: Any) -> Tensor:
+        """Regularised lower incomplete gamma function :math:`P(a, x)`, of the parameter `input` and the limit `other`."""
+
+    def igammac(self, other: Any) -> Tensor:
+        """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
 
     def index_select(self, dim: builtins.int, index: Any) -> Tensor:
         """Slices at indices along a dimension."""
@@ -1517,12 +1517,6 @@ class TensorMethods:
     def mvlgamma_(self, p: builtins.int) -> Tensor:
         """Compute `mvlgamma` in place; recorded where a gradient is wanted."""
 
-    def igamma_(self, other: Any) -> Tensor:
-        """Compute `igamma` in place; recorded where a gradient is wanted."""
-
-    def igammac_(self, other: Any) -> Tensor:
-        """Compute `igammac` in place; recorded where a gradient is wanted."""
-
     def scatter_(
         self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
     ) -> Tensor:
@@ -1535,6 +1529,12 @@ class TensorMethods:
         self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
     ) -> Tensor:
         """Compute `scatter_reduce` in place; recorded where a gradient is wanted."""
+
+    def igamma_(self, other: Any) -> Tensor:
+        """Compute `igamma` in place; recorded where a gradient is wanted."""
+
+    def igammac_(self, other: Any) -> Tensor:
+        """Compute `igammac` in place; recorded where a gradient is wanted."""
 
     def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
         """Compute `index_add` in place; recorded where a gradient is wanted."""

@@ -113,7 +113,7 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
 
 # PyTorch has no second derivative of these; the last one's is right to 10 digits.
 ONCE_ON_TORCH = ("multi_margin_loss", "multilabel_margin_loss", "scaled_dot_product_attention", "mvlgamma", "ctc_loss",
-                 "embedding_bag")  # fmt: skip
+                 "embedding_bag", "multi_head_attention_forward")  # fmt: skip
 
 
 def on_torch(name: str) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "scaled_dot_product_attention", "bilinear", "embedding", "embedding_bag", "layer_norm", "rms_norm", "local_response_norm", "batch_norm", "group_norm", "instance_norm", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "softplus", "linear", "conv2d", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "pad", "ctc_loss", "pdist", "unfold", "fold", "glu", "softmin", "affine_grid", "grid_sample", "one_hot", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "normalize", "cosine_similarity", "pairwise_distance", "margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "max_pool1d", "adaptive_max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d", "adaptive_max_pool3d", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "lp_pool1d", "lp_pool2d", "lp_pool3d", "softshrink", "hardshrink", "threshold", "threshold_", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "max_unpool1d", "max_unpool2d", "max_unpool3d"]  # fmt: skip
+__all__ = ["elu", "elu_", "celu", "celu_", "selu", "selu_", "silu", "mish", "gelu", "softsign", "logsigmoid", "tanhshrink", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "scaled_dot_product_attention", "bilinear", "embedding", "embedding_bag", "layer_norm", "rms_norm", "local_response_norm", "batch_norm", "group_norm", "instance_norm", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "softplus", "linear", "conv2d", "avg_pool1d", "adaptive_avg_pool1d", "avg_pool2d", "adaptive_avg_pool2d", "avg_pool3d", "adaptive_avg_pool3d", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "pad", "ctc_loss", "pdist", "unfold", "fold", "fractional_max_pool2d", "fractional_max_pool3d", "glu", "softmin", "affine_grid", "grid_sample", "gumbel_softmax", "one_hot", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "normalize", "cosine_similarity", "pairwise_distance", "margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "max_pool1d", "adaptive_max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d", "adaptive_max_pool3d", "multi_head_attention_forward", "relu", "relu_", "leaky_relu", "leaky_relu_", "prelu", "hardtanh", "hardtanh_", "relu6", "hardsigmoid", "hardswish", "rrelu", "rrelu_", "lp_pool1d", "lp_pool2d", "lp_pool3d", "softshrink", "hardshrink", "threshold", "threshold_", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "max_unpool1d", "max_unpool2d", "max_unpool3d"]  # fmt: skip
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `input` where it is positive, and :math:`\\alpha (e^x - 1)` elsewhere."""
@@ -342,6 +342,26 @@ def fold(
 ) -> Tensor:
     """Images to which columns are added where `unfold` took them."""
 
+def fractional_max_pool2d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    output_size: int | Sequence[int] | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
+) -> Tensor:
+    """Largest elements of windows that stand at random distances, of images."""
+
+def fractional_max_pool3d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    output_size: int | Sequence[int] | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
+) -> Tensor:
+    """Largest elements of windows that stand at random distances, of volumes."""
+
 def glu(input: Any, dim: int = -1) -> Tensor:
     """First half of a tensor, times the `sigmoid` of the second half."""
 
@@ -355,6 +375,9 @@ def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     """Interpolate images or volumes at places that a grid says."""
+
+def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """Probabilities near to a category that is drawn: :math:`\\operatorname{softmax}((x + g)/\\tau)`."""
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension."""
@@ -499,6 +522,35 @@ def max_pool3d(
 
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Tensor:
     """Largest elements of windows, as many as asked for, of volumes, of three dimensions."""
+
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
+    static_k: Any = None,
+    static_v: Any = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention of several heads: `scaled_dot_product_attention` of parts of projected queries, keys and values."""
 
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """Return the larger of `input` and 0."""

@@ -229,13 +229,15 @@ Examples
 
 
 def pool_doc(
-    name: str, n: int, sentence: str, parameters: str, derivative: str, argument: Any, value: float, grad: list[float]
-) -> str:
+    name: str, n: int, sentence: str, parameters: str, derivative: str, argument: Any, value: float, grad: list[float],
+    more: str = "",
+) -> str:  # fmt: skip
     """Return the docstring of a pool of `n` dimensions, with an example on two channels of two elements."""
     argument = argument if n == 1 else (1,) * (n - 1) + (argument,)
     return _DOC.format(
         sentence=sentence, parameters=f"{input_of(n)}\n{parameters}", derivative=derivative, name=name,
-        data=nested_in([1.0, 3.0], n), argument=argument, value=nested_in([value], n), grad=nested_in(grad, n),
+        data=nested_in([1.0, 3.0], n), argument=f"{argument}{more}", value=nested_in([value], n),
+        grad=nested_in(grad, n),
     )  # fmt: skip
 
 
