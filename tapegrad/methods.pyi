@@ -140,6 +140,18 @@ class TensorMethods:
     def __invert__(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
+    def __lshift__(self, other: Any) -> Tensor:
+        """Integers times powers of two."""
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        """Integers times powers of two."""
+
+    def __rshift__(self, other: Any) -> Tensor:
+        """Integers by powers of two, rounded down."""
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        """Integers by powers of two, rounded down."""
+
     def __getitem__(self, key: Any) -> Tensor:
         """Index: what ``x[key]`` computes. A view for integers and slices, a copy for arrays and masks."""
 
@@ -400,9 +412,6 @@ class TensorMethods:
     def flip(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Reverse the order of the elements along dimensions, in a copy."""
 
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
-        """Return ones with the given probabilities, zeros otherwise."""
-
     def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `other`, times a factor."""
 
@@ -457,6 +466,9 @@ class TensorMethods:
         self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]
     ) -> Tensor:
         """Move dimensions to other positions, as a view; the others keep their order."""
+
+    def adjoint(self) -> Tensor:
+        """Conjugates of matrices, transposed."""
 
     def matmul(self, other: Any) -> Tensor:
         """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
@@ -654,6 +666,9 @@ class TensorMethods:
     def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+        """Return ones with the given probabilities, zeros otherwise."""
+
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Diagonal of each matrix that two dimensions form, as a view."""
 
@@ -781,6 +796,11 @@ class TensorMethods:
     def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
+    def multinomial(
+        self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Draw indices with probabilities that are proportional to the elements of a row."""
+
     def xlogy(self, other: Any) -> Tensor:
         """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
 
@@ -824,6 +844,36 @@ class TensorMethods:
 
     def clamp_max(self, max: Any) -> Tensor:
         """Lower elements to at most `max`; see `clamp`."""
+
+    def is_nonzero(self) -> builtins.bool:
+        """Whether the only element is not zero."""
+
+    def is_signed(self) -> builtins.bool:
+        """Whether the dtype has negative numbers."""
+
+    def is_same_size(self, other: Any) -> builtins.bool:
+        """Whether two tensors have the same shape."""
+
+    def is_contiguous(self) -> builtins.bool:
+        """Whether the elements lie in memory in their order."""
+
+    def nelement(self) -> builtins.int:
+        """Return the number of elements."""
+
+    def ndimension(self) -> builtins.int:
+        """Return the number of dimensions."""
+
+    def element_size(self) -> builtins.int:
+        """Return the size of an element in bytes."""
+
+    def data_ptr(self) -> builtins.int:
+        """Return the address of the first element, 0 if there is none."""
+
+    def storage_offset(self) -> builtins.int:
+        """Return how many elements of the memory stand before the first one: 0 if the tensor is no view."""
+
+    def cpu(self) -> Tensor:
+        """Return the tensor itself: all are in the memory of the CPU."""
 
     def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
         """Find the elements that are not zero."""
@@ -900,6 +950,18 @@ class TensorMethods:
 
     def bitwise_xor(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where the two differ."""
+
+    def gcd(self, other: Any) -> Tensor:
+        """Greatest common divisor of integers, which is not negative."""
+
+    def lcm(self, other: Any) -> Tensor:
+        """Least common multiple of integers, which is not negative."""
+
+    def bitwise_left_shift(self, other: Any) -> Tensor:
+        """Integers times powers of two."""
+
+    def bitwise_right_shift(self, other: Any) -> Tensor:
+        """Integers by powers of two, rounded down."""
 
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
@@ -1290,6 +1352,48 @@ class TensorMethods:
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """Compute `clip` in place; recorded where a gradient is wanted."""
 
+    def eq_(self, other: Any) -> Tensor:
+        """Compute `eq` in place; recorded where a gradient is wanted."""
+
+    def ne_(self, other: Any) -> Tensor:
+        """Compute `ne` in place; recorded where a gradient is wanted."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """Compute `not_equal` in place; recorded where a gradient is wanted."""
+
+    def lt_(self, other: Any) -> Tensor:
+        """Compute `lt` in place; recorded where a gradient is wanted."""
+
+    def less_(self, other: Any) -> Tensor:
+        """Compute `less` in place; recorded where a gradient is wanted."""
+
+    def le_(self, other: Any) -> Tensor:
+        """Compute `le` in place; recorded where a gradient is wanted."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """Compute `less_equal` in place; recorded where a gradient is wanted."""
+
+    def gt_(self, other: Any) -> Tensor:
+        """Compute `gt` in place; recorded where a gradient is wanted."""
+
+    def greater_(self, other: Any) -> Tensor:
+        """Compute `greater` in place; recorded where a gradient is wanted."""
+
+    def ge_(self, other: Any) -> Tensor:
+        """Compute `ge` in place; recorded where a gradient is wanted."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """Compute `greater_equal` in place; recorded where a gradient is wanted."""
+
+    def logical_and_(self, other: Any) -> Tensor:
+        """Compute `logical_and` in place; recorded where a gradient is wanted."""
+
+    def logical_or_(self, other: Any) -> Tensor:
+        """Compute `logical_or` in place; recorded where a gradient is wanted."""
+
+    def logical_not_(self) -> Tensor:
+        """Compute `logical_not` in place; recorded where a gradient is wanted."""
+
     def floor_(self) -> Tensor:
         """Compute `floor` in place; recorded where a gradient is wanted."""
 
@@ -1550,11 +1654,38 @@ class TensorMethods:
     ) -> Tensor:
         """Compute `index_reduce` in place; recorded where a gradient is wanted."""
 
+    def bitwise_and_(self, other: Any) -> Tensor:
+        """Compute `bitwise_and` in place; recorded where a gradient is wanted."""
+
+    def bitwise_or_(self, other: Any) -> Tensor:
+        """Compute `bitwise_or` in place; recorded where a gradient is wanted."""
+
+    def bitwise_xor_(self, other: Any) -> Tensor:
+        """Compute `bitwise_xor` in place; recorded where a gradient is wanted."""
+
+    def gcd_(self, other: Any) -> Tensor:
+        """Compute `gcd` in place; recorded where a gradient is wanted."""
+
+    def lcm_(self, other: Any) -> Tensor:
+        """Compute `lcm` in place; recorded where a gradient is wanted."""
+
+    def bitwise_left_shift_(self, other: Any) -> Tensor:
+        """Compute `bitwise_left_shift` in place; recorded where a gradient is wanted."""
+
+    def bitwise_right_shift_(self, other: Any) -> Tensor:
+        """Compute `bitwise_right_shift` in place; recorded where a gradient is wanted."""
+
+    def bitwise_not_(self) -> Tensor:
+        """Compute `bitwise_not` in place; recorded where a gradient is wanted."""
+
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
         """Compute `masked_fill` in place; recorded where a gradient is wanted."""
 
     def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
         """Compute `masked_scatter` in place; recorded where a gradient is wanted."""
+
+    def logical_xor_(self, other: Any) -> Tensor:
+        """Compute `logical_xor` in place; recorded where a gradient is wanted."""
 
     def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Compute `cumprod` in place; recorded where a gradient is wanted."""
@@ -1598,6 +1729,32 @@ class TensorMethods:
     def zero_(self) -> Tensor:
         """Set all elements to zero, in place; recorded where a gradient is wanted."""
 
+    def detach_(self) -> Tensor:
+        """Make this result a leaf that no gradient is wanted for, in place."""
+
+    def squeeze_(
+        self,
+        dim: builtins.int | Sequence[builtins.int] | None = None,
+        *,
+        axis: builtins.int | Sequence[builtins.int] | None = None,
+    ) -> Tensor:
+        """Give the tensor the shape of what `squeeze` returns; recorded where a gradient is wanted."""
+
+    def unsqueeze_(self, dim: builtins.int) -> Tensor:
+        """Give the tensor the shape of what `unsqueeze` returns; recorded where a gradient is wanted."""
+
+    def t_(self) -> Tensor:
+        """Give the tensor the shape of what `t` returns; recorded where a gradient is wanted."""
+
+    def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Give the tensor the shape of what `transpose` returns; recorded where a gradient is wanted."""
+
+    def swapaxes_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Give the tensor the shape of what `swapaxes` returns; recorded where a gradient is wanted."""
+
+    def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Give the tensor the shape of what `swapdims` returns; recorded where a gradient is wanted."""
+
     def uniform_(
         self, low: builtins.float = 0.0, high: builtins.float = 1.0, *, generator: Generator | None = None
     ) -> Tensor:
@@ -1608,8 +1765,27 @@ class TensorMethods:
     ) -> Tensor:
         """Fill with normally distributed numbers, in place."""
 
-    def detach_(self) -> Tensor:
-        """Make this result a leaf that no gradient is wanted for, in place."""
+    def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Fill with ones with a probability, or with those of a tensor, and with zeros otherwise, in place."""
+
+    def exponential_(self, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Fill with exponentially distributed numbers of the mean ``1 / lambd``, in place."""
+
+    def log_normal_(
+        self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fill with numbers whose logarithms are normally distributed, in place."""
+
+    def cauchy_(
+        self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fill with numbers of the Cauchy distribution, in place."""
+
+    def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
+        """Fill with the numbers of trials up to the first success, which has the probability `p`, in place."""
+
+    def random_(self, *bounds: builtins.int, generator: Generator | None = None) -> Tensor:
+        """Fill with integers up to and without a bound, or from one to another, in place."""
 
     @property
     def T(self) -> Tensor:
@@ -1634,3 +1810,11 @@ class TensorMethods:
     @property
     def imag(self) -> Tensor:
         """Imaginary part of complex numbers."""
+
+    @property
+    def itemsize(self) -> builtins.int:
+        """Return the size of an element in bytes."""
+
+    @property
+    def nbytes(self) -> builtins.int:
+        """Return the size of all elements in bytes."""

@@ -217,8 +217,10 @@ def test_a_look_at_numbers_is_seen(looks: Callable[[Any], Any]) -> None:
 
 
 # Files whose public functions have no gradient.
-WITHOUT_GRADIENT = ("creation", "fill", "finding", "frequencies", "indices", "logic", "positions", "random", "ranges",
-                    "windows")  # fmt: skip
+WITHOUT_GRADIENT = (
+    "creation", "drawing", "facts", "fill", "finding", "frequencies", "indices", "logic", "positions", "random",
+    "ranges", "windows",
+)  # fmt: skip
 
 
 def test_every_public_function_is_an_op_or_a_composite() -> None:

@@ -20,7 +20,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2", "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "nonzero", "argwhere", "isin", "bincount", "numel", "broadcast_shapes", "result_type", "promote_types", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "scatter", "scatter_add", "scatter_reduce", "igamma", "igammac", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "stft", "istft", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window", "nansum", "nanmean"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "adjoint", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2", "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "multinomial", "poisson", "binomial", "randint_like", "seed", "initial_seed", "get_rng_state", "set_rng_state", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "is_tensor", "is_nonzero", "is_signed", "is_same_size", "nonzero", "argwhere", "isin", "bincount", "numel", "broadcast_shapes", "result_type", "promote_types", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "scatter", "scatter_add", "scatter_reduce", "igamma", "igammac", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "stft", "istft", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window", "nansum", "nanmean"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -238,74 +238,6 @@ def contiguous(input: Any) -> Tensor:
 def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Reverse the order of the elements along dimensions, in a copy."""
 
-def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf tensor with a copy of the data."""
-
-def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """Return data as a tensor, sharing memory where that is possible."""
-
-def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """Return a tensor that shares the memory of an array."""
-
-def FloatTensor(data: Any) -> Tensor:
-    """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
-
-def DoubleTensor(data: Any) -> Tensor:
-    """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
-
-def manual_seed(seed: int) -> Generator:
-    """Set the seed of the generator that is used where none is given, and return that generator."""
-
-def rand(
-    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, uniform on [0, 1), of a shape."""
-
-def rand_like(
-    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
-
-def randn(
-    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
-
-def randn_like(
-    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
-
-def randint(
-    low: int,
-    high: Any = None,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike = ...,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return integers drawn uniformly from `low` up to and without `high`."""
-
-def randperm(
-    n: int, *, generator: Generator | None = None, dtype: DTypeLike = ..., requires_grad: bool = False
-) -> Tensor:
-    """Return the integers from 0 to ``n - 1`` in random order."""
-
-def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return normally distributed numbers."""
-
-def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
-    """Return ones with the given probabilities, zeros otherwise."""
-
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Add `other`, times a factor."""
 
@@ -365,6 +297,9 @@ def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence
 
 def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move dimensions to other positions, as a view; the others keep their order."""
+
+def adjoint(input: Any) -> Tensor:
+    """Conjugates of matrices, transposed."""
 
 def matmul(input: Any, other: Any) -> Tensor:
     """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
@@ -555,6 +490,74 @@ def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
+
+def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a new leaf tensor with a copy of the data."""
+
+def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """Return data as a tensor, sharing memory where that is possible."""
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """Return a tensor that shares the memory of an array."""
+
+def FloatTensor(data: Any) -> Tensor:
+    """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def DoubleTensor(data: Any) -> Tensor:
+    """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def manual_seed(seed: int) -> Generator:
+    """Set the seed of the generator that is used where none is given, and return that generator."""
+
+def rand(
+    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, uniform on [0, 1), of a shape."""
+
+def rand_like(
+    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, uniform on [0, 1), of the shape and dtype of another tensor."""
+
+def randn(
+    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
+
+def randn_like(
+    input: Any, *, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike = ...,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return integers drawn uniformly from `low` up to and without `high`."""
+
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: DTypeLike = ..., requires_grad: bool = False
+) -> Tensor:
+    """Return the integers from 0 to ``n - 1`` in random order."""
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return normally distributed numbers."""
+
+def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+    """Return ones with the given probabilities, zeros otherwise."""
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean."""
@@ -791,6 +794,34 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
+def multinomial(
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
+    """Draw indices with probabilities that are proportional to the elements of a row."""
+
+def poisson(input: Any, generator: Generator | None = None) -> Tensor:
+    """Draw numbers of the Poisson distribution."""
+
+def binomial(count: Any, prob: Any, generator: Generator | None = None) -> Tensor:
+    """Draw how many of so many trials succeed."""
+
+def randint_like(
+    input: Any, low: int, high: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return integers, as `randint` draws them, of the shape and dtype of another tensor."""
+
+def seed() -> int:
+    """Seed the default generator by a number from the operating system, and return it; see `manual_seed`."""
+
+def initial_seed() -> int:
+    """Return the seed of the default generator that was set last; see `manual_seed`."""
+
+def get_rng_state() -> dict[str, Any]:
+    """Return the state of the default generator, for `set_rng_state`."""
+
+def set_rng_state(new_state: dict[str, Any]) -> None:
+    """Let the default generator go back to a state that `get_rng_state` returned."""
+
 def xlogy(input: Any, other: Any) -> Tensor:
     """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
 
@@ -831,6 +862,18 @@ def clamp_min(input: Any, min: Any) -> Tensor:
 
 def clamp_max(input: Any, max: Any) -> Tensor:
     """Lower elements to at most `max`; see `clamp`."""
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a tensor."""
+
+def is_nonzero(input: Any) -> bool:
+    """Whether the only element is not zero."""
+
+def is_signed(input: Any) -> bool:
+    """Whether the dtype has negative numbers."""
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape."""
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Find the elements that are not zero."""
@@ -980,6 +1023,18 @@ def bitwise_or(input: Any, other: Any) -> Tensor:
 
 def bitwise_xor(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where the two differ."""
+
+def gcd(input: Any, other: Any) -> Tensor:
+    """Greatest common divisor of integers, which is not negative."""
+
+def lcm(input: Any, other: Any) -> Tensor:
+    """Least common multiple of integers, which is not negative."""
+
+def bitwise_left_shift(input: Any, other: Any) -> Tensor:
+    """Integers times powers of two."""
+
+def bitwise_right_shift(input: Any, other: Any) -> Tensor:
+    """Integers by powers of two, rounded down."""
 
 def bitwise_not(input: Any) -> Tensor:
     """Invert integers bit by bit, or truth values."""

@@ -9,7 +9,18 @@ import numpy as np
 
 from tapegrad import ops
 from tapegrad.autograd.methods import backward
-from tapegrad.ops import casts, creation, history, inplace, logic, numpy_ufuncs, protocol, setitem
+from tapegrad.ops import (
+    casts,
+    creation,
+    history,
+    inplace,
+    inplace_random,
+    inplace_shapes,
+    logic,
+    numpy_ufuncs,
+    protocol,
+    setitem,
+)
 from tapegrad.ops.arithmetic import add, div, eq, ge, gt, le, lt, mul, ne, neg, pow, sub
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.rounding import floor_divide, remainder
@@ -20,11 +31,16 @@ from tapegrad.tensor import Tensor
 Binary = Callable[[Any, Any], Tensor]
 
 
-def _reflected(function: Binary) -> Binary:
+def _swapped(function: Binary) -> Binary:
     def call(self: Tensor, other: Any) -> Tensor:
         return function(other, self)
 
     call.__doc__ = function.__doc__
+    return call
+
+
+def _reflected(function: Binary) -> Binary:
+    call = _swapped(function)
     call.op, call.is_reversed = function.op, True  # type: ignore[attr-defined]
     return call
 
@@ -55,6 +71,8 @@ OPERATORS: dict[str, Any] = {
     "__or__": logic.bitwise_or, "__ror__": logic.bitwise_or,
     "__xor__": logic.bitwise_xor, "__rxor__": logic.bitwise_xor,
     "__invert__": logic.bitwise_not,
+    "__lshift__": logic.bitwise_left_shift, "__rlshift__": _swapped(logic.bitwise_left_shift),
+    "__rshift__": logic.bitwise_right_shift, "__rrshift__": _swapped(logic.bitwise_right_shift),
     "__getitem__": getitem, "__setitem__": setitem.setitem,
     "__array_ufunc__": numpy_ufuncs.array_ufunc, "__array_function__": protocol.array_function,
 }  # fmt: skip
@@ -71,7 +89,14 @@ METHODS: dict[str, Any] = {
 
 def methods() -> dict[str, Callable[..., Any]]:
     """Return the methods of Tensor that other files define, by their names."""
-    return {**METHODS, **public.methods(), **casts.CONVERSIONS, **inplace.methods()}
+    return {
+        **METHODS,
+        **public.methods(),
+        **casts.CONVERSIONS,
+        **inplace.methods(),
+        **inplace_shapes.METHODS,
+        **inplace_random.METHODS,
+    }
 
 
 def install() -> None:
