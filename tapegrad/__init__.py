@@ -23,6 +23,7 @@ from tapegrad.dtypes import (
     int64,
     long,
     set_default_dtype,
+    short,
     uint8,
 )
 from tapegrad.dtypes import default_dtype as get_default_dtype
@@ -43,6 +44,7 @@ from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved
 from tapegrad.tensor import Tensor
 
 install()
+newaxis = None  # ``x[:, newaxis]``, as in NumPy
 
 __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
@@ -56,7 +58,7 @@ __all__ = [
     "fft", "linalg", "nn", "optim", "special",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
-    "double", "cfloat", "cdouble", "long", "e", "inf", "nan", "pi",
+    "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
     "__version__",
 ]  # fmt: skip
 __all__ += ops.__all__

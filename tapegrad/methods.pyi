@@ -1343,6 +1343,9 @@ class TensorMethods:
     def sign_(self) -> Tensor:
         """Compute `sign` in place; recorded where a gradient is wanted."""
 
+    def sgn_(self) -> Tensor:
+        """Compute `sgn` in place; recorded where a gradient is wanted."""
+
     def relu_(self) -> Tensor:
         """Compute `relu` in place; recorded where a gradient is wanted."""
 
@@ -1567,6 +1570,9 @@ class TensorMethods:
 
     def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
+
+    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Compute `cumsum` in place; recorded where a gradient is wanted."""
 
     def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """Compute `renorm` in place; recorded where a gradient is wanted."""

@@ -20,7 +20,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "adjoint", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2", "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "empty", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "multinomial", "poisson", "binomial", "randint_like", "seed", "initial_seed", "get_rng_state", "set_rng_state", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "is_tensor", "is_nonzero", "is_signed", "is_same_size", "nonzero", "argwhere", "isin", "bincount", "numel", "broadcast_shapes", "result_type", "promote_types", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "scatter", "scatter_add", "scatter_reduce", "igamma", "igammac", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "channel_shuffle", "stft", "istft", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window", "nansum", "nanmean"]  # fmt: skip
+__all__ = ["mul", "multiply", "pow", "neg", "negative", "abs", "absolute", "sign", "sgn", "maximum", "minimum", "relu", "where", "clamp", "clip", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal", "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "fix", "frac", "round", "remainder", "fmod", "floor_divide", "div", "divide", "true_divide", "reshape", "view", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "sum", "mean", "any", "all", "expand", "broadcast_to", "expand_as", "sum_to_size", "squeeze", "unsqueeze", "clone", "alias_copy", "contiguous", "flip", "add", "sub", "subtract", "rsub", "addcmul", "addcdiv", "lerp", "ldexp", "float_power", "deg2rad", "rad2deg", "celu", "selu", "permute", "transpose", "swapaxes", "swapdims", "t", "movedim", "moveaxis", "adjoint", "matmul", "mm", "bmm", "mv", "dot", "outer", "addmm", "addmv", "addr", "baddbmm", "addbmm", "conj", "real", "imag", "sort", "amax", "amin", "argmax", "argmin", "max", "min", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2", "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh", "sigmoid", "logit", "logaddexp", "hypot", "erf", "softmax", "log_softmax", "logsumexp", "tensor", "as_tensor", "from_numpy", "FloatTensor", "DoubleTensor", "Generator", "manual_seed", "rand", "rand_like", "randn", "randn_like", "randint", "randperm", "normal", "bernoulli", "dropout", "alpha_dropout", "feature_alpha_dropout", "diagonal", "einsum", "bilinear", "gather", "take_along_dim", "aminmax", "layer_norm", "rms_norm", "i0", "cholesky", "complex", "polar", "angle", "view_as_real", "view_as_complex", "conj_physical", "resolve_conj", "resolve_neg", "square", "positive", "reciprocal", "cat", "concat", "concatenate", "stack", "conv2d", "empty", "scalar_tensor", "asarray", "zeros", "ones", "full", "eye", "empty_like", "zeros_like", "ones_like", "full_like", "avg_pool1d", "adaptive_avg_pool1d", "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "narrow", "select", "unbind", "split", "unsafe_split", "split_with_sizes", "chunk", "unsafe_chunk", "as_strided", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy", "cov", "corrcoef", "constant_pad_nd", "prod", "cumsum", "det", "slogdet", "logdet", "diff", "gradient", "cdist", "pdist", "renorm", "multinomial", "poisson", "binomial", "randint_like", "seed", "initial_seed", "get_rng_state", "set_rng_state", "xlogy", "logaddexp2", "sinc", "erfc", "erfinv", "fmax", "fmin", "copysign", "nextafter", "heaviside", "nan_to_num", "clamp_min", "clamp_max", "is_tensor", "is_nonzero", "is_signed", "is_same_size", "nonzero", "argwhere", "isin", "bincount", "numel", "broadcast_shapes", "result_type", "promote_types", "take", "put", "index_put", "lgamma", "digamma", "polygamma", "mvlgamma", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "scatter", "scatter_add", "scatter_reduce", "igamma", "igammac", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "tril_indices", "triu_indices", "unravel_index", "is_complex", "is_floating_point", "trapezoid", "trapz", "cumulative_trapezoid", "inverse", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift", "bitwise_not", "equal", "allclose", "isclose", "cholesky_solve", "cholesky_inverse", "lu_unpack", "cosine_similarity", "pairwise_distance", "masked_fill", "masked_select", "masked_scatter", "matrix_exp", "matrix_power", "dist", "max_pool1d", "max_pool2d", "max_pool3d", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_xor", "frexp", "qr", "svd", "lu_solve", "norm", "cross", "vander", "ger", "orgqr", "lu", "triangular_solve", "ormqr", "prelu", "rrelu", "argsort", "searchsorted", "bucketize", "count_nonzero", "unique", "unique_consecutive", "vdot", "inner", "kron", "tensordot", "trace", "pinverse", "quantile", "nanquantile", "arange", "linspace", "logspace", "kthvalue", "median", "nanmedian", "mode", "tile", "repeat_interleave", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "cumprod", "logcumsumexp", "cummax", "cummin", "tensor_split", "hsplit", "vsplit", "dsplit", "hardshrink", "threshold", "roll", "rot90", "fliplr", "flipud", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "stft", "istft", "topk", "msort", "tril", "triu", "diag_embed", "diag", "diagflat", "var", "std", "var_mean", "std_mean", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window", "nansum", "nanmean"]  # fmt: skip
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -645,8 +645,27 @@ def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension."""
 
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | str = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of images with kernels, which networks call convolution."""
+
 def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
+
+def scalar_tensor(s: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor without dimensions."""
+
+def asarray(
+    obj: Any, *, dtype: DTypeLike | None = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return data as a tensor: as `as_tensor` does, or as a copy."""
 
 def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros."""
@@ -671,6 +690,77 @@ def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool
 
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
+
+def avg_pool1d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Mean of each window of signals, of one dimension."""
+
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """Means of signals over windows, as many of one dimension as asked for, which may overlap."""
+
+def conv1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of signals with kernels, which networks call convolution."""
+
+def conv3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of volumes with kernels, which networks call convolution."""
+
+def conv_transpose1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of signals: the adjoint of a convolution, which makes them larger."""
+
+def conv_transpose2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of images: the adjoint of a convolution, which makes them larger."""
+
+def conv_transpose3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of volumes: the adjoint of a convolution, which makes them larger."""
 
 def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     """Return some neighbouring indices of a dimension, as a view."""
@@ -997,6 +1087,9 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = ...)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = ...) -> Tensor:
     """Rows and columns of the elements of an upper triangle; see `tril_indices`."""
 
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+    """Return the indices in each dimension of elements that are numbered one after another."""
+
 def is_complex(input: Any) -> bool:
     """Whether a tensor has a complex dtype."""
 
@@ -1080,6 +1173,39 @@ def matrix_power(A: Any, n: int) -> Tensor:
 
 def dist(input: Any, other: Any, p: float = 2) -> Tensor:
     """Norm of the difference of two tensors."""
+
+def max_pool1d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Largest element of each window of signals, of one dimension."""
+
+def max_pool2d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Largest element of each window of images, of two dimensions."""
+
+def max_pool3d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Largest element of each window of volumes, of three dimensions."""
 
 def isnan(input: Any) -> Tensor:
     """Whether an element is nan."""
@@ -1308,6 +1434,12 @@ def fliplr(input: Any) -> Tensor:
 
 def flipud(input: Any) -> Tensor:
     """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
+    """Make images of `upscale_factor` times the height and width of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
+    """Make channels of pixels, the inverse of `pixel_shuffle`: (..., c, h r, w r) to (..., c r^2, h, w)."""
 
 def channel_shuffle(input: Any, groups: int) -> Tensor:
     """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""

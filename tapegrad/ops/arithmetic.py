@@ -106,7 +106,7 @@ sign = unary(
 )  # fmt: skip
 
 
-@public(method=True, common=docs.UNARY)
+@public(method=True, inplace=True, common=docs.UNARY)
 @composite((Sample(((),)), Sample(((2, 3),))), lambda input: (input / np.abs(input)).astype(input.dtype))
 def sgn(input: Any) -> Tensor:
     """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
