@@ -761,6 +761,9 @@ class TensorMethods:
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
         """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
 
+    def narrow_copy(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
+        """Compute `narrow` in a copy, which shares no memory with the tensor."""
+
     def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
         """Covariances of variables, each of which is a row of observations."""
 
