@@ -23,6 +23,7 @@ from tapegrad.dtypes import (
     int64,
     long,
     set_default_dtype,
+    short,
     uint8,
 )
 from tapegrad.dtypes import default_dtype as get_default_dtype
@@ -36,7 +37,6 @@ from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabl
 from tapegrad.ops.bind import install
 from tapegrad.ops.creation import tensor as tensor  # not its file, `tapegrad.tensor`
 from tapegrad.ops.table import public as _public
-from tapegrad.ops.table import scope as _scope
 from tapegrad.ops.warmup import warmup
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
@@ -44,6 +44,7 @@ from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved
 from tapegrad.tensor import Tensor
 
 install()
+newaxis = None  # ``x[:, newaxis]``, as in NumPy
 
 __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
@@ -57,7 +58,7 @@ __all__ = [
     "fft", "linalg", "nn", "optim", "special",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
-    "double", "cfloat", "cdouble", "long", "e", "inf", "nan", "pi",
+    "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
     "__version__",
 ]  # fmt: skip
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
     __all__ += list(_names)
 else:
-    __getattr__, _functions = _scope.contents(_public.TOP)
+    __getattr__, _functions = _public.contents(_public.TOP)
     __all__ += list(_functions())
 
 

@@ -2,9 +2,8 @@
 
 from tapegrad.errors import LinAlgError
 from tapegrad.ops.table import public as _public
-from tapegrad.ops.table import scope as _scope
 
-__getattr__, _names = _scope.contents(_public.LINALG)
+__getattr__, _names = _public.contents(_public.LINALG)
 __all__ = ["LinAlgError"]
 __all__ += list(_names())
 

@@ -137,6 +137,18 @@ class TensorMethods:
     def __invert__(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
+    def __lshift__(self, other: Any) -> Tensor:
+        """Integers times powers of two."""
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        """Integers times powers of two."""
+
+    def __rshift__(self, other: Any) -> Tensor:
+        """Integers by powers of two, rounded down."""
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        """Integers by powers of two, rounded down."""
+
     def __getitem__(self, key: Any) -> Tensor:
         """Index: what ``x[key]`` computes. A view for integers and slices, a copy for arrays and masks."""
 
@@ -184,6 +196,9 @@ class TensorMethods:
 
     def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
+
+    def adjoint(self) -> Tensor:
+        """Conjugates of matrices, transposed."""
 
     def alias_copy(self) -> Tensor:
         """Copy, recorded: gradients flow back to `input`."""
@@ -316,17 +331,26 @@ class TensorMethods:
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """Return ones with the given probabilities, zeros otherwise."""
 
+    def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Fill with ones with a probability, or with those of a tensor, and with zeros otherwise, in place."""
+
     def bincount(self, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
         """Count how often each number from 0 on is there."""
 
     def bitwise_and(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where both are."""
 
+    def bitwise_left_shift(self, other: Any) -> Tensor:
+        """Integers times powers of two."""
+
     def bitwise_not(self) -> Tensor:
         """Invert integers bit by bit, or truth values."""
 
     def bitwise_or(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where one of the two is."""
+
+    def bitwise_right_shift(self, other: Any) -> Tensor:
+        """Integers by powers of two, rounded down."""
 
     def bitwise_xor(self, other: Any) -> Tensor:
         """Combine integers bit by bit, or truth values: 1 where the two differ."""
@@ -336,6 +360,11 @@ class TensorMethods:
 
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
         """Repeat to a shape; see `expand`."""
+
+    def cauchy_(
+        self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fill with numbers of the Cauchy distribution, in place."""
 
     def ceil(self) -> Tensor:
         """The smallest integer that is not smaller; integers stay as they are."""
@@ -394,6 +423,9 @@ class TensorMethods:
     def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
         """Covariances of variables, each of which is a row of observations."""
 
+    def cpu(self) -> Tensor:
+        """Return the tensor itself: all are in the memory of the CPU."""
+
     def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
         """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
 
@@ -408,6 +440,9 @@ class TensorMethods:
 
     def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Cumulative sums along a dimension: of each element and those before it."""
+
+    def data_ptr(self) -> builtins.int:
+        """Return the address of the first element, 0 if there is none."""
 
     def deg2rad(self) -> Tensor:
         """Convert degrees to radians."""
@@ -453,6 +488,9 @@ class TensorMethods:
     def dsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
         """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
 
+    def element_size(self) -> builtins.int:
+        """Return the size of an element in bytes."""
+
     def eq(self, other: Any) -> Tensor:
         """Whether the two are equal, element by element."""
 
@@ -482,6 +520,9 @@ class TensorMethods:
 
     def expm1(self) -> Tensor:
         """Exponential less 1, precise near 0."""
+
+    def exponential_(self, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Fill with exponentially distributed numbers of the mean ``1 / lambd``, in place."""
 
     def fix(self) -> Tensor:
         """The number without its fraction; integers stay as they are."""
@@ -525,8 +566,14 @@ class TensorMethods:
     def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
         """Elements that indices choose along a dimension; the result has the shape of the indices."""
 
+    def gcd(self, other: Any) -> Tensor:
+        """Greatest common divisor of integers, which is not negative."""
+
     def ge(self, other: Any) -> Tensor:
         """Whether `input` is at least `other`."""
+
+    def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
+        """Fill with the numbers of trials up to the first success, which has the probability `p`, in place."""
 
     def ger(self, vec2: Any) -> Tensor:
         """Products of each element of one vector with each of another."""
@@ -587,6 +634,18 @@ class TensorMethods:
     def inverse(self) -> Tensor:
         """Inverses of square matrices; see `tapegrad.linalg.inv`."""
 
+    def is_contiguous(self) -> builtins.bool:
+        """Whether the elements lie in memory in their order."""
+
+    def is_nonzero(self) -> builtins.bool:
+        """Whether the only element is not zero."""
+
+    def is_same_size(self, other: Any) -> builtins.bool:
+        """Whether two tensors have the same shape."""
+
+    def is_signed(self) -> builtins.bool:
+        """Whether the dtype has negative numbers."""
+
     def isclose(
         self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False
     ) -> Tensor:
@@ -610,11 +669,28 @@ class TensorMethods:
     def isreal(self) -> Tensor:
         """Whether an element has no imaginary part."""
 
+    def istft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Any = None,
+        center: builtins.bool = True,
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        length: builtins.int | None = None,
+        return_complex: builtins.bool = False,
+    ) -> Tensor:
+        """Signal whose frames have such Fourier transforms, in the sense of least squares: the inverse of `stft`."""
+
     def kron(self, other: Any) -> Tensor:
         """Kronecker product: in place of each element of one tensor, that element times another tensor."""
 
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
         """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
+
+    def lcm(self, other: Any) -> Tensor:
+        """Least common multiple of integers, which is not negative."""
 
     def ldexp(self, other: Any) -> Tensor:
         """Multiply `input` by 2 to the power `other`."""
@@ -645,6 +721,11 @@ class TensorMethods:
 
     def log2(self) -> Tensor:
         """Logarithm to base 2."""
+
+    def log_normal_(
+        self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fill with numbers whose logarithms are normally distributed, in place."""
 
     def log_softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
         """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
@@ -754,6 +835,11 @@ class TensorMethods:
     def mul(self, other: Any) -> Tensor:
         """Multiply."""
 
+    def multinomial(
+        self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Draw indices with probabilities that are proportional to the elements of a row."""
+
     def multiply(self, other: Any) -> Tensor:
         """Multiply."""
 
@@ -788,6 +874,12 @@ class TensorMethods:
     def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
         """Return some neighbouring indices of a dimension, as a view."""
 
+    def narrow_copy(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
+        """Compute `narrow` in a copy, which shares no memory with the tensor."""
+
+    def ndimension(self) -> builtins.int:
+        """Return the number of dimensions."""
+
     def ne(self, other: Any) -> Tensor:
         """Whether the two differ, element by element."""
 
@@ -796,6 +888,9 @@ class TensorMethods:
 
     def negative(self) -> Tensor:
         """Negate."""
+
+    def nelement(self) -> builtins.int:
+        """Return the number of elements."""
 
     def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor as `empty` does, by default of this tensor's dtype."""
@@ -829,6 +924,11 @@ class TensorMethods:
         dtype: DTypeLike | None = None,
     ) -> Tensor:
         """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
+
+    def normal_(
+        self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fill with normally distributed numbers, in place."""
 
     def not_equal(self, other: Any) -> Tensor:
         """Whether the two differ, element by element."""
@@ -882,6 +982,9 @@ class TensorMethods:
 
     def rad2deg(self) -> Tensor:
         """Convert radians to degrees."""
+
+    def random_(self, *bounds: builtins.int, generator: Generator | None = None) -> Tensor:
+        """Fill with integers up to and without a bound, or from one to another, in place."""
 
     def ravel(self) -> Tensor:
         """Join all dimensions into one; a view if that is possible."""
@@ -1023,6 +1126,14 @@ class TensorMethods:
     ) -> Tensor:
         """Drop dimensions of length 1, as a view."""
 
+    def squeeze_(
+        self,
+        dim: builtins.int | Sequence[builtins.int] | None = None,
+        *,
+        axis: builtins.int | Sequence[builtins.int] | None = None,
+    ) -> Tensor:
+        """Give the tensor the shape of what `squeeze` returns; recorded where a gradient is wanted."""
+
     def std(
         self,
         dim: Any = None,
@@ -1032,6 +1143,24 @@ class TensorMethods:
         correction: builtins.float | None = None,
     ) -> Tensor:
         """Take the standard deviation of the elements: the square root of the variance."""
+
+    def stft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Any = None,
+        center: builtins.bool = True,
+        pad_mode: str = "reflect",
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        return_complex: builtins.bool | None = None,
+        align_to_window: builtins.bool | None = None,
+    ) -> Tensor:
+        """Fourier transforms of the frames of a signal: which frequencies it has, and when."""
+
+    def storage_offset(self) -> builtins.int:
+        """Return how many elements of the memory stand before the first one: 0 if the tensor is no view."""
 
     def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Subtract `other`, times a factor."""
@@ -1059,11 +1188,20 @@ class TensorMethods:
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Swap two dimensions, as a view."""
 
+    def swapaxes_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Give the tensor the shape of what `swapaxes` returns; recorded where a gradient is wanted."""
+
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Swap two dimensions, as a view."""
 
+    def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Give the tensor the shape of what `swapdims` returns; recorded where a gradient is wanted."""
+
     def t(self) -> Tensor:
         """Transpose a matrix, as a view; fewer dimensions stay as they are."""
+
+    def t_(self) -> Tensor:
+        """Give the tensor the shape of what `t` returns; recorded where a gradient is wanted."""
 
     def take(self, index: Any) -> Tensor:
         """Elements of the flat tensor at indices."""
@@ -1096,6 +1234,9 @@ class TensorMethods:
 
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Swap two dimensions, as a view."""
+
+    def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Give the tensor the shape of what `transpose` returns; recorded where a gradient is wanted."""
 
     def triangular_solve(
         self,
@@ -1130,6 +1271,11 @@ class TensorMethods:
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
         """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
 
+    def uniform_(
+        self, low: builtins.float = 0.0, high: builtins.float = 1.0, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fill with numbers drawn uniformly from `low` to `high`, in place."""
+
     def unique(
         self,
         sorted: builtins.bool = True,
@@ -1157,6 +1303,9 @@ class TensorMethods:
 
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """Insert a dimension of length 1, as a view."""
+
+    def unsqueeze_(self, dim: builtins.int) -> Tensor:
+        """Give the tensor the shape of what `unsqueeze` returns; recorded where a gradient is wanted."""
 
     def var(
         self,
@@ -1255,6 +1404,24 @@ class TensorMethods:
     def baddbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Compute `baddbmm` in place; recorded where a gradient is wanted."""
 
+    def bitwise_and_(self, other: Any) -> Tensor:
+        """Compute `bitwise_and` in place; recorded where a gradient is wanted."""
+
+    def bitwise_left_shift_(self, other: Any) -> Tensor:
+        """Compute `bitwise_left_shift` in place; recorded where a gradient is wanted."""
+
+    def bitwise_not_(self) -> Tensor:
+        """Compute `bitwise_not` in place; recorded where a gradient is wanted."""
+
+    def bitwise_or_(self, other: Any) -> Tensor:
+        """Compute `bitwise_or` in place; recorded where a gradient is wanted."""
+
+    def bitwise_right_shift_(self, other: Any) -> Tensor:
+        """Compute `bitwise_right_shift` in place; recorded where a gradient is wanted."""
+
+    def bitwise_xor_(self, other: Any) -> Tensor:
+        """Compute `bitwise_xor` in place; recorded where a gradient is wanted."""
+
     def ceil_(self) -> Tensor:
         """Compute `ceil` in place; recorded where a gradient is wanted."""
 
@@ -1285,11 +1452,17 @@ class TensorMethods:
     def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
         """Compute `cumprod` in place; recorded where a gradient is wanted."""
 
+    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """Compute `cumsum` in place; recorded where a gradient is wanted."""
+
     def deg2rad_(self) -> Tensor:
         """Compute `deg2rad` in place; recorded where a gradient is wanted."""
 
     def digamma_(self) -> Tensor:
         """Compute `digamma` in place; recorded where a gradient is wanted."""
+
+    def eq_(self, other: Any) -> Tensor:
+        """Compute `eq` in place; recorded where a gradient is wanted."""
 
     def erf_(self) -> Tensor:
         """Compute `erf` in place; recorded where a gradient is wanted."""
@@ -1327,6 +1500,21 @@ class TensorMethods:
     def frac_(self) -> Tensor:
         """Compute `frac` in place; recorded where a gradient is wanted."""
 
+    def gcd_(self, other: Any) -> Tensor:
+        """Compute `gcd` in place; recorded where a gradient is wanted."""
+
+    def ge_(self, other: Any) -> Tensor:
+        """Compute `ge` in place; recorded where a gradient is wanted."""
+
+    def greater_(self, other: Any) -> Tensor:
+        """Compute `greater` in place; recorded where a gradient is wanted."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """Compute `greater_equal` in place; recorded where a gradient is wanted."""
+
+    def gt_(self, other: Any) -> Tensor:
+        """Compute `gt` in place; recorded where a gradient is wanted."""
+
     def heaviside_(self, other: Any) -> Tensor:
         """Compute `heaviside` in place; recorded where a gradient is wanted."""
 
@@ -1359,11 +1547,23 @@ class TensorMethods:
     ) -> Tensor:
         """Compute `index_reduce` in place; recorded where a gradient is wanted."""
 
+    def lcm_(self, other: Any) -> Tensor:
+        """Compute `lcm` in place; recorded where a gradient is wanted."""
+
     def ldexp_(self, other: Any) -> Tensor:
         """Compute `ldexp` in place; recorded where a gradient is wanted."""
 
+    def le_(self, other: Any) -> Tensor:
+        """Compute `le` in place; recorded where a gradient is wanted."""
+
     def lerp_(self, end: Any, weight: Any) -> Tensor:
         """Compute `lerp` in place; recorded where a gradient is wanted."""
+
+    def less_(self, other: Any) -> Tensor:
+        """Compute `less` in place; recorded where a gradient is wanted."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """Compute `less_equal` in place; recorded where a gradient is wanted."""
 
     def lgamma_(self) -> Tensor:
         """Compute `lgamma` in place; recorded where a gradient is wanted."""
@@ -1380,8 +1580,23 @@ class TensorMethods:
     def log2_(self) -> Tensor:
         """Compute `log2` in place; recorded where a gradient is wanted."""
 
+    def logical_and_(self, other: Any) -> Tensor:
+        """Compute `logical_and` in place; recorded where a gradient is wanted."""
+
+    def logical_not_(self) -> Tensor:
+        """Compute `logical_not` in place; recorded where a gradient is wanted."""
+
+    def logical_or_(self, other: Any) -> Tensor:
+        """Compute `logical_or` in place; recorded where a gradient is wanted."""
+
+    def logical_xor_(self, other: Any) -> Tensor:
+        """Compute `logical_xor` in place; recorded where a gradient is wanted."""
+
     def logit_(self, eps: builtins.float | None = None) -> Tensor:
         """Compute `logit` in place; recorded where a gradient is wanted."""
+
+    def lt_(self, other: Any) -> Tensor:
+        """Compute `lt` in place; recorded where a gradient is wanted."""
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
         """Compute `masked_fill` in place; recorded where a gradient is wanted."""
@@ -1400,6 +1615,9 @@ class TensorMethods:
     ) -> Tensor:
         """Compute `nan_to_num` in place; recorded where a gradient is wanted."""
 
+    def ne_(self, other: Any) -> Tensor:
+        """Compute `ne` in place; recorded where a gradient is wanted."""
+
     def neg_(self) -> Tensor:
         """Compute `neg` in place; recorded where a gradient is wanted."""
 
@@ -1408,6 +1626,9 @@ class TensorMethods:
 
     def nextafter_(self, other: Any) -> Tensor:
         """Compute `nextafter` in place; recorded where a gradient is wanted."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """Compute `not_equal` in place; recorded where a gradient is wanted."""
 
     def pow_(self, other: Any) -> Tensor:
         """Compute `pow` in place; recorded where a gradient is wanted."""
@@ -1448,6 +1669,9 @@ class TensorMethods:
         self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
     ) -> Tensor:
         """Compute `scatter_reduce` in place; recorded where a gradient is wanted."""
+
+    def sgn_(self) -> Tensor:
+        """Compute `sgn` in place; recorded where a gradient is wanted."""
 
     def sigmoid_(self) -> Tensor:
         """Compute `sigmoid` in place; recorded where a gradient is wanted."""
@@ -1569,16 +1793,6 @@ class TensorMethods:
     def zero_(self) -> Tensor:
         """Set all elements to zero, in place; recorded where a gradient is wanted."""
 
-    def uniform_(
-        self, low: builtins.float = 0.0, high: builtins.float = 1.0, *, generator: Generator | None = None
-    ) -> Tensor:
-        """Fill with numbers drawn uniformly from `low` to `high`, in place."""
-
-    def normal_(
-        self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None
-    ) -> Tensor:
-        """Fill with normally distributed numbers, in place."""
-
     def detach_(self) -> Tensor:
         """Make this result a leaf that no gradient is wanted for, in place."""
 
@@ -1595,12 +1809,20 @@ class TensorMethods:
         """Imaginary part of complex numbers."""
 
     @property
+    def itemsize(self) -> builtins.int:
+        """Return the size of an element in bytes."""
+
+    @property
     def mH(self) -> Tensor:
         """Conjugates of matrices, transposed."""
 
     @property
     def mT(self) -> Tensor:
         """Matrices, transposed, as a view."""
+
+    @property
+    def nbytes(self) -> builtins.int:
+        """Return the size of all elements in bytes."""
 
     @property
     def real(self) -> Tensor:

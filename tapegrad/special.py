@@ -1,7 +1,6 @@
 """Special functions, with PyTorch's and SciPy's names."""
 
 from tapegrad.ops.table import public as _public
-from tapegrad.ops.table import scope as _scope
 
-__getattr__, __dir__ = _scope.contents(_public.SPECIAL)
+__getattr__, __dir__ = _public.contents(_public.SPECIAL)
 __all__ = list(__dir__())

@@ -64,3 +64,29 @@ def test_refused_as_in_torch(call: Callable[[Any], Any], words: str) -> None:
         call(tg)
     with pytest.raises(RuntimeError):
         call(torch)
+
+
+def test_unraveled() -> None:
+    for shape in ((2, 3), (6,), 6, (1, 2, 1, 3)):
+        found, expected = (T.unravel_index(T.tensor([[5, 2], [0, 1]]), shape) for T in (tg, torch))
+        assert [own.tolist() for own in found] == [own.tolist() for own in expected]
+    for T in (tg, torch):
+        with pytest.raises(TypeError, match="expected 'indices' to be integer dtype"):
+            T.unravel_index(T.ones(2), (2, 3))
+    with pytest.raises(ValueError, match="out of bounds"):
+        tg.unravel_index(tg.tensor([6]), (2, 3))
+
+
+def test_as_arrays() -> None:
+    array, x = np.ones(2), tg.ones(2, requires_grad=True) * 2
+    assert tg.asarray(x) is x
+    assert tg.asarray(x, copy=True).grad_fn is not None
+    assert tg.asarray(array, requires_grad=True).requires_grad
+    assert np.shares_memory(tg.asarray(array, copy=False).numpy(), array)
+    assert not np.shares_memory(tg.asarray(array, copy=True).numpy(), array)
+    for T in (tg, torch):
+        with pytest.raises(ValueError, match="can't alias"):
+            T.asarray([1.0], copy=False)
+        with pytest.raises(ValueError, match="can't alias"):
+            T.asarray(T.tensor([1]), dtype=T.float64, copy=False)
+    assert tg.scalar_tensor(2, dtype="int32").dtype == tg.int32

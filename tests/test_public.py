@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.ops.table import scope
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import Op, op_table, xp
 from tapegrad.ops.table.public import (
@@ -181,8 +182,8 @@ def _defaults_of_torch(name: str) -> dict[str, set[object]]:
     return found
 
 
-# PyTorch warns if it is not given, and takes "ij".
-OWN_DEFAULTS = {("meshgrid", "indexing")}
+# PyTorch warns if the first is not given, and takes "ij"; of the others it has an overload that takes words.
+OWN_DEFAULTS = {("meshgrid", "indexing"), *((f"conv{n}d", "padding") for n in (1, 2, 3))}
 
 
 def test_defaults_are_those_of_torch() -> None:
@@ -226,6 +227,9 @@ def test_defaults_of_functions_in_python_are_those_of_torch(module: str) -> None
         (tg, "log_sum_exp", "did you mean tapegrad.logsumexp?"),
         (tg.nn.functional, "cross_entrpy", "did you mean tapegrad.nn.functional.cross_entropy?"),
         (tg, "cuda", "tapegrad computes on the CPU only"),
+        (tg, "exp_", "it is a method of tensors: x.exp_(...)"),
+        (tg, "cudnn_convolution", "it is internal to PyTorch"),
+        (tg.nn.functional, "max_pool2d_with_indices", "use return_indices=True"),
         (tg, "frobnicate", "docs/ops.md lists what there is"),
     ],
 )
@@ -241,3 +245,38 @@ def test_a_function_of_numpy_that_is_missing_says_what_is_near() -> None:
         np.sort_complex(tg.ones(3))
     with pytest.raises(TypeError, match=r"np\.nanprod .* \(nearest in name is tapegrad\.[a-z]+\)"):
         np.nanprod(tg.ones(3))
+
+
+# Names of PyTorch that stand in its modules by accident, or are no functions.
+ACCIDENTS = (
+    "TYPE_CHECKING AVG SUM PRIVATE_OPS USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classproperty compiled_with_cxx11_abi "
+    "convolution get_file_path has_lapack has_mkl has_openmp has_spectral merge_type_from_type_comment "
+    "prepare_multiprocessing_environment profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 thread_safe_generator "
+    "unify_type_list is_storage is_distributed Optional BroadcastingList1 BroadcastingList2 BroadcastingList3 "
+    "GRID_SAMPLE_INTERPOLATION_MODES GRID_SAMPLE_PADDING_MODES assert_int_or_pair boolean_dispatch alpha_dropout_ "
+    "dropout_ feature_alpha_dropout_ feature_dropout_ is_deterministic_algorithms_warn_only_enabled"
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("module", ["", "Tensor", "nn.functional", "linalg", "special", "fft"])
+def test_each_function_of_torch_is_here_or_declared(module: str) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.__version__.startswith("2.13."):
+        pytest.skip("other versions have other names")
+    ours, theirs = (operator.attrgetter(module)(T) if module else T for T in (tg, torch))
+    undeclared = []
+    for name in dir(theirs):
+        found = getattr(theirs, name, None)
+        if name.startswith("_") or hasattr(ours, name) or inspect.isclass(found) or inspect.ismodule(found):
+            continue
+        why = scope.why_missing(f"tapegrad.{module}", name)
+        if name not in ACCIDENTS.split() and (why.startswith("did you mean") or why.endswith("lists what there is")):
+            undeclared.append(name)
+    assert undeclared == []
+
+
+def test_no_name_is_declared_missing_that_is_here() -> None:
+    for name in {*scope.OUT_OF_SCOPE, *(name for names in scope.NOT_YET.values() for name in names.split())}:
+        assert not any(name in names_in(namespace) for namespace in NAMESPACES), name
+        assert name == "names" or not hasattr(tg.Tensor, name), name

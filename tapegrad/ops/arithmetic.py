@@ -106,7 +106,7 @@ sign = unary(
 )  # fmt: skip
 
 
-@public(method=True, common=docs.UNARY)
+@public(method=True, inplace=True, common=docs.UNARY)
 @composite((Sample(((),)), Sample(((2, 3),))), lambda input: (input / np.abs(input)).astype(input.dtype))
 def sgn(input: Any) -> Tensor:
     """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
@@ -304,7 +304,7 @@ def clip_to(input: Any, low: Any, high: Any) -> Tensor:
 
 def _comparison(name: str, forward: np.ufunc, doc: str, alias: str = "", **kwargs: Any) -> Callable[[Any, Any], Tensor]:
     rules = (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE)
-    names = Names((alias,) if alias else (), method=True, ufuncs=(forward.__name__,))
+    names = Names((alias,) if alias else (), method=True, inplace=True, ufuncs=(forward.__name__,))
     return binary(name, forward, rules, doc=doc, oracle=forward, names=names, **kwargs)
 
 
@@ -322,5 +322,5 @@ logical_or = _comparison(
 )
 logical_not = unary(
     "logical_not", np.logical_not, NOT_DIFFERENTIABLE, doc="Whether an element is zero.", to_float=False,
-    names=Names(method=True),
+    names=Names(method=True, inplace=True),
 )  # fmt: skip

@@ -22,11 +22,16 @@ from tapegrad.tensor import Tensor
 Binary = Callable[[Any, Any], Tensor]
 
 
-def _reflected(function: Binary) -> Binary:
+def _swapped(function: Binary) -> Binary:
     def call(self: Tensor, other: Any) -> Tensor:
         return function(other, self)
 
     call.__doc__ = function.__doc__
+    return call
+
+
+def _reflected(function: Binary) -> Binary:
+    call = _swapped(function)
     call.op, call.is_reversed = function.op, True  # type: ignore[attr-defined]
     return call
 
@@ -57,6 +62,8 @@ OPERATORS: dict[str, Any] = {
     "__or__": logic.bitwise_or, "__ror__": logic.bitwise_or,
     "__xor__": logic.bitwise_xor, "__rxor__": logic.bitwise_xor,
     "__invert__": logic.bitwise_not,
+    "__lshift__": logic.bitwise_left_shift, "__rlshift__": _swapped(logic.bitwise_left_shift),
+    "__rshift__": logic.bitwise_right_shift, "__rrshift__": _swapped(logic.bitwise_right_shift),
     "__getitem__": getitem, "__setitem__": setitem.setitem,
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.patches import columns_of
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, NOTHING, Step
 from tapegrad.tape.layout import Layout, contiguous_strides
@@ -155,7 +155,7 @@ _plain = _convolution("conv2d", ("x", "w"))
 _biased = _convolution("conv2d_biased", ("x", "w", "bias"))
 
 
-@public(namespaces=(FUNCTIONAL,))
+@public(namespaces=(FUNCTIONAL, TOP))
 def conv2d(
     input: Any,
     weight: Any,

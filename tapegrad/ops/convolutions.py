@@ -16,7 +16,7 @@ from tapegrad.ops.pooling import input_of, numbers
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample, xp
-from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.tensor import Tensor
 
 _DOC: Final = """{sentence}
@@ -231,7 +231,7 @@ def _samples(n: int, transposed: bool) -> list[Sample]:
 def _publish(name: str, n: int, transposed: bool, function: Callable[..., Any]) -> None:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _doc(name, n, transposed)
-    public(namespaces=(FUNCTIONAL,))(
+    public(namespaces=(FUNCTIONAL, TOP))(
         composite(_samples(n, transposed), _oracle_transposed if transposed else _oracle)(function)
     )
 

@@ -33,7 +33,7 @@ def copying(function: Callable[..., Any]) -> Callable[..., Any]:
     call.__wrapped__ = function  # type: ignore[attr-defined]  # whose arguments they are
     call.__doc__ = f"Compute `{name}` in a copy, which shares no memory with the tensor."
     known = composites.get(name) or function.op  # type: ignore[attr-defined]
-    return public()(composite(known.samples, known.oracle, call=known.call)(call))
+    return public(method=function is narrow)(composite(known.samples, known.oracle, call=known.call)(call))
 
 
 for _function in VIEWS:

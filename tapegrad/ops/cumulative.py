@@ -105,7 +105,7 @@ def _cumsum_rule(ct: Any, dim: Dims) -> Any:
     return xp.flip(xp.cumsum(xp.flip(ct, dim), dim[0]), dim) if dim else ct
 
 
-@public(method=True, accumulates="add")
+@public(method=True, inplace=True, accumulates="add")
 @operation(
     "cumsum",
     forward=_cumsum_by_numpy,

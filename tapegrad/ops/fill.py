@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import DTypeLike, check_range
-from tapegrad.ops.creation import array_of, dtype_or_default, made, shape_of, tensor
+from tapegrad.ops.broadcasting import clone
+from tapegrad.ops.creation import array_of, as_tensor, dtype_or_default, made, shape_of, tensor
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
@@ -30,6 +31,59 @@ def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     (2, 3)
     """
     return made(np.empty(shape_of("empty", size), dtype_or_default(dtype)), requires_grad)
+
+
+@public(common=docs.NEW_TENSOR)
+def scalar_tensor(s: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor without dimensions.
+
+    Parameters
+    ----------
+    s : number
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.scalar_tensor(2)
+    tensor(2.)
+    """
+    return made(np.full((), s, dtype_or_default(dtype)), requires_grad)
+
+
+@public()
+def asarray(
+    obj: Any, *, dtype: DTypeLike | None = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return data as a tensor: as `as_tensor` does, or as a copy.
+
+    Parameters
+    ----------
+    obj : Tensor, array, number or sequence
+    dtype : dtype, optional
+    copy : bool, optional
+        Whether to copy; default only where it must be. A copy of a tensor is recorded.
+    requires_grad : bool
+        Of a result that is not recorded.
+
+    Raises
+    ------
+    ValueError
+        If `copy` is False, and it must be copied.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.asarray([1, 2], dtype=tg.float64)
+    tensor([1., 2.])
+    """
+    x = as_tensor(obj, dtype)
+    source = getattr(obj, "_data", obj)
+    shares = isinstance(source, np.ndarray) and (x is obj or np.may_share_memory(x._array(), source))
+    if copy is False and not shares:
+        raise ValueError("can't alias the data of an object of this kind or dtype without a copy: asarray(copy=False)")
+    if copy and shares:
+        x = clone(x)
+    return x.requires_grad_() if requires_grad and x.is_leaf else x
 
 
 @public(common=docs.NEW_TENSOR)

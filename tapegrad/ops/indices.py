@@ -64,6 +64,39 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = np.i
     return made(np.stack(np.triu_indices(row, offset, col)).astype(dtype), False)
 
 
+@public()
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+    """Return the indices in each dimension of elements that are numbered one after another.
+
+    Parameters
+    ----------
+    indices : Tensor or array of int
+    shape : int or tuple of int
+
+    Returns
+    -------
+    tuple of Tensor
+        Of the shape of `indices`.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative, or there are not so many elements.
+    TypeError
+        If the numbers are no integers.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.unravel_index(tg.tensor([5, 1]), (2, 3))
+    (tensor([1, 0]), tensor([2, 1]))
+    """
+    x = as_operand(indices, "unravel_index", "indices", 1)
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {x.dtype} in unravel_index()")
+    return tuple([made(np.array(own, np.int64)) for own in np.unravel_index(np.asarray(x._data), shape)])
+
+
 @public(namespaces=(FUNCTIONAL,))
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension.

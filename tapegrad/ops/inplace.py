@@ -25,7 +25,6 @@ from tapegrad.ops.inplace_checks import (
     shape_error,
     wrapped,
 )
-from tapegrad.ops.random import Generator, numpy_generator
 from tapegrad.ops.scaled import ADD, SUB, times
 from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table.gateway import as_operand, constant
@@ -62,6 +61,8 @@ def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ..
         if not can_hold(array.dtype, result.dtype):
             raise cast_error(result.dtype, array.dtype)
         result = cast(result, array.dtype)
+    if result._node is None:  # the elements that are written over get a gradient of 0
+        return copy_(target, result)
     before_write(target)
     array[...] = result._data
     rewrite(target, result)
@@ -214,27 +215,6 @@ def zero_(self: Tensor) -> Tensor:
     return copy_(self, 0)
 
 
-def _draw(self: Tensor, values: np.ndarray) -> Tensor:
-    if modes.is_grad_enabled():
-        check_leaf(self)
-        if isinstance(self._node, list):
-            write_at_index(self, Ellipsis, values, "a random number's method")
-            return self
-    before_write(self)
-    self._array()[...] = values
-    return self
-
-
-def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers drawn uniformly from `low` to `high`, in place."""
-    return _draw(self, numpy_generator(generator).uniform(low, high, self.shape))
-
-
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with normally distributed numbers, in place."""
-    return _draw(self, numpy_generator(generator).normal(mean, std, self.shape))
-
-
 def detach_(self: Tensor) -> Tensor:
     """Make this result a leaf that no gradient is wanted for, in place.
 
@@ -253,5 +233,5 @@ def detach_(self: Tensor) -> Tensor:
 METHODS: Final[dict[str, Callable[..., Any]]] = {
     "add_": _scaled(iadd, ADD), **dict.fromkeys(("sub_", "subtract_"), _scaled(isub, SUB)),
     **dict.fromkeys(("mul_", "multiply_"), mul_), **dict.fromkeys(("div_", "divide_", "true_divide_"), div_),
-    "copy_": copy_, "fill_": fill_, "zero_": zero_, "uniform_": uniform_, "normal_": normal_, "detach_": detach_,
+    "copy_": copy_, "fill_": fill_, "zero_": zero_, "detach_": detach_,
 }  # fmt: skip

@@ -15,22 +15,30 @@ from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array
 
 
-def _bitwise(name: str, function: np.ufunc, what: str, shown: str) -> Callable[[Any, Any], Tensor]:
+def _check_bits(call: str, x: Tensor, kinds: str = "biu") -> None:
+    if x.dtype.kind not in kinds:
+        bools = " and bools" if "b" in kinds else ""
+        raise NotImplementedError(f"{call} is not implemented for dtype {x.dtype}; it takes integers{bools}")
+
+
+def _bitwise(
+    name: str, function: np.ufunc, what: str, shown: str, kinds: str = "biu", sentence: str = ""
+) -> Callable[[Any, Any], Tensor]:
     def call(input: Any, other: Any) -> Tensor:
         x, y = as_operand(input, name, "input", 1), as_operand(other, name, "other", 2)
         for operand in (x, y):
-            if operand.dtype.kind not in "biu":
-                raise RuntimeError(f"{name} is not implemented for dtype {operand.dtype}; it takes integers and bools")
+            _check_bits(name, operand, kinds)
         dtype = promote([x._layout, y._layout])
+        check_broadcast(name, (x, y))
         return from_array(np.asarray(function(*(np.asarray(own._data).astype(dtype) for own in (x, y)))))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"""Combine integers bit by bit, or truth values: {what}.
+    call.__doc__ = f"""{sentence or f"Combine integers bit by bit, or truth values: {what}."}
 
     Parameters
     ----------
     input, other : Tensor, array or number
-        Of an integer dtype or bool; broadcast together.
+        Of an integer dtype{" or bool" if "b" in kinds else ""}; broadcast together.
 
     Returns
     -------
@@ -38,7 +46,7 @@ def _bitwise(name: str, function: np.ufunc, what: str, shown: str) -> Callable[[
 
     Raises
     ------
-    RuntimeError
+    NotImplementedError
         If the dtype is another.
 
     Examples
@@ -50,12 +58,21 @@ def _bitwise(name: str, function: np.ufunc, what: str, shown: str) -> Callable[[
     return call
 
 
-bitwise_and = public(method=True)(_bitwise("bitwise_and", np.bitwise_and, "1 where both are", "[ 8, 10]"))
-bitwise_or = public(method=True)(_bitwise("bitwise_or", np.bitwise_or, "1 where one of the two is", "[14, 10]"))
-bitwise_xor = public(method=True)(_bitwise("bitwise_xor", np.bitwise_xor, "1 where the two differ", "[6, 0]"))
+_TOO = public(method=True, inplace=True)
+bitwise_and = _TOO(_bitwise("bitwise_and", np.bitwise_and, "1 where both are", "[ 8, 10]"))
+bitwise_or = _TOO(_bitwise("bitwise_or", np.bitwise_or, "1 where one of the two is", "[14, 10]"))
+bitwise_xor = _TOO(_bitwise("bitwise_xor", np.bitwise_xor, "1 where the two differ", "[6, 0]"))
+gcd = _TOO(_bitwise("gcd", np.gcd, "", "[ 2, 10]", "iu", "Greatest common divisor of integers, which is not negative."))
+lcm = _TOO(_bitwise("lcm", np.lcm, "", "[60, 10]", "iu", "Least common multiple of integers, which is not negative."))
+bitwise_left_shift = public(method=True, inplace=True, ufuncs=("left_shift",))(
+    _bitwise("bitwise_left_shift", np.left_shift, "", "[12288, 10240]", "iu", "Integers times powers of two.")
+)
+bitwise_right_shift = public(method=True, inplace=True, ufuncs=("right_shift",))(
+    _bitwise("bitwise_right_shift", np.right_shift, "", "[0, 0]", "iu", "Integers by powers of two, rounded down.")
+)
 
 
-@public(method=True, ufuncs=("invert",))
+@public(method=True, inplace=True, ufuncs=("invert",))
 def bitwise_not(input: Any) -> Tensor:
     """Invert integers bit by bit, or truth values.
 
@@ -70,7 +87,7 @@ def bitwise_not(input: Any) -> Tensor:
 
     Raises
     ------
-    RuntimeError
+    NotImplementedError
         If the dtype is another.
 
     Examples
@@ -80,8 +97,7 @@ def bitwise_not(input: Any) -> Tensor:
     tensor([False,  True])
     """
     x = as_operand(input, "bitwise_not", "input", 1)
-    if x.dtype.kind not in "biu":
-        raise RuntimeError(f"bitwise_not is not implemented for dtype {x.dtype}; it takes integers and bools")
+    _check_bits("bitwise_not", x)
     return from_array(np.asarray(np.invert(x._data)))
 
 

@@ -15,6 +15,7 @@ from tapegrad.kernels.chosen import chosen_address
 from tapegrad.kernels.indexed import along_address
 from tapegrad.kernels.windows import geometry_of_windows, windows_address
 from tapegrad.ops.pooling import (
+    ALSO_AT_TOP,
     adaptive_windows,
     images,
     numbers,
@@ -247,7 +248,7 @@ def _functions(n: int) -> None:
     samples = [Sample((_SHAPES[n],), own) for own in options]
     sentence = f"Largest element of each window of {names}."
     doc = pool_doc(name, n, sentence, _WINDOW + _INDICES, derivative, 2, 3.0, [0.0, 1.0])
-    publish_composite(name, largest, doc, samples, _max_oracle, call=first_of_several)
+    publish_composite(name, largest, doc, samples, _max_oracle, ALSO_AT_TOP, call=first_of_several)
     size = f"output_size : int or tuple of int\n    Of the result; None in it stands for that of the input.\n{_INDICES}"
     sentence = f"Largest elements of windows, as many as asked for, of {names}."
     doc = pool_doc(adaptive, n, sentence, size, derivative, 1, 3.0, [0.0, 1.0])

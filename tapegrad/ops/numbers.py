@@ -37,7 +37,8 @@ signbit = _predicate("signbit", np.signbit, "Whether the sign bit is set, as of 
 logical_xor = binary(
     "logical_xor", np.logical_xor, (NOT_DIFFERENTIABLE, NOT_DIFFERENTIABLE),
     doc="Whether one of the two is nonzero, and the other is not.", oracle=np.logical_xor,
-    check_dtypes=no_numbers("logical_xor", "input", "other"), names=Names(method=True, ufuncs=("logical_xor",)),
+    check_dtypes=no_numbers("logical_xor", "input", "other"),
+    names=Names(method=True, inplace=True, ufuncs=("logical_xor",)),
 )  # fmt: skip
 
 

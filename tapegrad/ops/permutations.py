@@ -14,7 +14,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
-from tapegrad.ops.table.public import public
+from tapegrad.ops.table.public import Names, public, register
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
@@ -230,3 +230,6 @@ def H(input: Any) -> Tensor:
 def mH(input: Any) -> Tensor:
     """Conjugates of matrices, transposed."""
     return adjoint(input) if input.ndim > 1 else _without_matrices("mH", input, _BATCHES)
+
+
+register("adjoint", mH, Names(method=True))

@@ -15,7 +15,7 @@ from tapegrad.ops.rounding import trunc
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
-from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -229,13 +229,15 @@ Examples
 
 
 def pool_doc(
-    name: str, n: int, sentence: str, parameters: str, derivative: str, argument: Any, value: float, grad: list[float]
-) -> str:
+    name: str, n: int, sentence: str, parameters: str, derivative: str, argument: Any, value: float, grad: list[float],
+    more: str = "",
+) -> str:  # fmt: skip
     """Return the docstring of a pool of `n` dimensions, with an example on two channels of two elements."""
     argument = argument if n == 1 else (1,) * (n - 1) + (argument,)
     return _DOC.format(
         sentence=sentence, parameters=f"{input_of(n)}\n{parameters}", derivative=derivative, name=name,
-        data=nested_in([1.0, 3.0], n), argument=argument, value=nested_in([value], n), grad=nested_in(grad, n),
+        data=nested_in([1.0, 3.0], n), argument=f"{argument}{more}", value=nested_in([value], n),
+        grad=nested_in(grad, n),
     )  # fmt: skip
 
 
@@ -246,6 +248,7 @@ def nested_in(values: Any, n: int) -> Any:
     return values
 
 
+ALSO_AT_TOP: Final = (FUNCTIONAL, TOP)  # where PyTorch has some of the pools too
 SHAPES: Final = {1: (2, 2, 5), 2: (1, 2, 4, 5), 3: (1, 1, 2, 3, 4)}
 
 
@@ -301,14 +304,21 @@ def _pools_of(n: int) -> None:
     parameters = f"{_WINDOW.format(what=what)}\n{more}"
     function: Callable[..., Tensor] = average_of_signals if n == 1 else average
     doc = pool_doc(name, n, mean.format(what, dimensions), parameters, shared, 2, 2.0, [0.5, 0.5])
-    publish_composite(name, function, doc, [Sample((shape,), own) for own in options], _avg_oracle)
+    publish_composite(
+        name,
+        function,
+        doc,
+        [Sample((shape,), own) for own in options],
+        _avg_oracle,
+        ALSO_AT_TOP if n == 1 else (FUNCTIONAL,),
+    )
     size = f"output_size : int or tuple of int\n    Of the result; None in it stands for that of the {what}s."
     doc = pool_doc(
         adaptive, n, f"Means of {what}s over windows, as many of {dimensions} as asked for, which may overlap.",
         size, shared, 1, 2.0, [0.5, 0.5],
     )  # fmt: skip
     samples = [Sample((shape,), {"output_size": own}) for own in (2, 3)]
-    publish_composite(adaptive, to_size, doc, samples, _adaptive_oracle)
+    publish_composite(adaptive, to_size, doc, samples, _adaptive_oracle, ALSO_AT_TOP if n == 1 else (FUNCTIONAL,))
 
 
 def publish_composite(

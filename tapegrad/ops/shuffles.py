@@ -14,7 +14,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
-from tapegrad.ops.table.public import FFT, FUNCTIONAL, public
+from tapegrad.ops.table.public import FFT, FUNCTIONAL, TOP, public
 from tapegrad.ops.table.structural import all_dims, sizes
 from tapegrad.ops.turning import roll
 from tapegrad.tensor import Tensor
@@ -39,7 +39,7 @@ def _image(call: str, input: Any, factor: int, what: str) -> Tensor:
     return x
 
 
-@public(namespaces=(FUNCTIONAL,), common=docs.MOVEMENT)
+@public(namespaces=(FUNCTIONAL, TOP), common=docs.MOVEMENT)
 @composite(
     (Sample(((4, 1, 2),), {"upscale_factor": 2}), Sample(((1, 9, 1, 1),), {"upscale_factor": 3})),
     lambda input, upscale_factor: _shuffle_oracle(input, upscale_factor),
@@ -74,7 +74,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     return _rearranged(x, (few, r, r, height, width), (0, 3, 1, 4, 2), (few, height * r, width * r))
 
 
-@public(namespaces=(FUNCTIONAL,), common=docs.MOVEMENT)
+@public(namespaces=(FUNCTIONAL, TOP), common=docs.MOVEMENT)
 @composite(
     (Sample(((1, 2, 4),), {"downscale_factor": 2}), Sample(((1, 1, 3, 3),), {"downscale_factor": 3})),
     lambda input, downscale_factor: _unshuffle_oracle(input, downscale_factor),
@@ -125,7 +125,7 @@ def _unshuffle_oracle(x: np.ndarray, r: int) -> np.ndarray:
     return out
 
 
-@public(namespaces=("tapegrad", FUNCTIONAL), common=docs.MOVEMENT)
+@public(namespaces=(TOP, FUNCTIONAL), common=docs.MOVEMENT)
 @composite(
     (Sample(((1, 4, 2),), {"groups": 2}), Sample(((2, 6, 1, 2),), {"groups": 3})),
     lambda input, groups: input[:, np.arange(input.shape[1]).reshape(groups, -1).T.ravel()],

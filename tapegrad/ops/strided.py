@@ -100,7 +100,7 @@ def _windows(x: np.ndarray, dimension: int, size: int, step: int) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
-def _windows_part(shape: Shape, dimension: int, size: int, step: int) -> Part:
+def windows_part(shape: Shape, dimension: int, size: int, step: int) -> Part:
     """Return what the windows are of a contiguous array."""
     own = np.empty(shape, np.int8)
     view = _windows(own, dimension, size, step)
@@ -111,7 +111,7 @@ def _windows_part(shape: Shape, dimension: int, size: int, step: int) -> Part:
 @movement(
     "unfold", _windows,
     lambda ct, x_shape, dimension, size, step: xp.strided_sum(
-        ct, _windows_part(x_shape, dimension, size, step), x_shape
+        ct, windows_part(x_shape, dimension, size, step), x_shape
     ),
     lambda plan, operand: overlapping_step(plan, lambda x: _windows(x, **plan.attrs)),
     attrs=("dimension", "size", "step"),

@@ -20,7 +20,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["DoubleTensor", "FloatTensor", "Generator", "abs", "absolute", "acos", "acosh", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "baddbmm", "bernoulli", "bilinear", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_numpy", "full", "full_like", "gather", "ge", "ger", "gradient", "greater", "greater_equal", "gt", "hardshrink", "heaviside", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "inner", "inverse", "is_complex", "is_floating_point", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "kron", "kthvalue", "layer_norm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "select", "select_copy", "select_scatter", "selu", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "sub", "subtract", "sum", "sum_to_size", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
+__all__ = ["DoubleTensor", "FloatTensor", "Generator", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_numpy", "full", "full_like", "gather", "gcd", "ge", "ger", "get_rng_state", "gradient", "greater", "greater_equal", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
 
 def DoubleTensor(data: Any) -> Tensor:
     """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
@@ -39,6 +39,9 @@ def acos(input: Any) -> Tensor:
 
 def acosh(input: Any) -> Tensor:
     """Inverse hyperbolic cosine."""
+
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """Means of signals over windows, as many of one dimension as asked for, which may overlap."""
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Add `other`, times a factor."""
@@ -60,6 +63,9 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) 
 
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Outer product of two vectors, times `alpha`, plus `beta` times a matrix."""
+
+def adjoint(input: Any) -> Tensor:
+    """Conjugates of matrices, transposed."""
 
 def alias_copy(input: Any) -> Tensor:
     """Copy, recorded: gradients flow back to `input`."""
@@ -170,6 +176,11 @@ def as_strided_scatter(
 def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Return data as a tensor, sharing memory where that is possible."""
 
+def asarray(
+    obj: Any, *, dtype: DTypeLike | None = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return data as a tensor: as `as_tensor` does, or as a copy."""
+
 def asin(input: Any) -> Tensor:
     """Angle in radians of a sine."""
 
@@ -194,8 +205,23 @@ def atleast_2d(*tensors: Any) -> Any:
 def atleast_3d(*tensors: Any) -> Any:
     """Return tensors as views with at least three dimensions; vectors of shape (1, n, 1). See `atleast_1d`."""
 
+def avg_pool1d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Mean of each window of signals, of one dimension."""
+
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Products of two batches of matrices, times `alpha`, plus `beta` times a batch."""
+
+def bartlett_window(
+    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Bartlett window, a triangle from 0 to 1 and back."""
 
 def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     """Return ones with the given probabilities, zeros otherwise."""
@@ -206,8 +232,14 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     """Count how often each number from 0 on is there."""
 
+def binomial(count: Any, prob: Any, generator: Generator | None = None) -> Tensor:
+    """Draw how many of so many trials succeed."""
+
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where both are."""
+
+def bitwise_left_shift(input: Any, other: Any) -> Tensor:
+    """Integers times powers of two."""
 
 def bitwise_not(input: Any) -> Tensor:
     """Invert integers bit by bit, or truth values."""
@@ -215,8 +247,16 @@ def bitwise_not(input: Any) -> Tensor:
 def bitwise_or(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where one of the two is."""
 
+def bitwise_right_shift(input: Any, other: Any) -> Tensor:
+    """Integers by powers of two, rounded down."""
+
 def bitwise_xor(input: Any, other: Any) -> Tensor:
     """Combine integers bit by bit, or truth values: 1 where the two differ."""
+
+def blackman_window(
+    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Blackman window :math:`0.42 - 0.5\\cos(2\\pi n/N) + 0.08\\cos(4\\pi n/N)`."""
 
 def block_diag(*tensors: Any) -> Tensor:
     """Matrix that has matrices as blocks on its diagonal, and zeros elsewhere."""
@@ -307,6 +347,75 @@ def constant_pad_nd(input: Any, pad: Sequence[int], value: float = 0) -> Tensor:
 
 def contiguous(input: Any) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
+
+def conv1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of signals with kernels, which networks call convolution."""
+
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | str = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of images with kernels, which networks call convolution."""
+
+def conv3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation of volumes with kernels, which networks call convolution."""
+
+def conv_transpose1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of signals: the adjoint of a convolution, which makes them larger."""
+
+def conv_transpose2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of images: the adjoint of a convolution, which makes them larger."""
+
+def conv_transpose3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """Transposed convolution of volumes: the adjoint of a convolution, which makes them larger."""
 
 def copysign(input: Any, other: Any) -> Tensor:
     """The size of `input` with the sign of `other`."""
@@ -497,11 +606,17 @@ def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, re
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
     """Elements that indices choose along a dimension; the result has the shape of the indices."""
 
+def gcd(input: Any, other: Any) -> Tensor:
+    """Greatest common divisor of integers, which is not negative."""
+
 def ge(input: Any, other: Any) -> Tensor:
     """Whether `input` is at least `other`."""
 
 def ger(input: Any, vec2: Any) -> Tensor:
     """Products of each element of one vector with each of another."""
+
+def get_rng_state() -> dict[str, Any]:
+    """Return the state of the default generator, for `set_rng_state`."""
 
 def gradient(
     input: Any, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
@@ -516,6 +631,22 @@ def greater_equal(input: Any, other: Any) -> Tensor:
 
 def gt(input: Any, other: Any) -> Tensor:
     """Whether `input` is greater than `other`."""
+
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Hamming window :math:`\\alpha - \\beta\\cos(2\\pi n/N)`."""
+
+def hann_window(
+    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Hann window :math:`\\sin^2(\\pi n/N)`."""
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """Replace elements from ``-lambd`` to `lambd` by 0."""
@@ -562,6 +693,9 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
     """Slices at indices along a dimension."""
 
+def initial_seed() -> int:
+    """Return the seed of the default generator that was set last; see `manual_seed`."""
+
 def inner(input: Any, other: Any) -> Tensor:
     """Products of each vector along the last dimension of one tensor with each of another."""
 
@@ -573,6 +707,18 @@ def is_complex(input: Any) -> bool:
 
 def is_floating_point(input: Any) -> bool:
     """Whether a tensor has a real floating dtype."""
+
+def is_nonzero(input: Any) -> bool:
+    """Whether the only element is not zero."""
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape."""
+
+def is_signed(input: Any) -> bool:
+    """Whether the dtype has negative numbers."""
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a tensor."""
 
 def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether elements are equal within ``atol + rtol * abs(other)``."""
@@ -598,6 +744,30 @@ def isposinf(input: Any) -> Tensor:
 def isreal(input: Any) -> Tensor:
     """Whether an element has no imaginary part."""
 
+def istft(
+    input: Any,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """Signal whose frames have such Fourier transforms, in the sense of least squares: the inverse of `stft`."""
+
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Kaiser window :math:`I_0(\\beta\\sqrt{1 - (2n/N - 1)^2}) / I_0(\\beta)`."""
+
 def kron(input: Any, other: Any) -> Tensor:
     """Kronecker product: in place of each element of one tensor, that element times another tensor."""
 
@@ -608,6 +778,9 @@ def layer_norm(
     input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05
 ) -> Tensor:
     """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
+
+def lcm(input: Any, other: Any) -> Tensor:
+    """Least common multiple of integers, which is not negative."""
 
 def ldexp(input: Any, other: Any) -> Tensor:
     """Multiply `input` by 2 to the power `other`."""
@@ -718,6 +891,39 @@ def matrix_power(A: Any, n: int) -> Tensor:
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; along a dimension, with its index; of two tensors, element by element."""
 
+def max_pool1d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Largest element of each window of signals, of one dimension."""
+
+def max_pool2d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Largest element of each window of images, of two dimensions."""
+
+def max_pool3d(
+    input: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Largest element of each window of volumes, of three dimensions."""
+
 def maximum(input: Any, other: Any) -> Tensor:
     """The larger of the two; nan if one is."""
 
@@ -761,6 +967,11 @@ def msort(input: Any) -> Tensor:
 
 def mul(input: Any, other: Any) -> Tensor:
     """Multiply."""
+
+def multinomial(
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
+    """Draw indices with probabilities that are proportional to the elements of a row."""
 
 def multiply(input: Any, other: Any) -> Tensor:
     """Multiply."""
@@ -868,6 +1079,15 @@ def permute_copy(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
 def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
     """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
 
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
+    """Make images of `upscale_factor` times the height and width of channels: (..., c r^2, h, w) to (..., c, h r, w r)."""
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
+    """Make channels of pixels, the inverse of `pixel_shuffle`: (..., c, h r, w r) to (..., c r^2, h, w)."""
+
+def poisson(input: Any, generator: Generator | None = None) -> Tensor:
+    """Draw numbers of the Poisson distribution."""
+
 def polar(abs: Any, angle: Any) -> Tensor:
     """Complex numbers with these absolute values and angles."""
 
@@ -931,6 +1151,11 @@ def randint(
     requires_grad: bool = False,
 ) -> Tensor:
     """Return integers drawn uniformly from `low` up to and without `high`."""
+
+def randint_like(
+    input: Any, low: int, high: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return integers, as `randint` draws them, of the shape and dtype of another tensor."""
 
 def randn(
     *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
@@ -1011,6 +1236,9 @@ def rsqrt(input: Any) -> Tensor:
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Subtract `input`, times a factor, from `other`."""
 
+def scalar_tensor(s: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    """Return a tensor without dimensions."""
+
 def scatter(
     input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
 ) -> Tensor:
@@ -1033,6 +1261,9 @@ def searchsorted(
 ) -> Tensor:
     """Places at which values would be inserted into sorted lines so that these stay sorted."""
 
+def seed() -> int:
+    """Seed the default generator by a number from the operating system, and return it; see `manual_seed`."""
+
 def select(input: Any, dim: int, index: Any) -> Tensor:
     """Return one index of a dimension, as a view without that dimension."""
 
@@ -1044,6 +1275,9 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
 
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
+
+def set_rng_state(new_state: dict[str, Any]) -> None:
+    """Let the default generator go back to a state that `get_rng_state` returned."""
 
 def sgn(input: Any) -> Tensor:
     """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
@@ -1117,6 +1351,21 @@ def std_mean(
     input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the standard deviation and the mean of the elements; arguments are those of `var`."""
+
+def stft(
+    input: Any,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
+    """Fourier transforms of the frames of a signal: which frequencies it has, and when."""
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Subtract `other`, times a factor."""
@@ -1242,6 +1491,9 @@ def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Elements, or slices along a dimension, that differ from the one before."""
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+    """Return the indices in each dimension of elements that are numbered one after another."""
 
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along a dimension into views of one length, of which the last may be shorter."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
@@ -197,3 +198,30 @@ def publish(call: Callable[..., Any], op: Op, doc: str, names: Names | None = No
     if names is not None:
         register(op.name, call, names)
     return call
+
+
+def contents(namespace: str, module: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of the module that has the functions of a namespace.
+
+    A function is found when it is first used; of a name that is missing it is said where it is, or what is nearest.
+    """
+    module = module or namespace
+
+    def attribute(name: str) -> Any:
+        one = None if name.startswith("_") else find(namespace, name)
+        if one is None:
+            raise AttributeError(
+                f"module {module!r} has no attribute {name!r}{_why_missing(namespace, name)}", name=name
+            )
+        setattr(sys.modules[module], name, one.function)
+        return one.function
+
+    return attribute, lambda: names_in(namespace)
+
+
+def _why_missing(namespace: str, name: str) -> str:
+    if name.startswith("_"):
+        return ""
+    from tapegrad.ops.table.scope import why_missing  # a long list, for programs that are about to fail
+
+    return f": {why_missing(namespace, name)}"

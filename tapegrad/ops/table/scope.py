@@ -2,38 +2,85 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import Any, Final
+import re
+from typing import Final
 
-from tapegrad.ops.table.public import FUNCTIONAL, LINALG, NAMESPACES, TOP, find, names_in
+from tapegrad.ops.table.public import FUNCTIONAL, LINALG, NAMESPACES, SPECIAL, TOP, names_in
 
 PAGE: Final = "docs/ops.md"
 
+_CPU: Final = "tapegrad computes on the CPU only; leave it out"
+_COMPILED: Final = "it has no meaning here: operations are compiled already"
+_INTERNAL: Final = "it is internal to PyTorch; use the public function"
+
 #: Names of PyTorch that are out of scope, with the reason and the repair.
 OUT_OF_SCOPE: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("cuda", "mps", "xpu", "device", "get_device", "pin_memory"),
-        "tapegrad computes on the CPU only; leave it out",
-    ),
-    **dict.fromkeys(("half", "float16", "bfloat16", "chalf"), "there is no half precision; use float32"),
-    **dict.fromkeys(
-        ("sparse_coo_tensor", "to_sparse", "to_dense", "sparse"), "there are no sparse tensors; use a dense one"
-    ),
-    **dict.fromkeys(
-        ("jit", "compile", "export", "fx", "quantize_per_tensor", "distributed", "onnx"),
-        "it has no meaning here: operations are compiled already",
-    ),
-    **dict.fromkeys(("named_tensor", "refine_names", "align_to"), "dimensions have no names; use numbers"),
-    **dict.fromkeys(
-        ("lobpcg", "svd_lowrank", "pca_lowrank"), "use linalg.eigh or linalg.svd and take the leading part"
-    ),
-    **dict.fromkeys(("geqrf",), "it is a part of LAPACK's QR; use linalg.qr"),
-    **dict.fromkeys(("set_num_interop_threads", "set_deterministic"), "there is nothing to set"),
-}
+    name: reason
+    for names, reason in (
+        (("cuda mps xpu device get_device pin_memory is_pinned is_cuda is_cpu is_ipu is_maia is_meta is_mkldnn is_mps "
+         "is_mtia is_vulkan is_xla is_xpu ipu mtia record_stream get_default_device set_default_device "
+         "get_device_module is_vulkan_available"), _CPU),
+        ("half float16 bfloat16 chalf complex32", "there is no half precision; use float32"),
+        ("uint16 uint32 uint64", "there are no unsigned integers of this length; use int64"),
+        (("sparse_coo_tensor to_sparse to_dense sparse sparse_mask coalesce is_coalesced is_sparse is_sparse_csr "
+         "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm is_nested to_padded_tensor "
+         "to_mkldnn layout strided jagged"), "there are no sparse or nested tensors; use a dense one"),
+        (("jit compile export fx distributed onnx use_deterministic_algorithms are_deterministic_algorithms_enabled "
+         "set_float32_matmul_precision get_float32_matmul_precision set_flush_denormal fork wait while_loop"),
+         _COMPILED),
+        (("quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
+         "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points qscheme is_quantized"),
+         "there are no quantised tensors; use integers and a factor"),
+        ("named_tensor refine_names align_to name names", "dimensions have no names; use numbers"),
+        ("lobpcg svd_lowrank pca_lowrank", "use linalg.eigh or linalg.svd and take the leading part"),
+        ("geqrf", "it is a part of LAPACK's QR; use linalg.qr"),
+        (("set_num_interop_threads get_num_interop_threads set_deterministic set_warn_always is_warn_always_enabled "
+         "set_deterministic_debug_mode get_deterministic_debug_mode"), "there is nothing to set"),
+        (("share_memory_ is_shared storage untyped_storage storage_type set_ is_set_to set_default_tensor_type "
+         "const_data_ptr resize_ resize resize_as_ resize_as as_strided_ from_file frombuffer empty_strided "
+         "new_empty_strided empty_permuted dim_order channels_last channels_last_3d contiguous_format preserve_format "
+         "from_dlpack to_dlpack"), "memory is NumPy's: use reshape, clone or numpy"),
+        ("apply_ map_ map2_", "it calls Python for each element; write it with operations"),
+        ("conv_tbc", "use nn.functional.conv1d with transposed dimensions"),
+        (("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d_with_indices "
+         "adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices fractional_max_pool2d_with_indices "
+         "fractional_max_pool3d_with_indices"), "use return_indices=True"),
+        ("grouped_mm scaled_mm scaled_grouped_mm", "it is for half precision; use matmul"),
+        ("range", "use arange, which leaves the end out"),
+        ("chain_matmul", "use linalg.multi_dot"),
+        ("nuclear_norm frobenius_norm", "use linalg.matrix_norm"),
+        ("symeig", "PyTorch has removed it; use linalg.eigh"),
+        ("is_conj is_neg", "conjugates and negatives are computed at once"),
+        ("volatile reinforce new", "PyTorch has deprecated it"),
+        (("slice_inverse unsafe_split_with_sizes hash_tensor nonzero_static as_subclass output_nr grad_dtype "
+         "module_load index norm_except_dim"), _INTERNAL),
+    )
+    for name in names.split()
+}  # fmt: skip
+
+#: The same by parts of names.
+_KINDS_OF_NAMES: Final = (
+    (r"sparse|_indices|csr|csc|bsr|bsc|values_copy", OUT_OF_SCOPE["sparse"]),
+    (r"autocast|^bits?\d|^bit$|^float[48]_", OUT_OF_SCOPE["half"]),
+    (r"quant|qparams|^per_(tensor|channel)|^q?u?int\d|fbgemm", OUT_OF_SCOPE["qscheme"]),
+    ((r"cudnn|miopen|mkldnn|^native_|^sym_|^parse_|^import_ir|^batch_norm_\w+|^grid_sampler|"
+     r"_copy$|torch_function|^init_num_threads$|^embedding_renorm_$|^affine_grid_generator$|^legacy_|_notes$|_args$|"
+     r"_common$"), _INTERNAL),
+)  # fmt: skip
 
 #: Names of PyTorch, by module, that belong here and are not made yet.
-NOT_YET: Final[dict[str, str]] = {TOP: "", LINALG: "", FUNCTIONAL: ""}
+NOT_YET: Final[dict[str, str]] = {
+    TOP: "histc histogram histogramdd segment_reduce vmap save load lstm gru rnn_tanh rnn_relu lstm_cell gru_cell "
+         "rnn_tanh_cell rnn_relu_cell is_inference is_inference_mode_enabled fill_diagonal_ type fill feature_dropout "
+         "can_cast default_generator set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled typename "
+         "polygamma_",
+    LINALG: "ldl_factor ldl_factor_ex ldl_solve",
+    FUNCTIONAL: "linear_cross_entropy",
+    SPECIAL: "airy_ai chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "
+             "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "
+             "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+             "shifted_chebyshev_polynomial_w",
+}  # fmt: skip
 
 
 def nearest(name: str) -> str:
@@ -59,25 +106,14 @@ def why_missing(module: str, name: str) -> str:
         return f"it is {elsewhere[0]}"
     if name in OUT_OF_SCOPE:
         return OUT_OF_SCOPE[name]
+    reasons = [reason for pattern, reason in _KINDS_OF_NAMES if re.search(pattern, name)]
+    if reasons:
+        return reasons[0]
+    from tapegrad.tensor import Tensor  # at call time: its operations are given to it when all files are imported
+
+    if hasattr(Tensor, name):
+        return f"it is a method of tensors: x.{name}(...)" if callable(getattr(Tensor, name)) else f"write x.{name}"
     near = nearest(name)
     if any(name in names.split() for names in NOT_YET.values()):
         return "PyTorch has it, tapegrad not yet" + (f"; nearest is {near}" if near else f"; see {PAGE}")
     return f"did you mean {near}?" if near else f"{PAGE} lists what there is"
-
-
-def contents(namespace: str, module: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of the module that has the functions of a namespace.
-
-    A function is found when it is first used; of a name that is missing it is said where it is, or what is nearest.
-    """
-    module = module or namespace
-
-    def attribute(name: str) -> Any:
-        one = None if name.startswith("_") else find(namespace, name)
-        if one is None:
-            why = "" if name.startswith("_") else f": {why_missing(namespace, name)}"
-            raise AttributeError(f"module {module!r} has no attribute {name!r}{why}", name=name)
-        setattr(sys.modules[module], name, one.function)
-        return one.function
-
-    return attribute, lambda: names_in(namespace)

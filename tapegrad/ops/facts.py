@@ -1,0 +1,159 @@
+"""Facts about a tensor: its kind, and how its elements lie in memory. None has a gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.public import public
+from tapegrad.tape.views import root_of
+from tapegrad.tensor import Tensor
+
+
+@public()
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a tensor.
+
+    Parameters
+    ----------
+    obj : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.is_tensor(tg.ones(2)), tg.is_tensor(np.ones(2))
+    (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+@public(method=True)
+def is_nonzero(input: Any) -> bool:
+    """Whether the only element is not zero.
+
+    Parameters
+    ----------
+    input : Tensor or array
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    RuntimeError
+        If there is no element, or there are several.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_nonzero(tg.tensor([0.5]))
+    True
+    """
+    return bool(as_operand(input, "is_nonzero", "input", 1))
+
+
+@public(method=True)
+def is_signed(input: Any) -> bool:
+    """Whether the dtype has negative numbers.
+
+    Parameters
+    ----------
+    input : Tensor or array
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_signed(tg.ones(2)), tg.is_signed(tg.tensor([True]))
+    (True, False)
+    """
+    return as_operand(input, "is_signed", "input", 1).dtype.kind in "ifc"
+
+
+@public(method=True)
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape.
+
+    Parameters
+    ----------
+    input, other : Tensor or array
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_same_size(tg.ones(2), tg.ones(2, 1))
+    False
+    """
+    x, y = as_operand(input, "is_same_size", "input", 1), as_operand(other, "is_same_size", "other", 2)
+    return x.shape == y.shape
+
+
+@public(namespaces=(), method=True)
+def is_contiguous(input: Tensor) -> bool:
+    """Whether the elements lie in memory in their order."""
+    return bool(input._layout.contiguous or input._data.flags.c_contiguous)
+
+
+@public(namespaces=(), method=True)
+def nelement(input: Tensor) -> int:
+    """Return the number of elements."""
+    return input.numel()
+
+
+@public(namespaces=(), method=True)
+def ndimension(input: Tensor) -> int:
+    """Return the number of dimensions."""
+    return input.ndim
+
+
+@public(namespaces=(), attribute=True)
+def itemsize(input: Tensor) -> int:
+    """Return the size of an element in bytes."""
+    return input.dtype.itemsize
+
+
+@public(namespaces=(), method=True)
+def element_size(input: Tensor) -> int:
+    """Return the size of an element in bytes."""
+    return input.dtype.itemsize
+
+
+@public(namespaces=(), attribute=True)
+def nbytes(input: Tensor) -> int:
+    """Return the size of all elements in bytes."""
+    return input.numel() * input.dtype.itemsize
+
+
+@public(namespaces=(), method=True)
+def data_ptr(input: Tensor) -> int:
+    """Return the address of the first element, 0 if there is none."""
+    return int(input._array().ctypes.data) if input.numel() else 0
+
+
+@public(namespaces=(), method=True)
+def storage_offset(input: Tensor) -> int:
+    """Return how many elements of the memory stand before the first one: 0 if the tensor is no view."""
+    first, last = np.lib.array_utils.byte_bounds(root_of(input)._array())
+    address = data_ptr(input)
+    return (address - first) // input.dtype.itemsize if first <= address < last else 0
+
+
+@public(namespaces=(), method=True)
+def cpu(input: Tensor) -> Tensor:
+    """Return the tensor itself: all are in the memory of the CPU."""
+    return input

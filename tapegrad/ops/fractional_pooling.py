@@ -1,0 +1,153 @@
+"""Composites: largest elements of windows whose distances vary at random, of images and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.ops.extrema import max
+from tapegrad.ops.gather import gather
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.pooling import images, numbers, pool_doc, publish_composite
+from tapegrad.ops.random import numpy_generator
+from tapegrad.ops.table.composites import first_of_several
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Sample
+from tapegrad.tensor import Tensor, from_array
+
+
+def _begins(n: int, count: int, size: int, draws: np.ndarray) -> np.ndarray:
+    """Return where windows along a dimension begin, (channels, count): the last one at its end.
+
+    The sequence is the pseudorandom one of B. Graham, as PyTorch computes it.
+    """
+    if count == 1:
+        return np.full((len(draws), 1), n - size)
+    alpha = draws.dtype.type((n - size) / (count - 1))
+    steps = ((np.arange(count, dtype=draws.dtype) + draws[:, None]) * alpha).astype(np.int64)
+    begins: np.ndarray = steps - (draws * alpha).astype(np.int64)[:, None]
+    begins[:, -1] = n - size
+    return begins
+
+
+def _places(space: Sequence[int], counts: Sequence[int], kernel: Sequence[int], draws: np.ndarray) -> np.ndarray:
+    """Return the flat indices of the elements of all windows: (channels, windows, elements)."""
+    found = np.zeros((len(draws), 1, 1), np.int64)
+    order = draws if len(space) == 3 else draws[:, ::-1]  # of images the width is drawn first
+    for n, count, size, own in zip(space, counts, kernel, order.T, strict=True):
+        line = _begins(n, count, size, own)[:, :, None] + np.arange(size)
+        grown = found[:, :, None, :, None] * n + line[:, None, :, None, :]
+        found = grown.reshape(len(draws), found.shape[1] * count, found.shape[2] * size)
+    return found
+
+
+def _sizes(call: str, x: Tensor, size: Any, ratio: Any, n: int) -> tuple[int, ...]:
+    if size is not None:
+        return numbers(call, "output_size", size, n)
+    if ratio is None:
+        raise ValueError(f"{call} requires specifying either an output_size or an output_ratio")
+    ratios = tuple(ratio) if isinstance(ratio, (tuple, list)) else (ratio,) * n
+    if len(ratios) != n:
+        raise ValueError(f"{call} requires output_ratio to either be a single number or {n}, but got {ratios}")
+    return tuple([int(length * part) for length, part in zip(x.shape[-n:], ratios, strict=True)])
+
+
+def _draws(call: str, samples: Any, x: Tensor, n: int) -> np.ndarray:
+    """Return a number from 0 to 1 for each channel and each dimension."""
+    batch = x.shape[0] if x.ndim == n + 2 else 1
+    channels = x.shape[-n - 1]
+    if samples is None:
+        return numpy_generator(None).random((batch * channels, n), np.float64).astype(x.dtype)
+    given = np.asarray(as_operand(samples, call, "_random_samples", 6)._data)
+    if given.shape != (batch, channels, n):
+        raise RuntimeError(
+            f"Expect _random_samples to have shape {[batch, channels, n]}, but {call}() got {list(given.shape)}"
+        )
+    return given.reshape(batch * channels, n).astype(x.dtype)
+
+
+def _oracle(input: Any, kernel_size: Any, output_size: Any, _random_samples: Any, return_indices: bool = False) -> Any:
+    n = input.ndim - 2
+    kernel, counts = np.broadcast_to(kernel_size, n), np.broadcast_to(output_size, n)
+    out = np.empty((*input.shape[:2], *counts), input.dtype)
+    for at in np.ndindex(*out.shape):
+        draws = _random_samples[at[:2]][:: 1 if n == 3 else -1].astype(input.dtype)
+        part = []
+        for k, count, size, length, u in zip(at[2:], counts, kernel, input.shape[2:], draws, strict=True):
+            step = (length - size) / (count - 1 or 1)
+            first = length - size if k == count - 1 else int((k + u) * step) - int(u * step)
+            part.append(slice(first, first + size))
+        out[at] = input[(*at[:2], *part)].max()
+    return out
+
+
+_PARAMETERS: Final = """\
+kernel_size : int or tuple of int
+    Of the window.
+output_size : int or tuple of int, optional
+    How many windows there are in each dimension.
+output_ratio : float or tuple of float, optional
+    Or what part of the lengths that is.
+return_indices : bool
+    Whether to return the places of the elements, too.
+_random_samples : Tensor or array, (n, channels, dimensions), optional
+    Numbers from 0 to 1, on which the places of the windows depend; default drawn."""
+
+_DERIVATIVE: Final = """\
+the cotangent goes to the element that was chosen.
+
+B. Graham, "Fractional max-pooling" (2014)."""
+
+
+def _pool_of(n: int) -> None:
+    """Make the function of `n` dimensions."""
+    name = f"fractional_max_pool{n}d"
+
+    def pool(
+        input: Any,
+        kernel_size: int | Sequence[int],
+        output_size: int | Sequence[int] | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Tensor:
+        x = images(name, input, n)
+        kernel, counts = numbers(name, "kernel_size", kernel_size, n), _sizes(name, x, output_size, output_ratio, n)
+        for what, length, size, count in zip(
+            ("time", "height", "width")[-n:], x.shape[-n:], kernel, counts, strict=True
+        ):
+            if size < 1 or count < 1:
+                raise RuntimeError(
+                    f"{name}() expects kernel_size and output_size greater than zero: {kernel}, {counts}"
+                )
+            if size + count - 1 > length:
+                raise RuntimeError(f"{name}(): pool {what} {size} too large relative to input {what} {length}")
+        places = _places(x.shape[-n:], counts, kernel, _draws(name, _random_samples, x, n))
+        lines = reshape(x, (len(places), -1))
+        elements = gather(lines, 1, from_array(places.reshape(len(places), -1)))
+        values, chosen = max(reshape(elements, places.shape), -1)
+        shape = (*x.shape[:-n], *counts)
+        if not return_indices:
+            return reshape(values, shape)
+        indices = np.take_along_axis(places, np.asarray(chosen._data)[..., None], -1)
+        result: Any = reshape(values, shape), from_array(indices.reshape(shape))
+        return result  # type: ignore[no-any-return]
+
+    call: Callable[..., Tensor] = pool
+    draws = np.array([[[0.1, 0.9, 0.5][:n], [0.6, 0.3, 0.8][:n]]])
+    shape = (1, 2, 4, 5, 4)[: n + 2]
+    samples = (
+        Sample((shape,), {"kernel_size": 2, "output_size": 2, "_random_samples": draws}),
+        Sample((shape,), {"kernel_size": (2, 1, 1)[:n], "output_size": (1, 4, 3)[:n], "_random_samples": draws}),
+    )
+    doc = pool_doc(
+        name, n, f"Largest elements of windows that stand at random distances, of {('images', 'volumes')[n - 2]}.",
+        _PARAMETERS, _DERIVATIVE, 2, 3.0, [0.0, 1.0], ", output_size=1",
+    )  # fmt: skip
+    publish_composite(name, call, doc, samples, _oracle, call=first_of_several)
+
+
+for _n in (2, 3):
+    _pool_of(_n)

@@ -1,0 +1,114 @@
+"""In-place operations that fill a tensor with random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.ops.history import before_write
+from tapegrad.ops.inplace_checks import check_leaf
+from tapegrad.ops.random import Generator, numpy_generator
+from tapegrad.ops.setitem import write_at_index
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.public import public
+from tapegrad.tensor import Tensor
+
+_method = public(namespaces=(), method=True)
+
+
+def _check(holds: bool, words: str) -> None:
+    if not holds:
+        raise RuntimeError(words)
+
+
+def _check_continuous(distribution: str, x: Tensor) -> None:
+    _check(
+        x.dtype.kind == "f",
+        f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but you "
+        f"specified {x.dtype}",
+    )
+
+
+def _draw(self: Tensor, values: np.ndarray) -> Tensor:
+    """Write what was drawn to a tensor; the elements that are written over get a gradient of 0."""
+    if modes.is_grad_enabled():
+        check_leaf(self)
+        if isinstance(self._node, list):
+            write_at_index(self, Ellipsis, values, "a random number's method")
+            return self
+    before_write(self)
+    self._array()[...] = values
+    return self
+
+
+@_method
+def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers drawn uniformly from `low` to `high`, in place."""
+    _check(low <= high, f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
+    return _draw(self, numpy_generator(generator).uniform(low, high, self.shape))
+
+
+@_method
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with normally distributed numbers, in place."""
+    _check(std >= 0, f"normal expects std >= 0.0, but found std {std}")
+    return _draw(self, numpy_generator(generator).normal(mean, std, self.shape))
+
+
+@_method
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with ones with a probability, or with those of a tensor, and with zeros otherwise, in place."""
+    chance = np.asarray(as_operand(p, "bernoulli_", "p", 2)._data)
+    _check(bool(np.all((chance >= 0) & (chance <= 1))), f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    return _draw(self, numpy_generator(generator).random(self.shape) < chance)
+
+
+@_method
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with exponentially distributed numbers of the mean ``1 / lambd``, in place."""
+    _check_continuous("Exponential", self)
+    _check(lambd > 0, f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    return _draw(self, numpy_generator(generator).exponential(1 / lambd, self.shape))
+
+
+@_method
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers whose logarithms are normally distributed, in place."""
+    _check_continuous("Log normal", self)
+    _check(std > 0, f"log_normal_ expects std > 0.0, but found std={std}")
+    return _draw(self, numpy_generator(generator).lognormal(mean, std, self.shape))
+
+
+@_method
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of the Cauchy distribution, in place."""
+    _check_continuous("Cauchy", self)
+    _check(sigma > 0, f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    return _draw(self, median + sigma * numpy_generator(generator).standard_cauchy(self.shape))
+
+
+@_method
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the numbers of trials up to the first success, which has the probability `p`, in place."""
+    _check(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p}")
+    return _draw(self, numpy_generator(generator).geometric(p, self.shape))
+
+
+@_method
+def random_(self: Tensor, *bounds: int, generator: Generator | None = None) -> Tensor:
+    """Fill with integers up to and without a bound, or from one to another, in place.
+
+    Without bounds they are all that the dtype has from 0 on, or that floating numbers hold exactly.
+    """
+    low, high = (0, *bounds)[-2:] if bounds else (0, _most_of(self.dtype) + 1)
+    _check(low < high, f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    return _draw(self, numpy_generator(generator).integers(low, high - 1, self.shape, endpoint=True))
+
+
+def _most_of(dtype: np.dtype) -> int:
+    """Return the largest integer that a dtype holds, and with it all below."""
+    if dtype.kind == "b":
+        return 1
+    return int(np.iinfo(dtype).max) if dtype.kind in "iu" else 2 ** (np.finfo(dtype).nmant + 1)
