@@ -34,7 +34,7 @@ def cholesky(A: Any, upper: bool = False) -> Tensor:
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """Cholesky factors, as by `cholesky`, and whether there are any."""
 
-def cross(input: Any, other: Any, *, dim: int = -1) -> Tensor:
+def cross(input: Any, other: Any, *, dim: int = -1, axis: int = ...) -> Tensor:
     """Cross products of vectors of three elements."""
 
 def vander(x: Any, N: int | None = None) -> Tensor:
@@ -56,6 +56,8 @@ def vector_norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Norms of vectors: :math:`(\\sum |x|^p)^{1/p}`, computed without overflow."""
 
@@ -80,7 +82,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 def tensorinv(A: Any, ind: int = 2) -> Tensor:
     """Inverse of a tensor as a function of tensors by `tensordot`."""
 
-def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Tensor:
+def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None, *, axis: Sequence[int] | None = ...) -> Tensor:
     """Solution of ``tensordot(A, X, X.ndim) = B``."""
 
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsEx:
@@ -123,6 +125,8 @@ def matrix_norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    axis: tuple[int, ...] = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Norms of matrices."""
 
@@ -133,6 +137,8 @@ def norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Norms of vectors or matrices, by the number of dimensions: see `vector_norm` and `matrix_norm`."""
 
@@ -156,7 +162,7 @@ def matrix_rank(
 ) -> Tensor:
     """Ranks of matrices: how many singular values are larger than a tolerance. There is no gradient."""
 
-def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
+def vecdot(x: Any, y: Any, *, dim: int = -1, axis: int = ...) -> Tensor:
     """Products of vectors along a dimension; those of `x` are conjugated."""
 
 def multi_dot(tensors: Sequence[Any]) -> Tensor:

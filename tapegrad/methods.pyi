@@ -317,7 +317,9 @@ class TensorMethods:
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Join neighbouring dimensions into one."""
 
-    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+    def unflatten(
+        self, dim: builtins.int = ..., sizes: Sequence[builtins.int] = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Give one dimension another shape, as a view."""
 
     def ravel(self) -> Tensor:
@@ -329,8 +331,8 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Sum of the elements."""
 
@@ -340,8 +342,8 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Mean of the elements; nan if there is none."""
 
@@ -350,8 +352,8 @@ class TensorMethods:
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
         *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
 
@@ -360,8 +362,8 @@ class TensorMethods:
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
         *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
@@ -381,11 +383,11 @@ class TensorMethods:
         self,
         dim: builtins.int | Sequence[builtins.int] | None = None,
         *,
-        axis: builtins.int | Sequence[builtins.int] | None = None,
+        axis: builtins.int | Sequence[builtins.int] | None = ...,
     ) -> Tensor:
         """Drop dimensions of length 1, as a view."""
 
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
+    def unsqueeze(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Insert a dimension of length 1, as a view."""
 
     def clone(self) -> Tensor:
@@ -397,7 +399,12 @@ class TensorMethods:
     def contiguous(self) -> Tensor:
         """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
-    def flip(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+    def flip(
+        self,
+        dims: builtins.int | Sequence[builtins.int] = ...,
+        *rest: builtins.int,
+        axis: builtins.int | Sequence[builtins.int] = ...,
+    ) -> Tensor:
         """Reverse the order of the elements along dimensions, in a copy."""
 
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
@@ -433,7 +440,12 @@ class TensorMethods:
     def rad2deg(self) -> Tensor:
         """Convert radians to degrees."""
 
-    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+    def permute(
+        self,
+        dims: builtins.int | Sequence[builtins.int] = ...,
+        *rest: builtins.int,
+        axis: builtins.int | Sequence[builtins.int] = ...,
+    ) -> Tensor:
         """Put the dimensions into another order, as a view."""
 
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -500,7 +512,7 @@ class TensorMethods:
         descending: builtins.bool = False,
         stable: builtins.bool = False,
         *,
-        axis: builtins.int | None = None,
+        axis: builtins.int = ...,
     ) -> ValuesIndices:
         """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
 
@@ -509,8 +521,8 @@ class TensorMethods:
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
         *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Largest element; nan if there is one."""
 
@@ -519,25 +531,51 @@ class TensorMethods:
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
         *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Smallest element; nan if there is one."""
 
     def argmax(
-        self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension."""
 
     def argmin(
-        self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension."""
 
-    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
+    def max(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        other: Any = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
         """Return the largest element; along a dimension, with its index; of two tensors, element by element."""
 
-    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
+    def min(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        other: Any = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
         """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
 
     def exp(self) -> Tensor:
@@ -645,25 +683,45 @@ class TensorMethods:
     def erf(self) -> Tensor:
         """Error function."""
 
-    def softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+    def softmax(self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...) -> Tensor:
         """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
-    def log_softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+    def log_softmax(
+        self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
         """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
-    def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
+    def logsumexp(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] = ...,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | tuple[builtins.int, ...] = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Diagonal of each matrix that two dimensions form, as a view."""
 
-    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
+    def gather(
+        self, dim: builtins.int = ..., index: Any = ..., *, sparse_grad: builtins.bool = False, axis: builtins.int = ...
+    ) -> Tensor:
         """Elements that indices choose along a dimension; the result has the shape of the indices."""
 
-    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor:
+    def take_along_dim(
+        self, indices: Any, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
         """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
 
-    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> MinMax:
+    def aminmax(
+        self,
+        *,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> MinMax:
         """Return the smallest and the largest elements: what `amin` and `amax` return."""
 
     def i0(self) -> Tensor:
@@ -710,32 +768,46 @@ class TensorMethods:
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
-    def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
+    def narrow(
+        self, dim: builtins.int = ..., start: Any = ..., length: builtins.int = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Return some neighbouring indices of a dimension, as a view."""
 
-    def select(self, dim: builtins.int, index: Any) -> Tensor:
+    def select(self, dim: builtins.int = ..., index: Any = ..., *, axis: builtins.int = ...) -> Tensor:
         """Return one index of a dimension, as a view without that dimension."""
 
-    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def unbind(self, dim: builtins.int = 0, *, axis: builtins.int = ...) -> tuple[Tensor, ...]:
         """Return each index of a dimension, as views without that dimension."""
 
     def split(
-        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+        self,
+        split_size_or_sections: builtins.int | Sequence[builtins.int],
+        dim: builtins.int = 0,
+        *,
+        axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
         """Split along a dimension into views."""
 
     def unsafe_split(
-        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+        self,
+        split_size_or_sections: builtins.int | Sequence[builtins.int],
+        dim: builtins.int = 0,
+        *,
+        axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
         """Split along a dimension into views."""
 
-    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def split_with_sizes(
+        self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
         """Split along a dimension into views of these lengths; see `split`."""
 
-    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = ...) -> tuple[Tensor, ...]:
         """Split along a dimension into views of one length, of which the last may be shorter."""
 
-    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def unsafe_chunk(
+        self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
         """Split along a dimension into views of one length, of which the last may be shorter."""
 
     def as_strided(
@@ -758,12 +830,12 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Product of the elements; 1 if there is none."""
 
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def cumsum(self, dim: builtins.int = ..., *, dtype: DTypeLike | None = None, axis: builtins.int = ...) -> Tensor:
         """Cumulative sums along a dimension: of each element and those before it."""
 
     def det(self) -> Tensor:
@@ -775,10 +847,20 @@ class TensorMethods:
     def logdet(self) -> Tensor:
         """Logarithms of determinants; nan where these are negative numbers."""
 
-    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    def diff(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Any = None,
+        append: Any = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
         """Differences of neighbours along a dimension: each element less the one before it."""
 
-    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    def renorm(
+        self, p: builtins.float, dim: builtins.int = ..., maxnorm: builtins.float = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
     def xlogy(self, other: Any) -> Tensor:
@@ -860,32 +942,67 @@ class TensorMethods:
         """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
 
     def scatter(
-        self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        src: Any = None,
+        value: Any = None,
+        *,
+        reduce: str | None = None,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Copy with elements of `src` written where indices say along a dimension."""
 
-    def scatter_add(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
+    def scatter_add(
+        self, dim: builtins.int = ..., index: Any = ..., src: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place."""
 
     def scatter_reduce(
-        self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        src: Any = ...,
+        reduce: str = ...,
+        *,
+        include_self: builtins.bool = True,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Copy in which elements of `src` are combined with those where indices say along a dimension."""
 
-    def index_select(self, dim: builtins.int, index: Any) -> Tensor:
+    def index_select(self, dim: builtins.int = ..., index: Any = ..., *, axis: builtins.int = ...) -> Tensor:
         """Slices at indices along a dimension."""
 
-    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+    def index_add(
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        source: Any = ...,
+        *,
+        alpha: builtins.float = 1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
         """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
 
-    def index_copy(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+    def index_copy(
+        self, dim: builtins.int = ..., index: Any = ..., source: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Copy in which slices of `source` replace those at indices along a dimension."""
 
-    def index_fill(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+    def index_fill(
+        self, dim: builtins.int = ..., index: Any = ..., value: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Copy in which a number replaces the slices at indices along a dimension."""
 
     def index_reduce(
-        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        source: Any = ...,
+        reduce: str = ...,
+        *,
+        include_self: builtins.bool = True,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Copy in which slices of `source` are combined with those at indices along a dimension."""
 
@@ -984,10 +1101,13 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         out: None = None,
         dtype: DTypeLike | None = None,
+        *,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
 
-    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
+    def cross(self, other: Any, dim: builtins.int | None = None, *, axis: builtins.int | None = ...) -> Tensor:
         """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
 
     def ger(self, vec2: Any) -> Tensor:
@@ -1015,11 +1135,16 @@ class TensorMethods:
         """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
     def argsort(
-        self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False
+        self,
+        dim: builtins.int = -1,
+        descending: builtins.bool = False,
+        *,
+        stable: builtins.bool = False,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Return the indices that sort the elements along a dimension; equal ones keep their order."""
 
-    def count_nonzero(self, dim: Any = None) -> Tensor:
+    def count_nonzero(self, dim: Any = None, *, axis: Any = ...) -> Tensor:
         """How many elements are not zero."""
 
     def unique(
@@ -1028,6 +1153,8 @@ class TensorMethods:
         return_inverse: builtins.bool = False,
         return_counts: builtins.bool = False,
         dim: builtins.int | None = None,
+        *,
+        axis: builtins.int | None = ...,
     ) -> Any:
         """Different elements, or slices along a dimension, in order."""
 
@@ -1036,6 +1163,8 @@ class TensorMethods:
         return_inverse: builtins.bool = False,
         return_counts: builtins.bool = False,
         dim: builtins.int | None = None,
+        *,
+        axis: builtins.int | None = ...,
     ) -> Any:
         """Elements, or slices along a dimension, that differ from the one before."""
 
@@ -1055,25 +1184,68 @@ class TensorMethods:
         """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
 
     def quantile(
-        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
 
     def nanquantile(
-        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Quantiles of the elements that are not nan; nan if all are."""
 
-    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+    def kthvalue(
+        self,
+        k: builtins.int,
+        dim: builtins.int = -1,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int = ...,
+        keepdims: builtins.bool = ...,
+    ) -> ValuesIndices:
         """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
 
-    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    def median(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
         """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
 
-    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    def nanmedian(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
         """Median of the elements that are not nan; along a dimension, with its index."""
 
-    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+    def mode(
+        self,
+        dim: builtins.int = -1,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int = ...,
+        keepdims: builtins.bool = ...,
+    ) -> ValuesIndices:
         """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
 
     def repeat(self, repeats: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
@@ -1083,11 +1255,18 @@ class TensorMethods:
         """Repeat the tensor along dimensions, in a copy."""
 
     def repeat_interleave(
-        self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
+        self,
+        repeats: Any = None,
+        dim: builtins.int | None = None,
+        *,
+        output_size: builtins.int | None = None,
+        axis: builtins.int | None = ...,
     ) -> Tensor:
         """Repeat each element along a dimension, in a copy."""
 
-    def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> Tensor:
+    def select_scatter(
+        self, src: Any, dim: builtins.int = ..., index: builtins.int = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Copy with one index of a dimension replaced; see `select`."""
 
     def slice_scatter(
@@ -1097,6 +1276,8 @@ class TensorMethods:
         start: builtins.int | None = None,
         end: builtins.int | None = None,
         step: builtins.int = 1,
+        *,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Copy with a slice of a dimension replaced."""
 
@@ -1114,19 +1295,21 @@ class TensorMethods:
     ) -> Tensor:
         """Copy with the elements replaced that `as_strided` would show."""
 
-    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def cumprod(self, dim: builtins.int = ..., *, dtype: DTypeLike | None = None, axis: builtins.int = ...) -> Tensor:
         """Cumulative products along a dimension: of each element and those before it."""
 
-    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+    def logcumsumexp(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
 
-    def cummax(self, dim: builtins.int) -> ValuesIndices:
+    def cummax(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> ValuesIndices:
         """The largest elements so far along a dimension, and the indices of the last of each."""
 
-    def cummin(self, dim: builtins.int) -> ValuesIndices:
+    def cummin(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> ValuesIndices:
         """The smallest elements so far along a dimension, and the indices of the last of each."""
 
-    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def tensor_split(
+        self, indices_or_sections: Any, dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
         """Split along a dimension into views, at indices or into nearly equal parts."""
 
     def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
@@ -1142,11 +1325,17 @@ class TensorMethods:
         """Replace elements from ``-lambd`` to `lambd` by 0."""
 
     def roll(
-        self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None
+        self,
+        shifts: builtins.int | Sequence[builtins.int],
+        dims: builtins.int | Sequence[builtins.int] | None = None,
+        *,
+        axis: builtins.int | Sequence[builtins.int] | None = ...,
     ) -> Tensor:
         """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
 
-    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+    def rot90(
+        self, k: builtins.int = 1, dims: Sequence[builtins.int] = ..., *, axis: Sequence[builtins.int] = ...
+    ) -> Tensor:
         """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
 
     def fliplr(self) -> Tensor:
@@ -1156,7 +1345,13 @@ class TensorMethods:
         """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
 
     def topk(
-        self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True
+        self,
+        k: builtins.int,
+        dim: builtins.int = -1,
+        largest: builtins.bool = True,
+        sorted: builtins.bool = True,
+        *,
+        axis: builtins.int = ...,
     ) -> ValuesIndices:
         """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
 
@@ -1185,6 +1380,8 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         correction: builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Variance of the elements."""
 
@@ -1195,13 +1392,31 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         correction: builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Take the standard deviation of the elements: the square root of the variance."""
 
-    def nansum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def nansum(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
         """Sum of the elements that are not nan."""
 
-    def nanmean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def nanmean(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
         """Mean of the elements that are not nan; nan if all are."""
 
     def float(self) -> Tensor:
@@ -1435,7 +1650,9 @@ class TensorMethods:
     def reciprocal_(self) -> Tensor:
         """Compute `reciprocal` in place; recorded where a gradient is wanted."""
 
-    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    def renorm_(
+        self, p: builtins.float, dim: builtins.int = ..., maxnorm: builtins.float = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Compute `renorm` in place; recorded where a gradient is wanted."""
 
     def xlogy_(self, other: Any) -> Tensor:
@@ -1495,29 +1712,64 @@ class TensorMethods:
         """Compute `igammac` in place; recorded where a gradient is wanted."""
 
     def scatter_(
-        self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        src: Any = None,
+        value: Any = None,
+        *,
+        reduce: str | None = None,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Compute `scatter` in place; recorded where a gradient is wanted."""
 
-    def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
+    def scatter_add_(
+        self, dim: builtins.int = ..., index: Any = ..., src: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Compute `scatter_add` in place; recorded where a gradient is wanted."""
 
     def scatter_reduce_(
-        self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        src: Any = ...,
+        reduce: str = ...,
+        *,
+        include_self: builtins.bool = True,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Compute `scatter_reduce` in place; recorded where a gradient is wanted."""
 
-    def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+    def index_add_(
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        source: Any = ...,
+        *,
+        alpha: builtins.float = 1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
         """Compute `index_add` in place; recorded where a gradient is wanted."""
 
-    def index_copy_(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+    def index_copy_(
+        self, dim: builtins.int = ..., index: Any = ..., source: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Compute `index_copy` in place; recorded where a gradient is wanted."""
 
-    def index_fill_(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+    def index_fill_(
+        self, dim: builtins.int = ..., index: Any = ..., value: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Compute `index_fill` in place; recorded where a gradient is wanted."""
 
     def index_reduce_(
-        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        source: Any = ...,
+        reduce: str = ...,
+        *,
+        include_self: builtins.bool = True,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Compute `index_reduce` in place; recorded where a gradient is wanted."""
 
@@ -1527,7 +1779,7 @@ class TensorMethods:
     def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
         """Compute `masked_scatter` in place; recorded where a gradient is wanted."""
 
-    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def cumprod_(self, dim: builtins.int = ..., *, dtype: DTypeLike | None = None, axis: builtins.int = ...) -> Tensor:
         """Compute `cumprod` in place; recorded where a gradient is wanted."""
 
     def tril_(self, diagonal: builtins.int = 0) -> Tensor:

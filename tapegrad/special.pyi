@@ -32,13 +32,20 @@ def logit(input: Any, eps: float | None = None) -> Tensor:
 def erf(input: Any) -> Tensor:
     """Error function."""
 
-def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
-def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
-def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
+def logsumexp(
+    input: Any,
+    dim: int | tuple[int, ...] = ...,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] = ...,
+    keepdims: bool = ...,
+) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
 def jv(input: Any, other: Any) -> Tensor:

@@ -54,10 +54,10 @@ def tanh(input: Any) -> Tensor:
 def sigmoid(input: Any) -> Tensor:
     """Logistic function :math:`1/(1 + e^{-x})`."""
 
-def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
-def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -342,10 +342,10 @@ def fold(
 ) -> Tensor:
     """Images to which columns are added where `unfold` took them."""
 
-def glu(input: Any, dim: int = -1) -> Tensor:
+def glu(input: Any, dim: int = -1, *, axis: int = ...) -> Tensor:
     """First half of a tensor, times the `sigmoid` of the second half."""
 
-def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
+def softmin(input: Any, dim: int = ..., dtype: Any = None, *, axis: int = ...) -> Tensor:
     """`softmax` of the negative elements: the least has the largest share."""
 
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
@@ -413,13 +413,17 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """Negative log-likelihood of measurements with a normal distribution: :math:`(\\log v + (x - y)^2/v)/2`."""
 
-def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, *, axis: int | tuple[int, ...] = ...
+) -> Tensor:
     """Divide vectors along a dimension by their norms, or by `eps` where a norm is less."""
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Tensor:
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08, *, axis: int = ...) -> Tensor:
     """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
 
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False, *, keepdims: bool = ...
+) -> Tensor:
     """Distances between vectors, along the last dimension."""
 
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:

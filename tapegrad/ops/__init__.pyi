@@ -160,7 +160,7 @@ def reshape_as(input: Any, other: Tensor) -> Tensor:
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Join neighbouring dimensions into one."""
 
-def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
+def unflatten(input: Any, dim: int = ..., sizes: Sequence[int] = ..., *, axis: int = ...) -> Tensor:
     """Give one dimension another shape, as a view."""
 
 def ravel(input: Any) -> Tensor:
@@ -172,8 +172,8 @@ def sum(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Sum of the elements."""
 
@@ -183,8 +183,8 @@ def mean(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Mean of the elements; nan if there is none."""
 
@@ -193,8 +193,8 @@ def any(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
 
@@ -203,8 +203,8 @@ def all(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
@@ -220,10 +220,10 @@ def expand_as(input: Any, other: Tensor) -> Tensor:
 def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Sum over the dimensions that broadcasting from a shape would have made or stretched."""
 
-def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ...) -> Tensor:
     """Drop dimensions of length 1, as a view."""
 
-def unsqueeze(input: Any, dim: int) -> Tensor:
+def unsqueeze(input: Any, dim: int = ..., *, axis: int = ...) -> Tensor:
     """Insert a dimension of length 1, as a view."""
 
 def clone(input: Any) -> Tensor:
@@ -235,7 +235,7 @@ def alias_copy(input: Any) -> Tensor:
 def contiguous(input: Any) -> Tensor:
     """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
-def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+def flip(input: Any, dims: int | Sequence[int] = ..., *rest: int, axis: int | Sequence[int] = ...) -> Tensor:
     """Reverse the order of the elements along dimensions, in a copy."""
 
 def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
@@ -345,7 +345,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
 
-def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+def permute(input: Any, dims: int | Sequence[int] = ..., *rest: int, axis: int | Sequence[int] = ...) -> Tensor:
     """Put the dimensions into another order, as a view."""
 
 def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
@@ -409,7 +409,7 @@ def imag(input: Any) -> Tensor:
     """Imaginary part of complex numbers."""
 
 def sort(
-    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int = ...
 ) -> ValuesIndices:
     """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
 
@@ -418,8 +418,8 @@ def amax(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Largest element; nan if there is one."""
 
@@ -428,21 +428,29 @@ def amin(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Smallest element; nan if there is one."""
 
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
+def argmax(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = ..., keepdims: bool = ...
+) -> Tensor:
     """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension."""
 
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
+def argmin(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = ..., keepdims: bool = ...
+) -> Tensor:
     """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension."""
 
-def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+def max(
+    input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = ..., keepdims: bool = ...
+) -> Any:
     """Return the largest element; along a dimension, with its index; of two tensors, element by element."""
 
-def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+def min(
+    input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = ..., keepdims: bool = ...
+) -> Any:
     """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
 
 def exp(input: Any) -> Tensor:
@@ -547,13 +555,20 @@ def hypot(input: Any, other: Any) -> Tensor:
 def erf(input: Any) -> Tensor:
     """Error function."""
 
-def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
-def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
-def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
+def logsumexp(
+    input: Any,
+    dim: int | tuple[int, ...] = ...,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] = ...,
+    keepdims: bool = ...,
+) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -574,13 +589,15 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """Bilinear forms of pairs of vectors."""
 
-def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
+def gather(input: Any, dim: int = ..., index: Any = ..., *, sparse_grad: bool = False, axis: int = ...) -> Tensor:
     """Elements that indices choose along a dimension; the result has the shape of the indices."""
 
-def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
+def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, axis: int | None = ...) -> Tensor:
     """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
 
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+def aminmax(
+    input: Any, *, dim: int | None = None, keepdim: bool = False, axis: int | None = ..., keepdims: bool = ...
+) -> MinMax:
     """Return the smallest and the largest elements: what `amin` and `amax` return."""
 
 def layer_norm(
@@ -630,16 +647,16 @@ def positive(input: Any) -> Tensor:
 def reciprocal(input: Any) -> Tensor:
     """Elementwise reciprocal, :math:`1/x`."""
 
-def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int = ...) -> Tensor:
     """Join tensors along a dimension that they have."""
 
-def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int = ...) -> Tensor:
     """Join tensors along a dimension that they have."""
 
-def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int = ...) -> Tensor:
     """Join tensors along a dimension that they have."""
 
-def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int = ...) -> Tensor:
     """Join tensors of one shape along a new dimension."""
 
 def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
@@ -669,28 +686,32 @@ def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
 
-def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
+def narrow(input: Any, dim: int = ..., start: Any = ..., length: int = ..., *, axis: int = ...) -> Tensor:
     """Return some neighbouring indices of a dimension, as a view."""
 
-def select(input: Any, dim: int, index: Any) -> Tensor:
+def select(input: Any, dim: int = ..., index: Any = ..., *, axis: int = ...) -> Tensor:
     """Return one index of a dimension, as a view without that dimension."""
 
-def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind(input: Any, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Return each index of a dimension, as views without that dimension."""
 
-def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split(
+    tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0, *, axis: int = ...
+) -> tuple[Tensor, ...]:
     """Split along a dimension into views."""
 
-def unsafe_split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_split(
+    tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0, *, axis: int = ...
+) -> tuple[Tensor, ...]:
     """Split along a dimension into views."""
 
-def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Split along a dimension into views of these lengths; see `split`."""
 
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Any, chunks: int, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Split along a dimension into views of one length, of which the last may be shorter."""
 
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Split along a dimension into views of one length, of which the last may be shorter."""
 
 def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
@@ -707,20 +728,22 @@ def diagonal_copy(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
 def expand_copy(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """Compute `expand` in a copy, which shares no memory with the tensor."""
 
-def narrow_copy(input: Any, dim: int, start: Any, length: int) -> Tensor:
+def narrow_copy(input: Any, dim: int = ..., start: Any = ..., length: int = ..., *, axis: int = ...) -> Tensor:
     """Compute `narrow` in a copy, which shares no memory with the tensor."""
 
-def permute_copy(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+def permute_copy(input: Any, dims: int | Sequence[int] = ..., *rest: int, axis: int | Sequence[int] = ...) -> Tensor:
     """Compute `permute` in a copy, which shares no memory with the tensor."""
 
-def select_copy(input: Any, dim: int, index: Any) -> Tensor:
+def select_copy(input: Any, dim: int = ..., index: Any = ..., *, axis: int = ...) -> Tensor:
     """Compute `select` in a copy, which shares no memory with the tensor."""
 
-def split_with_sizes_copy(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes_copy(
+    input: Any, split_sizes: Sequence[int], dim: int = 0, *, axis: int = ...
+) -> tuple[Tensor, ...]:
     """Compute `split_with_sizes` in a copy, which shares no memory with the tensor."""
 
 def squeeze_copy(
-    input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None
+    input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ...
 ) -> Tensor:
     """Compute `squeeze` in a copy, which shares no memory with the tensor."""
 
@@ -730,13 +753,13 @@ def t_copy(input: Any) -> Tensor:
 def transpose_copy(input: Any, dim0: int, dim1: int) -> Tensor:
     """Compute `transpose` in a copy, which shares no memory with the tensor."""
 
-def unbind_copy(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind_copy(input: Any, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Compute `unbind` in a copy, which shares no memory with the tensor."""
 
 def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Tensor:
     """Compute `unfold` in a copy, which shares no memory with the tensor."""
 
-def unsqueeze_copy(input: Any, dim: int) -> Tensor:
+def unsqueeze_copy(input: Any, dim: int = ..., *, axis: int = ...) -> Tensor:
     """Compute `unsqueeze` in a copy, which shares no memory with the tensor."""
 
 def view_copy(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
@@ -757,12 +780,12 @@ def prod(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Product of the elements; 1 if there is none."""
 
-def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+def cumsum(input: Any, dim: int = ..., *, dtype: DTypeLike | None = None, axis: int = ...) -> Tensor:
     """Cumulative sums along a dimension: of each element and those before it."""
 
 def det(A: Any) -> Tensor:
@@ -774,11 +797,16 @@ def slogdet(A: Any) -> LinalgSlogdet:
 def logdet(input: Any) -> Tensor:
     """Logarithms of determinants; nan where these are negative numbers."""
 
-def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None, *, axis: int = ...) -> Tensor:
     """Differences of neighbours along a dimension: each element less the one before it."""
 
 def gradient(
-    input: Any, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
+    input: Any,
+    *,
+    spacing: Any = None,
+    dim: int | Sequence[int] | None = None,
+    edge_order: int = 1,
+    axis: int | Sequence[int] | None = ...,
 ) -> tuple[Tensor, ...]:
     """Slopes along dimensions, by differences of neighbours."""
 
@@ -788,7 +816,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """Distances between each two rows of a matrix."""
 
-def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
+def renorm(input: Any, p: float, dim: int = ..., maxnorm: float = ..., *, axis: int = ...) -> Tensor:
     """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
 def xlogy(input: Any, other: Any) -> Tensor:
@@ -923,29 +951,56 @@ def igammac(input: Any, other: Any) -> Tensor:
     """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
 
 def scatter(
-    input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+    input: Any,
+    dim: int = ...,
+    index: Any = ...,
+    src: Any = None,
+    value: Any = None,
+    *,
+    reduce: str | None = None,
+    axis: int = ...,
 ) -> Tensor:
     """Copy with elements of `src` written where indices say along a dimension."""
 
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
+def scatter_add(input: Any, dim: int = ..., index: Any = ..., src: Any = ..., *, axis: int = ...) -> Tensor:
     """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place."""
 
-def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+def scatter_reduce(
+    input: Any,
+    dim: int = ...,
+    index: Any = ...,
+    src: Any = ...,
+    reduce: str = ...,
+    *,
+    include_self: bool = True,
+    axis: int = ...,
+) -> Tensor:
     """Copy in which elements of `src` are combined with those where indices say along a dimension."""
 
-def index_select(input: Any, dim: int, index: Any) -> Tensor:
+def index_select(input: Any, dim: int = ..., index: Any = ..., *, axis: int = ...) -> Tensor:
     """Slices at indices along a dimension."""
 
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Tensor:
+def index_add(
+    input: Any, dim: int = ..., index: Any = ..., source: Any = ..., *, alpha: float = 1, axis: int = ...
+) -> Tensor:
     """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
 
-def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
+def index_copy(input: Any, dim: int = ..., index: Any = ..., source: Any = ..., *, axis: int = ...) -> Tensor:
     """Copy in which slices of `source` replace those at indices along a dimension."""
 
-def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
+def index_fill(input: Any, dim: int = ..., index: Any = ..., value: Any = ..., *, axis: int = ...) -> Tensor:
     """Copy in which a number replaces the slices at indices along a dimension."""
 
-def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+def index_reduce(
+    input: Any,
+    dim: int = ...,
+    index: Any = ...,
+    source: Any = ...,
+    reduce: str = ...,
+    *,
+    include_self: bool = True,
+    axis: int = ...,
+) -> Tensor:
     """Copy in which slices of `source` are combined with those at indices along a dimension."""
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = ...) -> Tensor:
@@ -960,13 +1015,13 @@ def is_complex(input: Any) -> bool:
 def is_floating_point(input: Any) -> bool:
     """Whether a tensor has a real floating dtype."""
 
-def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, axis: int = ...) -> Tensor:
     """Integral along a dimension, by the trapezoidal rule."""
 
-def trapz(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def trapz(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, axis: int = ...) -> Tensor:
     """Integral along a dimension, by the trapezoidal rule."""
 
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, axis: int = ...) -> Tensor:
     """Integrals along a dimension from its beginning to each later point, by the trapezoidal rule; see `trapezoid`."""
 
 def inverse(input: Any) -> Tensor:
@@ -1002,10 +1057,12 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Tensor:
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> LU:
     """Return the factors of a decomposition that are packed into one matrix, as by `lu_factor`."""
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Tensor:
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08, *, axis: int = ...) -> Tensor:
     """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
 
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False, *, keepdims: bool = ...
+) -> Tensor:
     """Distances between vectors, along the last dimension."""
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
@@ -1069,10 +1126,13 @@ def norm(
     keepdim: bool = False,
     out: None = None,
     dtype: DTypeLike | None = None,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
 
-def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
+def cross(input: Any, other: Any, dim: int | None = None, *, axis: int | None = ...) -> Tensor:
     """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
@@ -1103,7 +1163,7 @@ def rrelu(
 ) -> Tensor:
     """Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element."""
 
-def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False, axis: int = ...) -> Tensor:
     """Return the indices that sort the elements along a dimension; equal ones keep their order."""
 
 def searchsorted(
@@ -1120,16 +1180,27 @@ def searchsorted(
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """Numbers of the buckets that values lie in: as `searchsorted`, with the arguments the other way round."""
 
-def count_nonzero(input: Any, dim: Any = None) -> Tensor:
+def count_nonzero(input: Any, dim: Any = None, *, axis: Any = ...) -> Tensor:
     """How many elements are not zero."""
 
 def unique(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    axis: int | None = ...,
 ) -> Any:
     """Different elements, or slices along a dimension, in order."""
 
 def unique_consecutive(
-    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Any,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    axis: int | None = ...,
 ) -> Any:
     """Elements, or slices along a dimension, that differ from the one before."""
 
@@ -1142,7 +1213,7 @@ def inner(input: Any, other: Any) -> Tensor:
 def kron(input: Any, other: Any) -> Tensor:
     """Kronecker product: in place of each element of one tensor, that element times another tensor."""
 
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
+def tensordot(a: Any, b: Any, dims: Any = 2, *, axis: Any = ...) -> Tensor:
     """Sum products of elements over pairs of dimensions."""
 
 def trace(input: Any) -> Tensor:
@@ -1152,12 +1223,26 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
     """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
 
 def quantile(
-    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
 
 def nanquantile(
-    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Quantiles of the elements that are not nan; nan if all are."""
 
@@ -1176,31 +1261,44 @@ def logspace(
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
 
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+def kthvalue(
+    input: Any, k: int, dim: int = -1, keepdim: bool = False, *, axis: int = ..., keepdims: bool = ...
+) -> ValuesIndices:
     """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
 
-def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = ..., keepdims: bool = ...
+) -> Any:
     """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
 
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def nanmedian(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = ..., keepdims: bool = ...
+) -> Any:
     """Median of the elements that are not nan; along a dimension, with its index."""
 
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+def mode(input: Any, dim: int = -1, keepdim: bool = False, *, axis: int = ..., keepdims: bool = ...) -> ValuesIndices:
     """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
 
 def tile(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat the tensor along dimensions, in a copy."""
 
 def repeat_interleave(
-    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None, axis: int | None = ...
 ) -> Tensor:
     """Repeat each element along a dimension, in a copy."""
 
-def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
+def select_scatter(input: Any, src: Any, dim: int = ..., index: int = ..., *, axis: int = ...) -> Tensor:
     """Copy with one index of a dimension replaced; see `select`."""
 
 def slice_scatter(
-    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    input: Any,
+    src: Any,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+    *,
+    axis: int = ...,
 ) -> Tensor:
     """Copy with a slice of a dimension replaced."""
 
@@ -1212,19 +1310,19 @@ def as_strided_scatter(
 ) -> Tensor:
     """Copy with the elements replaced that `as_strided` would show."""
 
-def cumprod(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+def cumprod(input: Any, dim: int = ..., *, dtype: DTypeLike | None = None, axis: int = ...) -> Tensor:
     """Cumulative products along a dimension: of each element and those before it."""
 
-def logcumsumexp(input: Any, dim: int) -> Tensor:
+def logcumsumexp(input: Any, dim: int = ..., *, axis: int = ...) -> Tensor:
     """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
 
-def cummax(input: Any, dim: int) -> ValuesIndices:
+def cummax(input: Any, dim: int = ..., *, axis: int = ...) -> ValuesIndices:
     """The largest elements so far along a dimension, and the indices of the last of each."""
 
-def cummin(input: Any, dim: int) -> ValuesIndices:
+def cummin(input: Any, dim: int = ..., *, axis: int = ...) -> ValuesIndices:
     """The smallest elements so far along a dimension, and the indices of the last of each."""
 
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Split along a dimension into views, at indices or into nearly equal parts."""
 
 def hsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -1242,10 +1340,16 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Replace elements that are not above `threshold` by `value`."""
 
-def roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+def roll(
+    input: Any,
+    shifts: int | Sequence[int],
+    dims: int | Sequence[int] | None = None,
+    *,
+    axis: int | Sequence[int] | None = ...,
+) -> Tensor:
     """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
 
-def rot90(input: Any, k: int = 1, dims: Sequence[int] = ...) -> Tensor:
+def rot90(input: Any, k: int = 1, dims: Sequence[int] = ..., *, axis: Sequence[int] = ...) -> Tensor:
     """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
 
 def fliplr(input: Any) -> Tensor:
@@ -1257,7 +1361,9 @@ def flipud(input: Any) -> Tensor:
 def channel_shuffle(input: Any, groups: int) -> Tensor:
     """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""
 
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+def topk(
+    input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, axis: int = ...
+) -> ValuesIndices:
     """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
 
 def msort(input: Any) -> Tensor:
@@ -1279,27 +1385,71 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
     """Matrix with the elements of a tensor, joined into one dimension, as diagonal."""
 
 def var(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Variance of the elements."""
 
 def std(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Take the standard deviation of the elements: the square root of the variance."""
 
 def var_mean(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
 ) -> tuple[Tensor, Tensor]:
     """Return the variance and the mean of the elements; arguments are those of `var`."""
 
 def std_mean(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
 ) -> tuple[Tensor, Tensor]:
     """Return the standard deviation and the mean of the elements; arguments are those of `var`."""
 
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+def nansum(
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Tensor:
     """Sum of the elements that are not nan."""
 
-def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+def nanmean(
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Tensor:
     """Mean of the elements that are not nan; nan if all are."""

@@ -95,6 +95,8 @@ def connect(
             args[0]._array()  # which is what views are of; compiled code may know that layout
             return plans.call(*args, **kwargs)
         bound = bind(*args, **kwargs)
+        if bound.__class__ is not Bound:
+            return bound  # the result, which other ops computed
         result, plan = compute(op, bound)
         if plan is not None:
             plans.insert(plan, args, kwargs, bound.operands, bound.index_arrays)

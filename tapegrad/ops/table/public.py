@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
+from tapegrad.ops.table.callers import with_numpy_names
 from tapegrad.ops.table.docs import RESULT, Common, docstring
 from tapegrad.ops.table.op import Op, xp
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -78,7 +79,7 @@ _taken: Final[set[tuple[str, str]]] = set()  # namespace and name
 
 
 def register(name: str, function: Callable[..., Any], names: Names) -> None:
-    """Make a function public.
+    """Make a function public, under NumPy's names of its parameters as well.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
         if place in _taken:
             raise ValueError(f"{place[0]}.{place[1]} is taken")
     _taken.update(places)
-    registry.append(Public(name, function, names))
+    registry.append(Public(name, with_numpy_names(function), names))
 
 
 def withdraw(name: str) -> None:
@@ -113,9 +114,9 @@ def public(
     functions: tuple[str, ...] = (),
     adapter: str | Callable[..., Any] | Mapping[str, str] = "same",
     common: Common = RESULT,
-    of: Callable[..., Any] | None = None,
+    of: Callable[..., Any] | Op | None = None,
 ) -> Callable[[F], F]:
-    """Make the decorated function public.
+    """Make the decorated function public; it is returned as it is, for our own files.
 
     Parameters
     ----------
@@ -123,8 +124,9 @@ def public(
         Fields of `Names`.
     common : Common
         What the docstrings of its kind have in common, if it is no op: the docstring of an op has that already.
-    of : callable, optional
-        The function of an op that it calls, after it looked at its arguments: the tests of the op are its own.
+    of : callable or Op, optional
+        The op that it calls after it looked at its arguments, or the function of that: the tests of the op are its
+        own.
     """
     names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, accumulates, functions, adapter)
 
@@ -132,7 +134,7 @@ def public(
         if function.__annotations__.get("return") == "Tensor" and not hasattr(function, "op"):
             function.__doc__ = docstring(function.__doc__ or "", common)
         if of is not None:
-            function.op = of.op  # type: ignore[attr-defined]
+            function.op = of if isinstance(of, Op) else of.op  # type: ignore[attr-defined]
         register(function.__name__, function, names)
         return function
 
