@@ -396,6 +396,9 @@ class TensorMethods:
     def alias_copy(self) -> Tensor:
         """Copy, recorded: gradients flow back to `input`."""
 
+    def copy(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
+
     def contiguous(self) -> Tensor:
         """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
@@ -448,8 +451,8 @@ class TensorMethods:
     ) -> Tensor:
         """Put the dimensions into another order, as a view."""
 
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
+    def transpose(self, dim0: Any = None, dim1: builtins.int | None = None, *rest: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view; or, as of NumPy's arrays, reverse all, or put all into an order."""
 
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Swap two dimensions, as a view."""

@@ -18,7 +18,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
-from tapegrad.ops.table.public import public
+from tapegrad.ops.table.public import Names, public, register
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
@@ -279,6 +279,9 @@ def clone(input: Tensor) -> dict[str, Any]:
     [1.0, 1.0]
     """
     return {}
+
+
+register("copy", clone, Names(namespaces=(), method=True))  # NumPy's name
 
 
 @public(method=True, common=docs.MOVEMENT)

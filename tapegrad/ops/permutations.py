@@ -14,7 +14,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
-from tapegrad.ops.table.public import public
+from tapegrad.ops.table.public import Names, public, register
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tensor import Tensor
@@ -100,6 +100,18 @@ def _bind_transpose(input: Any, dim0: int, dim1: int) -> Bound:
 
 
 _call_transpose = connect(op_table["permute"], 2, MAKES_VIEWS, name="transpose", bind=_bind_transpose)
+
+
+def _transpose_method(input: Any, dim0: Any = None, dim1: int | None = None, *rest: int) -> Tensor:
+    """Swap two dimensions, as a view; or, as of NumPy's arrays, reverse all, or put all into an order."""
+    if dim1 is not None and not rest:
+        return _call_transpose(input, dim0, dim1)  # type: ignore[no-any-return]
+    if dim0 is None:
+        return permute(input, tuple(range(input.ndim - 1, -1, -1)))
+    return permute(input, dim0, *(() if dim1 is None else (dim1, *rest)))
+
+
+register("transpose", _transpose_method, Names(namespaces=(), method=True))  # in place of the function
 
 
 @public(method=True, common=docs.MOVEMENT)

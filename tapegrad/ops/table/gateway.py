@@ -73,7 +73,7 @@ def connect(
     name: str | None = None,
     bind: Callable[..., Bound] | None = None,
 ) -> Callable[..., Any]:
-    """Connect an op and return its call: compiled code where there is a plan, otherwise the functions of this file.
+    """Connect an op and return its call, which takes arguments by position: compiled code where there is a plan, otherwise the functions of this file.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def connect(
     plans.connect(
         name or op.name, n_operands, call_new, n_arguments, flags | (SEQUENCE_OF_OPERANDS if op.variadic else 0)
     )
-    return lambda *args, **kwargs: plans.call(*args, **kwargs)
+    return lambda *args: plans.call(*args)
 
 
 def apply(op: Op, bound: Bound) -> Tensor:
