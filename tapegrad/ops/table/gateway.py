@@ -73,7 +73,9 @@ def connect(
     name: str | None = None,
     bind: Callable[..., Bound] | None = None,
 ) -> Callable[..., Any]:
-    """Connect an op and return its call, which takes arguments by position: compiled code where there is a plan, otherwise the functions of this file.
+    """Connect an op and return its call, which takes arguments by position.
+
+    Compiled code serves it where there is a plan, otherwise the functions of this file.
 
     Parameters
     ----------
