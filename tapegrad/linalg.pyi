@@ -31,7 +31,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> C
 def cond(A: Any, p: float | str | None = None) -> Tensor:
     """Condition numbers of matrices: the norm, times that of the inverse."""
 
-def cross(input: Any, other: Any, *, dim: int = -1) -> Tensor:
+def cross(input: Any, other: Any, *, dim: int = -1, axis: int = ...) -> Tensor:
     """Cross products of vectors of three elements."""
 
 def det(A: Any) -> Tensor:
@@ -92,6 +92,8 @@ def matrix_norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    axis: tuple[int, ...] = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Norms of matrices."""
 
@@ -113,6 +115,8 @@ def norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Norms of vectors or matrices, by the number of dimensions: see `vector_norm` and `matrix_norm`."""
 
@@ -149,13 +153,13 @@ def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
 def tensorinv(A: Any, ind: int = 2) -> Tensor:
     """Inverse of a tensor as a function of tensors by `tensordot`."""
 
-def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Tensor:
+def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None, *, axis: Sequence[int] | None = ...) -> Tensor:
     """Solution of ``tensordot(A, X, X.ndim) = B``."""
 
 def vander(x: Any, N: int | None = None) -> Tensor:
     """Vandermonde's matrices: the powers 0 to N - 1 of each element, in a row."""
 
-def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
+def vecdot(x: Any, y: Any, *, dim: int = -1, axis: int = ...) -> Tensor:
     """Products of vectors along a dimension; those of `x` are conjugated."""
 
 def vector_norm(
@@ -165,5 +169,7 @@ def vector_norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Norms of vectors: :math:`(\\sum |x|^p)^{1/p}`, computed without overflow."""

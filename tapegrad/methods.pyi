@@ -208,8 +208,8 @@ class TensorMethods:
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
         *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
@@ -223,8 +223,8 @@ class TensorMethods:
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
         *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Largest element; nan if there is one."""
 
@@ -233,12 +233,19 @@ class TensorMethods:
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
         *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Smallest element; nan if there is one."""
 
-    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> MinMax:
+    def aminmax(
+        self,
+        *,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> MinMax:
         """Return the smallest and the largest elements: what `amin` and `amax` return."""
 
     def angle(self) -> Tensor:
@@ -249,8 +256,8 @@ class TensorMethods:
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
         *,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
 
@@ -276,17 +283,32 @@ class TensorMethods:
         """Inverse hyperbolic tangent."""
 
     def argmax(
-        self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension."""
 
     def argmin(
-        self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension."""
 
     def argsort(
-        self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False
+        self,
+        dim: builtins.int = -1,
+        descending: builtins.bool = False,
+        *,
+        stable: builtins.bool = False,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Return the indices that sort the elements along a dimension; equal ones keep their order."""
 
@@ -378,7 +400,7 @@ class TensorMethods:
     def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Tensor:
         """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
 
-    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = ...) -> tuple[Tensor, ...]:
         """Split along a dimension into views of one length, of which the last may be shorter."""
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
@@ -405,6 +427,9 @@ class TensorMethods:
     def contiguous(self) -> Tensor:
         """Return the tensor itself if its elements lie in memory in their order, else a copy that is so."""
 
+    def copy(self) -> Tensor:
+        """Copy, recorded: gradients flow back to `input`."""
+
     def copysign(self, other: Any) -> Tensor:
         """The size of `input` with the sign of `other`."""
 
@@ -417,7 +442,7 @@ class TensorMethods:
     def cosh(self) -> Tensor:
         """Hyperbolic cosine."""
 
-    def count_nonzero(self, dim: Any = None) -> Tensor:
+    def count_nonzero(self, dim: Any = None, *, axis: Any = ...) -> Tensor:
         """How many elements are not zero."""
 
     def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
@@ -426,19 +451,19 @@ class TensorMethods:
     def cpu(self) -> Tensor:
         """Return the tensor itself: all are in the memory of the CPU."""
 
-    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
+    def cross(self, other: Any, dim: builtins.int | None = None, *, axis: builtins.int | None = ...) -> Tensor:
         """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
 
-    def cummax(self, dim: builtins.int) -> ValuesIndices:
+    def cummax(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> ValuesIndices:
         """The largest elements so far along a dimension, and the indices of the last of each."""
 
-    def cummin(self, dim: builtins.int) -> ValuesIndices:
+    def cummin(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> ValuesIndices:
         """The smallest elements so far along a dimension, and the indices of the last of each."""
 
-    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def cumprod(self, dim: builtins.int = ..., *, dtype: DTypeLike | None = None, axis: builtins.int = ...) -> Tensor:
         """Cumulative products along a dimension: of each element and those before it."""
 
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def cumsum(self, dim: builtins.int = ..., *, dtype: DTypeLike | None = None, axis: builtins.int = ...) -> Tensor:
         """Cumulative sums along a dimension: of each element and those before it."""
 
     def data_ptr(self) -> builtins.int:
@@ -467,7 +492,15 @@ class TensorMethods:
     ) -> Tensor:
         """Copy with the diagonal of each matrix replaced; see `diagonal`."""
 
-    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    def diff(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Any = None,
+        append: Any = None,
+        *,
+        axis: builtins.int = ...,
+    ) -> Tensor:
         """Differences of neighbours along a dimension: each element less the one before it."""
 
     def digamma(self) -> Tensor:
@@ -530,7 +563,12 @@ class TensorMethods:
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Join neighbouring dimensions into one."""
 
-    def flip(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+    def flip(
+        self,
+        dims: builtins.int | Sequence[builtins.int] = ...,
+        *rest: builtins.int,
+        axis: builtins.int | Sequence[builtins.int] = ...,
+    ) -> Tensor:
         """Reverse the order of the elements along dimensions, in a copy."""
 
     def fliplr(self) -> Tensor:
@@ -563,7 +601,9 @@ class TensorMethods:
     def frexp(self) -> Frexp:
         """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
 
-    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False) -> Tensor:
+    def gather(
+        self, dim: builtins.int = ..., index: Any = ..., *, sparse_grad: builtins.bool = False, axis: builtins.int = ...
+    ) -> Tensor:
         """Elements that indices choose along a dimension; the result has the shape of the indices."""
 
     def gcd(self, other: Any) -> Tensor:
@@ -608,24 +648,43 @@ class TensorMethods:
     def igammac(self, other: Any) -> Tensor:
         """Regularised upper incomplete gamma function :math:`Q(a, x)`, of the parameter `input` and the limit `other`."""
 
-    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+    def index_add(
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        source: Any = ...,
+        *,
+        alpha: builtins.float = 1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
         """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
 
-    def index_copy(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+    def index_copy(
+        self, dim: builtins.int = ..., index: Any = ..., source: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Copy in which slices of `source` replace those at indices along a dimension."""
 
-    def index_fill(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+    def index_fill(
+        self, dim: builtins.int = ..., index: Any = ..., value: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Copy in which a number replaces the slices at indices along a dimension."""
 
     def index_put(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
         """Copy with values written at indices: what ``x[indices] = values`` does to a copy."""
 
     def index_reduce(
-        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        source: Any = ...,
+        reduce: str = ...,
+        *,
+        include_self: builtins.bool = True,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Copy in which slices of `source` are combined with those at indices along a dimension."""
 
-    def index_select(self, dim: builtins.int, index: Any) -> Tensor:
+    def index_select(self, dim: builtins.int = ..., index: Any = ..., *, axis: builtins.int = ...) -> Tensor:
         """Slices at indices along a dimension."""
 
     def inner(self, other: Any) -> Tensor:
@@ -686,7 +745,15 @@ class TensorMethods:
     def kron(self, other: Any) -> Tensor:
         """Kronecker product: in place of each element of one tensor, that element times another tensor."""
 
-    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+    def kthvalue(
+        self,
+        k: builtins.int,
+        dim: builtins.int = -1,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int = ...,
+        keepdims: builtins.bool = ...,
+    ) -> ValuesIndices:
         """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
 
     def lcm(self, other: Any) -> Tensor:
@@ -727,7 +794,9 @@ class TensorMethods:
     ) -> Tensor:
         """Fill with numbers whose logarithms are normally distributed, in place."""
 
-    def log_softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+    def log_softmax(
+        self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...
+    ) -> Tensor:
         """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
     def logaddexp(self, other: Any) -> Tensor:
@@ -736,7 +805,7 @@ class TensorMethods:
     def logaddexp2(self, other: Any) -> Tensor:
         """Logarithm to base 2 of the sum of powers of 2."""
 
-    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+    def logcumsumexp(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
 
     def logdet(self) -> Tensor:
@@ -757,7 +826,14 @@ class TensorMethods:
     def logit(self, eps: builtins.float | None = None) -> Tensor:
         """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
 
-    def logsumexp(self, dim: builtins.int | tuple[builtins.int, ...], keepdim: builtins.bool = False) -> Tensor:
+    def logsumexp(
+        self,
+        dim: builtins.int | tuple[builtins.int, ...] = ...,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | tuple[builtins.int, ...] = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
         """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
     def lt(self, other: Any) -> Tensor:
@@ -787,7 +863,15 @@ class TensorMethods:
     def matrix_power(self, n: builtins.int) -> Tensor:
         """Powers of square matrices, by products of squares."""
 
-    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
+    def max(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        other: Any = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
         """Return the largest element; along a dimension, with its index; of two tensors, element by element."""
 
     def maximum(self, other: Any) -> Tensor:
@@ -799,15 +883,30 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Mean of the elements; nan if there is none."""
 
-    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    def median(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
         """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
 
-    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None) -> Any:
+    def min(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        other: Any = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
         """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
 
     def minimum(self, other: Any) -> Tensor:
@@ -816,7 +915,14 @@ class TensorMethods:
     def mm(self, mat2: Any) -> Tensor:
         """Product of two matrices; see `matmul`."""
 
-    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> ValuesIndices:
+    def mode(
+        self,
+        dim: builtins.int = -1,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int = ...,
+        keepdims: builtins.bool = ...,
+    ) -> ValuesIndices:
         """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
 
     def moveaxis(
@@ -857,25 +963,54 @@ class TensorMethods:
     ) -> Tensor:
         """Replace nan and infinities by numbers."""
 
-    def nanmean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def nanmean(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
         """Mean of the elements that are not nan; nan if all are."""
 
-    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    def nanmedian(
+        self,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Any:
         """Median of the elements that are not nan; along a dimension, with its index."""
 
     def nanquantile(
-        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Quantiles of the elements that are not nan; nan if all are."""
 
-    def nansum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def nansum(
+        self,
+        dim: Any = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
+    ) -> Tensor:
         """Sum of the elements that are not nan."""
 
-    def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
+    def narrow(
+        self, dim: builtins.int = ..., start: Any = ..., length: builtins.int = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Return some neighbouring indices of a dimension, as a view."""
-
-    def narrow_copy(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
-        """Compute `narrow` in a copy, which shares no memory with the tensor."""
 
     def ndimension(self) -> builtins.int:
         """Return the number of dimensions."""
@@ -922,6 +1057,9 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         out: None = None,
         dtype: DTypeLike | None = None,
+        *,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
 
@@ -942,7 +1080,12 @@ class TensorMethods:
     def outer(self, vec2: Any) -> Tensor:
         """Products of each element of one vector with each of another."""
 
-    def permute(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
+    def permute(
+        self,
+        dims: builtins.int | Sequence[builtins.int] = ...,
+        *rest: builtins.int,
+        axis: builtins.int | Sequence[builtins.int] = ...,
+    ) -> Tensor:
         """Put the dimensions into another order, as a view."""
 
     def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
@@ -964,8 +1107,8 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Product of the elements; 1 if there is none."""
 
@@ -976,7 +1119,14 @@ class TensorMethods:
         """QR decomposition; see `tapegrad.linalg.qr`."""
 
     def quantile(
-        self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear"
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: builtins.int | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
 
@@ -998,14 +1148,21 @@ class TensorMethods:
     def remainder(self, other: Any) -> Tensor:
         """Remainder of a division, of the sign of `other`: Python's ``%``."""
 
-    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    def renorm(
+        self, p: builtins.float, dim: builtins.int = ..., maxnorm: builtins.float = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
     def repeat(self, repeats: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Repeat the tensor along each dimension, in a copy. NumPy's function of this name is `repeat_interleave`."""
 
     def repeat_interleave(
-        self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
+        self,
+        repeats: Any = None,
+        dim: builtins.int | None = None,
+        *,
+        output_size: builtins.int | None = None,
+        axis: builtins.int | None = ...,
     ) -> Tensor:
         """Repeat each element along a dimension, in a copy."""
 
@@ -1022,11 +1179,17 @@ class TensorMethods:
         """Return the tensor itself: conjugates are computed at once here."""
 
     def roll(
-        self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] | None = None
+        self,
+        shifts: builtins.int | Sequence[builtins.int],
+        dims: builtins.int | Sequence[builtins.int] | None = None,
+        *,
+        axis: builtins.int | Sequence[builtins.int] | None = ...,
     ) -> Tensor:
         """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
 
-    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+    def rot90(
+        self, k: builtins.int = 1, dims: Sequence[builtins.int] = ..., *, axis: Sequence[builtins.int] = ...
+    ) -> Tensor:
         """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
 
     def round(self, *, decimals: builtins.int | None = None) -> Tensor:
@@ -1036,22 +1199,40 @@ class TensorMethods:
         """Reciprocal of the square root."""
 
     def scatter(
-        self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        src: Any = None,
+        value: Any = None,
+        *,
+        reduce: str | None = None,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Copy with elements of `src` written where indices say along a dimension."""
 
-    def scatter_add(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
+    def scatter_add(
+        self, dim: builtins.int = ..., index: Any = ..., src: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place."""
 
     def scatter_reduce(
-        self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        src: Any = ...,
+        reduce: str = ...,
+        *,
+        include_self: builtins.bool = True,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Copy in which elements of `src` are combined with those where indices say along a dimension."""
 
-    def select(self, dim: builtins.int, index: Any) -> Tensor:
+    def select(self, dim: builtins.int = ..., index: Any = ..., *, axis: builtins.int = ...) -> Tensor:
         """Return one index of a dimension, as a view without that dimension."""
 
-    def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> Tensor:
+    def select_scatter(
+        self, src: Any, dim: builtins.int = ..., index: builtins.int = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Copy with one index of a dimension replaced; see `select`."""
 
     def sgn(self) -> Tensor:
@@ -1082,13 +1263,15 @@ class TensorMethods:
         start: builtins.int | None = None,
         end: builtins.int | None = None,
         step: builtins.int = 1,
+        *,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Copy with a slice of a dimension replaced."""
 
     def slogdet(self) -> LinalgSlogdet:
         """Signs of determinants, and logarithms of their absolute values."""
 
-    def softmax(self, dim: builtins.int, dtype: DTypeLike | None = None) -> Tensor:
+    def softmax(self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...) -> Tensor:
         """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
     def softplus(self) -> Tensor:
@@ -1100,16 +1283,22 @@ class TensorMethods:
         descending: builtins.bool = False,
         stable: builtins.bool = False,
         *,
-        axis: builtins.int | None = None,
+        axis: builtins.int = ...,
     ) -> ValuesIndices:
         """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
 
     def split(
-        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+        self,
+        split_size_or_sections: builtins.int | Sequence[builtins.int],
+        dim: builtins.int = 0,
+        *,
+        axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
         """Split along a dimension into views."""
 
-    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def split_with_sizes(
+        self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
         """Split along a dimension into views of these lengths; see `split`."""
 
     def sqrt(self) -> Tensor:
@@ -1122,7 +1311,7 @@ class TensorMethods:
         self,
         dim: builtins.int | Sequence[builtins.int] | None = None,
         *,
-        axis: builtins.int | Sequence[builtins.int] | None = None,
+        axis: builtins.int | Sequence[builtins.int] | None = ...,
     ) -> Tensor:
         """Drop dimensions of length 1, as a view."""
 
@@ -1130,7 +1319,7 @@ class TensorMethods:
         self,
         dim: builtins.int | Sequence[builtins.int] | None = None,
         *,
-        axis: builtins.int | Sequence[builtins.int] | None = None,
+        axis: builtins.int | Sequence[builtins.int] | None = ...,
     ) -> Tensor:
         """Give the tensor the shape of what `squeeze` returns; recorded where a gradient is wanted."""
 
@@ -1141,6 +1330,8 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         correction: builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Take the standard deviation of the elements: the square root of the variance."""
 
@@ -1174,8 +1365,8 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         dtype: DTypeLike | None = None,
-        axis: builtins.int | tuple[builtins.int, ...] | None = None,
-        keepdims: builtins.bool | None = None,
+        axis: builtins.int | tuple[builtins.int, ...] | None = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Sum of the elements."""
 
@@ -1185,14 +1376,14 @@ class TensorMethods:
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> SVD:
         """Singular values and vectors; see `tapegrad.linalg.svd`."""
 
-    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
+    def swapaxes(self, dim0: Any = None, dim1: builtins.int | None = None, *rest: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view; or, as of NumPy's arrays, reverse all, or put all into an order."""
 
     def swapaxes_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Give the tensor the shape of what `swapaxes` returns; recorded where a gradient is wanted."""
 
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
+    def swapdims(self, dim0: Any = None, dim1: builtins.int | None = None, *rest: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view; or, as of NumPy's arrays, reverse all, or put all into an order."""
 
     def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Give the tensor the shape of what `swapdims` returns; recorded where a gradient is wanted."""
@@ -1206,7 +1397,9 @@ class TensorMethods:
     def take(self, index: Any) -> Tensor:
         """Elements of the flat tensor at indices."""
 
-    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor:
+    def take_along_dim(
+        self, indices: Any, dim: builtins.int | None = None, *, axis: builtins.int | None = ...
+    ) -> Tensor:
         """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
 
     def tan(self) -> Tensor:
@@ -1215,7 +1408,9 @@ class TensorMethods:
     def tanh(self) -> Tensor:
         """Hyperbolic tangent."""
 
-    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def tensor_split(
+        self, indices_or_sections: Any, dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
         """Split along a dimension into views, at indices or into nearly equal parts."""
 
     def tile(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
@@ -1225,15 +1420,21 @@ class TensorMethods:
         """Return the tensor converted to another dtype; itself if it has that dtype."""
 
     def topk(
-        self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True
+        self,
+        k: builtins.int,
+        dim: builtins.int = -1,
+        largest: builtins.bool = True,
+        sorted: builtins.bool = True,
+        *,
+        axis: builtins.int = ...,
     ) -> ValuesIndices:
         """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
 
     def trace(self) -> Tensor:
         """Sum of the diagonal of a matrix."""
 
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view."""
+    def transpose(self, dim0: Any = None, dim1: builtins.int | None = None, *rest: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view; or, as of NumPy's arrays, reverse all, or put all into an order."""
 
     def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Give the tensor the shape of what `transpose` returns; recorded where a gradient is wanted."""
@@ -1262,10 +1463,12 @@ class TensorMethods:
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor converted to the dtype of another."""
 
-    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def unbind(self, dim: builtins.int = 0, *, axis: builtins.int = ...) -> tuple[Tensor, ...]:
         """Return each index of a dimension, as views without that dimension."""
 
-    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+    def unflatten(
+        self, dim: builtins.int = ..., sizes: Sequence[builtins.int] = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Give one dimension another shape, as a view."""
 
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
@@ -1282,6 +1485,8 @@ class TensorMethods:
         return_inverse: builtins.bool = False,
         return_counts: builtins.bool = False,
         dim: builtins.int | None = None,
+        *,
+        axis: builtins.int | None = ...,
     ) -> Any:
         """Different elements, or slices along a dimension, in order."""
 
@@ -1290,21 +1495,29 @@ class TensorMethods:
         return_inverse: builtins.bool = False,
         return_counts: builtins.bool = False,
         dim: builtins.int | None = None,
+        *,
+        axis: builtins.int | None = ...,
     ) -> Any:
         """Elements, or slices along a dimension, that differ from the one before."""
 
-    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def unsafe_chunk(
+        self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
         """Split along a dimension into views of one length, of which the last may be shorter."""
 
     def unsafe_split(
-        self, split_size_or_sections: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+        self,
+        split_size_or_sections: builtins.int | Sequence[builtins.int],
+        dim: builtins.int = 0,
+        *,
+        axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
         """Split along a dimension into views."""
 
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
+    def unsqueeze(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Insert a dimension of length 1, as a view."""
 
-    def unsqueeze_(self, dim: builtins.int) -> Tensor:
+    def unsqueeze_(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Give the tensor the shape of what `unsqueeze` returns; recorded where a gradient is wanted."""
 
     def var(
@@ -1314,6 +1527,8 @@ class TensorMethods:
         keepdim: builtins.bool = False,
         *,
         correction: builtins.float | None = None,
+        axis: Any = ...,
+        keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Variance of the elements."""
 
@@ -1449,10 +1664,10 @@ class TensorMethods:
     def cosh_(self) -> Tensor:
         """Compute `cosh` in place; recorded where a gradient is wanted."""
 
-    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def cumprod_(self, dim: builtins.int = ..., *, dtype: DTypeLike | None = None, axis: builtins.int = ...) -> Tensor:
         """Compute `cumprod` in place; recorded where a gradient is wanted."""
 
-    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    def cumsum_(self, dim: builtins.int = ..., *, dtype: DTypeLike | None = None, axis: builtins.int = ...) -> Tensor:
         """Compute `cumsum` in place; recorded where a gradient is wanted."""
 
     def deg2rad_(self) -> Tensor:
@@ -1530,20 +1745,39 @@ class TensorMethods:
     def igammac_(self, other: Any) -> Tensor:
         """Compute `igammac` in place; recorded where a gradient is wanted."""
 
-    def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+    def index_add_(
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        source: Any = ...,
+        *,
+        alpha: builtins.float = 1,
+        axis: builtins.int = ...,
+    ) -> Tensor:
         """Compute `index_add` in place; recorded where a gradient is wanted."""
 
-    def index_copy_(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+    def index_copy_(
+        self, dim: builtins.int = ..., index: Any = ..., source: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Compute `index_copy` in place; recorded where a gradient is wanted."""
 
-    def index_fill_(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+    def index_fill_(
+        self, dim: builtins.int = ..., index: Any = ..., value: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Compute `index_fill` in place; recorded where a gradient is wanted."""
 
     def index_put_(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor:
         """Compute `index_put` in place; recorded where a gradient is wanted."""
 
     def index_reduce_(
-        self, dim: builtins.int, index: Any, source: Any, reduce: str, *, include_self: builtins.bool = True
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        source: Any = ...,
+        reduce: str = ...,
+        *,
+        include_self: builtins.bool = True,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Compute `index_reduce` in place; recorded where a gradient is wanted."""
 
@@ -1648,7 +1882,9 @@ class TensorMethods:
     def remainder_(self, other: Any) -> Tensor:
         """Compute `remainder` in place; recorded where a gradient is wanted."""
 
-    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    def renorm_(
+        self, p: builtins.float, dim: builtins.int = ..., maxnorm: builtins.float = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Compute `renorm` in place; recorded where a gradient is wanted."""
 
     def round_(self, *, decimals: builtins.int | None = None) -> Tensor:
@@ -1658,15 +1894,31 @@ class TensorMethods:
         """Compute `rsqrt` in place; recorded where a gradient is wanted."""
 
     def scatter_(
-        self, dim: builtins.int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        src: Any = None,
+        value: Any = None,
+        *,
+        reduce: str | None = None,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Compute `scatter` in place; recorded where a gradient is wanted."""
 
-    def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
+    def scatter_add_(
+        self, dim: builtins.int = ..., index: Any = ..., src: Any = ..., *, axis: builtins.int = ...
+    ) -> Tensor:
         """Compute `scatter_add` in place; recorded where a gradient is wanted."""
 
     def scatter_reduce_(
-        self, dim: builtins.int, index: Any, src: Any, reduce: str, *, include_self: builtins.bool = True
+        self,
+        dim: builtins.int = ...,
+        index: Any = ...,
+        src: Any = ...,
+        reduce: str = ...,
+        *,
+        include_self: builtins.bool = True,
+        axis: builtins.int = ...,
     ) -> Tensor:
         """Compute `scatter_reduce` in place; recorded where a gradient is wanted."""
 

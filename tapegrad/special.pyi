@@ -122,13 +122,20 @@ def log1p(input: Any) -> Tensor:
 def log_ndtr(input: Any) -> Tensor:
     """Logarithm of `ndtr`, precise where that is small."""
 
-def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
 def logit(input: Any, eps: float | None = None) -> Tensor:
     """Inverse of `sigmoid`: the logarithm of :math:`x/(1 - x)`."""
 
-def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
+def logsumexp(
+    input: Any,
+    dim: int | tuple[int, ...] = ...,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] = ...,
+    keepdims: bool = ...,
+) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
 def modified_bessel_i0(input: Any) -> Tensor:
@@ -173,7 +180,7 @@ def scaled_modified_bessel_k1(input: Any) -> Tensor:
 def sinc(input: Any) -> Tensor:
     """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""
 
-def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
 def spherical_bessel_j0(input: Any) -> Tensor:

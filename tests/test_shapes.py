@@ -235,3 +235,30 @@ def test_one_hot() -> None:
     assert F.one_hot(tg.tensor(2)).dtype == np.int64
     assert tg.is_floating_point(tg.ones(1))
     assert not tg.is_complex(tg.ones(1))
+
+
+@pytest.mark.parametrize("dims", [(), (None,), (2, 0, 1), ((2, 0, 1),), ([1, -1, 0],)])
+def test_transpose_as_of_arrays(dims: tuple[Any, ...]) -> None:
+    x = tg.tensor(np.arange(24.0).reshape(2, 3, 4), requires_grad=True)
+    y = x.transpose(*dims)
+    np.testing.assert_array_equal(y.detach().numpy(), x.detach().numpy().transpose(*dims))
+    weights = np.arange(24.0).reshape(y.shape)
+    (y * weights).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy().transpose(*dims), weights)  # type: ignore[union-attr]
+
+
+def test_transpose_of_two_dimensions_swaps_as_in_torch() -> None:
+    x = tg.zeros(2, 3)
+    assert x.transpose(0, 1).shape == x.transpose(dim0=1, dim1=0).shape == x.transpose().shape == (3, 2)
+    with pytest.raises(RuntimeError, match="number of dimensions"):
+        x.transpose(0)
+    with pytest.raises(RuntimeError, match="number of dimensions"):
+        x.transpose(0, 1, 2)
+
+
+def test_copy_as_of_arrays() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x.copy()
+    assert not np.shares_memory(y.detach().numpy(), x.detach().numpy())
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]  # type: ignore[union-attr]

@@ -13,7 +13,8 @@ from tapegrad.ops.table.scope import NOT_YET, OUT_OF_SCOPE
 HEAD = """\
 # Operations
 
-Every public function. Names, arguments and results are PyTorch's. `python -m tools.stubs` writes this page from the op
+Every public function. Names, arguments and results are PyTorch's; NumPy's names of arguments do as well: `axis` for
+`dim` and `dims`, `keepdims` for `keepdim`. `python -m tools.stubs` writes this page from the op
 table; tests hold it to that.
 
 - **NumPy**: functions and ufuncs of NumPy and SciPy that call it when they are called on tensors.

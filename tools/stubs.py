@@ -23,6 +23,7 @@ from typing import Any
 
 from tapegrad.ops import bind
 from tapegrad.ops.table import loading, public
+from tapegrad.ops.table.callers import numpy_names
 from tapegrad.ops.table.docs import example_output, has_example
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.ops.table.scope import PAGE
@@ -70,10 +71,11 @@ def _default(value: Any) -> str:
 
 
 def signature_of(function: Callable[..., Any], is_method: bool) -> str:
-    """Return parameters and the type of the result as a stub has them."""
+    """Return parameters and the type of the result as a stub has them, with NumPy's names behind."""
     signature, space = inspect.signature(function), getattr(inspect.unwrap(function), "__globals__", {})
     parts = []
-    keywords_only = False
+    keywords_only = has_numpy_name = False
+    theirs = {name: ours for name, ours in numpy_names(function).items() if name not in signature.parameters}
     for number, one in enumerate(signature.parameters.values()):
         if one.kind is one.KEYWORD_ONLY and not keywords_only:
             parts.append("*")
@@ -83,8 +85,13 @@ def signature_of(function: Callable[..., Any], is_method: bool) -> str:
             continue
         star = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
         kind = "Any" if number == 0 and one.annotation == "Tensor" else _annotation(one.annotation, space, is_method)
-        default = "" if one.default is one.empty else f" = {_default(one.default)}"
+        has_numpy_name |= one.name in theirs.values()  # which may be given instead, so that none behind is required
+        default = f" = {_default(one.default)}" if one.default is not one.empty else " = ..." if has_numpy_name else ""
+        default = "" if star else default
         parts.append(f"{star}{one.name}: {kind}{default}")
+    parts += ["*"] if theirs and not keywords_only else []
+    for name, ours in theirs.items():
+        parts.append(f"{name}: {_annotation(signature.parameters[ours].annotation, space, is_method)} = ...")
     return f"({', '.join(parts)}) -> {_annotation(signature.return_annotation, space, is_method)}"
 
 

@@ -172,7 +172,7 @@ def conv_transpose3d(
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:
     """Of vectors that are alike :math:`1 - \\cos`, of those that are not :math:`\\max(0, \\cos - m)`."""
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Tensor:
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08, *, axis: int = ...) -> Tensor:
     """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
 
 def cross_entropy(
@@ -281,7 +281,7 @@ def gaussian_nll_loss(
 def gelu(input: Any, approximate: str = "none") -> Tensor:
     """Return `input` times the probability :math:`\\Phi(x)` that a normally distributed number is less."""
 
-def glu(input: Any, dim: int = -1) -> Tensor:
+def glu(input: Any, dim: int = -1, *, axis: int = ...) -> Tensor:
     """First half of a tensor, times the `sigmoid` of the second half."""
 
 def grid_sample(
@@ -292,7 +292,9 @@ def grid_sample(
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Tensor:
     """Normalise over groups of channels of each item."""
 
-def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+def gumbel_softmax(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1, *, axis: int = ...
+) -> Tensor:
     """Probabilities near to a category that is drawn: :math:`\\operatorname{softmax}((x + g)/\\tau)`."""
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
@@ -362,7 +364,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
 def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Divide by :math:`(k + \\alpha \\overline{x^2})^\\beta`, with the mean over neighbouring channels."""
 
-def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
 def logsigmoid(input: Any) -> Tensor:
@@ -510,7 +512,9 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """Negative log-likelihood of classes."""
 
-def normalize(input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Any, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, *, axis: int | tuple[int, ...] = ...
+) -> Tensor:
     """Divide vectors along a dimension by their norms, or by `eps` where a norm is less."""
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
@@ -519,7 +523,9 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Add elements at the ends of dimensions; negative lengths take elements away."""
 
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False, *, keepdims: bool = ...
+) -> Tensor:
     """Distances between vectors, along the last dimension."""
 
 def pdist(input: Any, p: float = 2.0) -> Tensor:
@@ -591,10 +597,10 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """Logistic loss :math:`\\log(1 + e^{-y x})` of scores with the signs that they should have."""
 
-def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
-def softmin(input: Any, dim: int, dtype: Any = None) -> Tensor:
+def softmin(input: Any, dim: int = ..., dtype: Any = None, *, axis: int = ...) -> Tensor:
     """`softmax` of the negative elements: the least has the largest share."""
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

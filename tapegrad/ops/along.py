@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from tapegrad.ops.extrema import amax
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.reductions import kept_shape, sum, total_shape
 from tapegrad.ops.table import docs
-from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.op import Bound, Op, Sample, xp
-from tapegrad.ops.table.public import FUNCTIONAL, SPECIAL, TOP, public, publish
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.op import Bound, Sample, xp
+from tapegrad.ops.table.public import FUNCTIONAL, SPECIAL, TOP, public
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduced_dims
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tape.layout import Layout
@@ -176,22 +176,25 @@ def _logsumexp_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
     return xp.reshape(ct, kept) * xp.exp(x - xp.reshape(shift, kept))
 
 
-def _bind_logsumexp(input: Any, dim: int | Sequence[int], keepdim: bool = False) -> Bound:
-    x = as_operand(input, "logsumexp", "input", 1)
-    if x._layout.dtype.kind != "f":
-        x = cast(x, default_dtype())
-    return Bound((x,), {"dim": reduced_dims("logsumexp", x._layout.ndim, dim), "keepdim": bool(keepdim)})
+def _logsumexp_of_complex(x: Tensor, dim: int | tuple[int, ...], keepdim: bool) -> Tensor:
+    parts = real(x).detach()
+    if parts.numel():
+        highest = amax(parts, dim, True)._array()  # a constant: any shift gives the same sum
+        top = from_array(np.where(np.isinf(highest), highest.dtype.type(0), highest))
+        found = log(sum(exp(sub(x, top)), dim, True)) + top
+    else:
+        found = sum(x, dim, True) - np.inf  # not log(0), whose slope is infinite
+    return found if keepdim else reshape(found, sum(parts, dim).shape)
 
 
-_logsumexp = Op(
-    name="logsumexp",
-    operands=("x",),
+@public(namespaces=(TOP, SPECIAL), method=True, reduces="logaddexp")
+@operation(
+    "logsumexp",
     forward=_logsumexp_by_numpy,
     vjp=(_logsumexp_rule,),
     family="along",
     step=lambda plan, operand: step_along(plan, plan.attrs["dim"], ("x", "out")),
     attrs=("dim", "keepdim"),
-    bind=_bind_logsumexp,
     prepare_forward=along("logsumexp", reduced_shape, _logsumexp_by_numpy),
     oracle=lambda x, dim, keepdim=False: np.log(np.exp(x).sum(axis=dim if np.ndim(x) else None, keepdims=keepdim)),
     samples=(
@@ -201,10 +204,7 @@ _logsumexp = Op(
     ),
     errors=(out_of_range("logsumexp"),),
 )
-
-
-@public(namespaces=(TOP, SPECIAL), method=True, reduces="logaddexp")
-def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
+def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Any:
     """Logarithm of the sum of exponentials, computed so that nothing overflows.
 
     Parameters
@@ -233,17 +233,11 @@ def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> 
     >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), 0)
     tensor(1000.6931)
     """
-    if np.iscomplexobj(getattr(input, "_data", input)):
-        parts = real(input).detach()
-        if parts.numel():
-            highest = amax(parts, dim, True)._array()  # a constant: any shift gives the same sum
-            top = from_array(np.where(np.isinf(highest), highest.dtype.type(0), highest))
-            found = log(sum(exp(sub(input, top)), dim, True)) + top
-        else:
-            found = sum(input, dim, True) - np.inf  # not log(0), whose slope is infinite
-        return found if keepdim else reshape(found, sum(parts, dim).shape)
-    return _logsumexp.plans.call(input, dim, keepdim)
-
-
-connect(_logsumexp, n_arguments=2)
-publish(logsumexp, _logsumexp, logsumexp.__doc__ or "")
+    x = as_operand(input, "logsumexp", "input", 1)
+    kind = x._layout.dtype.kind
+    if kind == "c":
+        return _logsumexp_of_complex(x, dim, keepdim)
+    return Bound(
+        (x if kind == "f" else cast(x, default_dtype()),),
+        {"dim": reduced_dims("logsumexp", x._layout.ndim, dim), "keepdim": bool(keepdim)},
+    )

@@ -18,7 +18,7 @@ from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
-from tapegrad.ops.table.public import public
+from tapegrad.ops.table.public import Names, public, register
 from tapegrad.ops.table.structural import all_dims, movement, one_dim, sizes
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import CT, Step
@@ -206,17 +206,13 @@ xp.sum_to_size = sum_to_size
     ),
     errors=(ErrorSample(lambda: xp.squeeze(np.ones(3), 1), IndexError, "Dimension out of range"),),
 )
-def squeeze(
-    input: Tensor, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None
-) -> dict[str, Any]:
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> dict[str, Any]:
     """Drop dimensions of length 1, as a view.
 
     Parameters
     ----------
     dim : int or tuple of int, optional
         Which; default all. Those of another length stay.
-    axis
-        NumPy's name of `dim`.
 
     Examples
     --------
@@ -224,8 +220,8 @@ def squeeze(
     >>> tg.squeeze(tg.zeros(1, 2, 1)).shape, tg.squeeze(tg.zeros(1, 2, 1), -1).shape
     ((2,), (1, 2))
     """
-    shape, chosen = input.shape, dim if axis is None else axis
-    dims = range(len(shape)) if chosen is None else all_dims("squeeze", len(shape), sizes(chosen, ()))
+    shape = input.shape
+    dims = range(len(shape)) if dim is None else all_dims("squeeze", len(shape), sizes(dim, ()))
     return {"shape": tuple(length for place, length in enumerate(shape) if length != 1 or place not in dims)}
 
 
@@ -283,6 +279,9 @@ def clone(input: Tensor) -> dict[str, Any]:
     [1.0, 1.0]
     """
     return {}
+
+
+register("copy", clone, Names(namespaces=(), method=True))  # NumPy's name
 
 
 @public(method=True, common=docs.MOVEMENT)

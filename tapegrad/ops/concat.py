@@ -101,7 +101,7 @@ def _check_cat(bound: Bound) -> None:
         ErrorSample(lambda: xp.cat([np.ones(2), np.ones(())]), RuntimeError, "zero-dimensional tensor"),
     ),
 )  # fmt: skip
-def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
+def cat(tensors: Sequence[Any], dim: int = 0) -> Bound:
     """Join tensors along a dimension that they have.
 
     Parameters
@@ -109,8 +109,6 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bou
     tensors : sequence of Tensor or array
         Of one shape but for that dimension; tensors of shape (0,) are left out.
     dim : int
-    axis
-        NumPy's name of `dim`.
 
     Returns
     -------
@@ -137,7 +135,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bou
         )
     # Tensors of shape (0,) are joined with those of any shape.
     first = next((tensor for tensor in given if tensor._layout.shape != (0,)), given[0])
-    place = one_dim("cat", first._layout.ndim, dim if axis is None else axis)
+    place = one_dim("cat", first._layout.ndim, dim)
     if first._layout.ndim > 1 and any(tensor._layout.shape == (0,) for tensor in given):
         empty = (*first.shape[:place], 0, *first.shape[place + 1 :])
         given = [xp.reshape(tensor, empty) if tensor.shape == (0,) else tensor for tensor in given]
@@ -188,7 +186,7 @@ def _check_stack(bound: Bound) -> None:
         ),
     ),
 )  # fmt: skip
-def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Bound:
+def stack(tensors: Sequence[Any], dim: int = 0) -> Bound:
     """Join tensors of one shape along a new dimension.
 
     Parameters
@@ -196,8 +194,6 @@ def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> B
     tensors : sequence of Tensor, array or number
     dim : int
         The place of the new dimension in the result.
-    axis
-        NumPy's name of `dim`.
 
     Returns
     -------
@@ -217,7 +213,7 @@ def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> B
     [[1.0, 3.0], [2.0, 4.0]]
     """
     given = _operands("stack", tensors)
-    return Bound(given, {"dim": one_dim("stack", given[0]._layout.ndim + 1, dim if axis is None else axis)})
+    return Bound(given, {"dim": one_dim("stack", given[0]._layout.ndim + 1, dim)})
 
 
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:

@@ -11,6 +11,7 @@ from tapegrad.ops.movement import view
 from tapegrad.ops.permutations import permute, t, transpose
 from tapegrad.ops.splitting import narrow, select, split_with_sizes, unbind
 from tapegrad.ops.strided import as_strided, unfold
+from tapegrad.ops.table.callers import with_numpy_names
 from tapegrad.ops.table.composites import composite, composites
 from tapegrad.ops.table.public import public
 
@@ -22,7 +23,7 @@ VIEWS: tuple[Callable[..., Any], ...] = (
 
 def copying(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that computes what another one does, in copies; its samples are the other's."""
-    name = function.__name__
+    name, function = function.__name__, with_numpy_names(function)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = function(*args, **kwargs)

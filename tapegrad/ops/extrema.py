@@ -106,16 +106,15 @@ def _position(name: str, choose: Callable[..., Any], which: str) -> Callable[...
         doc=f"Index of the first {which} element, or of the first nan, in the flat tensor or along a dimension.",
         common=docs.POSITION,
     )
-    def bind(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Bound:
+    def bind(input: Any, dim: int | None = None, keepdim: bool = False) -> Bound:
         x = as_operand(input, name, "input", 1)
         if x.dtype.kind == "b":
             raise RuntimeError(f"{name}(): does not support bool input; convert it first, e.g. with .byte()")
-        chosen = dim if axis is None else axis
-        place = None if chosen is None else one_dim(name, x.ndim, chosen)
+        place = None if dim is None else one_dim(name, x.ndim, dim)
         if (x._layout.size if place is None else (*x.shape, 1)[place]) == 0:
             raise IndexError(
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify one with elements; "
-                f"it got shape {list(x.shape)} and dim {chosen}"
+                f"it got shape {list(x.shape)} and dim {dim}"
             )
         return Bound((x,), {"dim": place if x.ndim else None, "keepdim": bool(keepdim)})
 

@@ -15,10 +15,10 @@ from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.docs import Common
-from tapegrad.ops.table.gateway import as_operand, connect, constant
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Op, Sample, xp
-from tapegrad.ops.table.public import public, publish
-from tapegrad.ops.table.structural import one_dim
+from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, xp
+from tapegrad.ops.table.public import public
+from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.tape.layout import Layout, broadcast_shape, layout_of
 from tapegrad.tensor import Tensor
 
@@ -109,23 +109,16 @@ def _gather_rule(ct: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> A
     return xp.put_along(ct, indices, dim, x_shape[dim])
 
 
-def _bind_gather(input: Any, index: Any, dim: int) -> Bound:
-    x, indices = as_operand(input, "gather", "input", 1), indices_of("gather", index)
-    x._array()
-    place = one_dim("gather", x.ndim, dim)
-    check_shapes("gather", x, indices, place)
-    if indices.numel() and indices.ndim:
-        x = narrowed(x, indices.shape, place)
-    return Bound((x, indices), {"dim": place})
-
-
 def _prepare_gather(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
     dim = attrs["dim"]
     return chosen.gather(layouts[0], layouts[1], dim, lambda x, indices: _gather_by_numpy(x, indices, dim))
 
 
-_gather = Op(
-    name="gather",
+@public(method=True)
+@operation(
+    "gather",
+    arguments=("input", "index"),
+    common=PICK,
     operands=("x", "indices"),
     forward=_gather_by_numpy,
     prepare_forward=_prepare_gather,
@@ -134,7 +127,6 @@ _gather = Op(
     linear=True,
     step=gather_step,
     attrs=("dim",),
-    bind=_bind_gather,
     call=lambda x, indices, dim: xp.gather(x, dim, indices),
     oracle=lambda x, indices, dim: (
         np.take_along_axis(x, indices, dim) if np.ndim(x) else np.broadcast_to(x, np.shape(indices))
@@ -158,11 +150,7 @@ _gather = Op(
         ),
     ),
 )  # fmt: skip
-connect(_gather, 1)
-
-
-@public(method=True, common=PICK)
-def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Bound:
     """Elements that indices choose along a dimension; the result has the shape of the indices.
 
     Parameters
@@ -181,11 +169,13 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Te
     tensor([[1., 1.],
             [4., 3.]])
     """
-    result: Tensor = _gather.plans.call(input, index, dim)
-    return result
-
-
-publish(gather, _gather, gather.__doc__ or "")
+    x, indices = as_operand(input, "gather", "input", 1), indices_of("gather", index)
+    x._array()
+    place = one_dim("gather", x.ndim, dim)
+    check_shapes("gather", x, indices, place)
+    if indices.numel() and indices.ndim:
+        x = narrowed(x, indices.shape, place)
+    return Bound((x, indices), {"dim": place})
 
 
 def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
@@ -243,7 +233,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
         array = np.where(array < 0, array + length, array)
         chosen = constant(array, layout_of(array))
     if not x.ndim:
-        return gather(x, 0, chosen)
+        return gather(x, 0, chosen)  # type: ignore[no-any-return]
     try:
         shape = broadcast_shape(
             *(tuple(1 if at == place else n for at, n in enumerate(own.shape)) for own in (x, chosen))
@@ -253,4 +243,4 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
         raise RuntimeError(f"The size of tensor a ({a}) must match the size of tensor b ({b})") from None
     sizes = [(*shape[:place], own.shape[place], *shape[place + 1 :]) for own in (x, chosen)]
     x, chosen = (own if own.shape == size else expand(own, size) for own, size in zip((x, chosen), sizes, strict=True))
-    return gather(x, place, chosen)
+    return gather(x, place, chosen)  # type: ignore[no-any-return]

@@ -183,7 +183,7 @@ def getitem(input: Any, key: Any) -> Tensor:
     >>> x.grad.tolist()
     [2.0, 0.0, 1.0]
     """
-    return _getitem.plans.call(input, key)
+    return _plans.call(input, key)
 
 
 def _getitem_new(input: Any, key: Any) -> Tensor:
@@ -202,11 +202,12 @@ def _getitem_new(input: Any, key: Any) -> Tensor:
     except IndexError as error:
         raise in_words_of_torch(error, x) from None
     if plan is not None:
-        _getitem.plans.insert(plan, (input, key), {}, (x,), index_arrays)
+        _plans.insert(plan, (input, key), {}, (x,), index_arrays)
     return result  # type: ignore[no-any-return]
 
 
-_getitem.plans.connect("getitem", 1, _getitem_new, 1, TAKES_ARRAYS | MAKES_VIEWS)
+_plans = _getitem.plans
+_plans.connect("getitem", 1, _getitem_new, 1, TAKES_ARRAYS | MAKES_VIEWS)
 
 
 def index_gather(input: Any, index_arrays: tuple[np.ndarray, ...], key: Key) -> Tensor:

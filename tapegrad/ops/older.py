@@ -177,10 +177,13 @@ def norm(
     if p == "nuc":
         x = as_operand(input, "norm", "input", 1)
         return matrix_norm(x, "nuc", (-2, -1) if dim is None else tuple(dim), keepdim, dtype=dtype)  # type: ignore[arg-type]
-    order = 2 if p is None or p == "fro" else p
-    if isinstance(order, str):
-        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found: {order}; see norm()")
-    return vector_norm(input, order, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
+    if p is None or p == "fro":
+        p = 2
+    elif isinstance(p, str):
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found: {p}; see norm()")
+    if dtype is None:  # a name costs 30 ns
+        return vector_norm(input, p, dim, keepdim)  # type: ignore[no-any-return]
+    return vector_norm(input, p, dim, keepdim, dtype=dtype)  # type: ignore[no-any-return]
 
 
 @public(method=True)

@@ -268,9 +268,7 @@ def _sorter(shape: tuple[int, ...], dim: tuple[int, ...], descending: bool) -> C
     real_only=True,
     common=docs.ALONG,
 )
-def sort(
-    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
-) -> Bound:
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Bound:
     """Sort the elements, of a real dtype, along a dimension; nan counts as the largest.
 
     Parameters
@@ -279,8 +277,6 @@ def sort(
         The largest first.
     stable : bool
         Accepted for PyTorch's sake: equal elements always keep their order.
-    axis
-        NumPy's name of `dim`.
 
     Returns
     -------
@@ -300,5 +296,5 @@ def sort(
     """
     x = as_operand(input, "sort", "input", 1)
     x._array()
-    place = one_dim("sort", x.ndim, dim if axis is None else axis)
+    place = one_dim("sort", x.ndim, dim)
     return Bound((x,), {"dim": (place,) if x.ndim else (), "descending": bool(descending), "stable": bool(stable)})

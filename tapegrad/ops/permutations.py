@@ -67,7 +67,18 @@ def permute(input: Tensor, dims: int | Sequence[int], *rest: int) -> dict[str, A
     return {"dims": all_dims("permute", input.ndim, order)}
 
 
-@public(aliases=("swapaxes", "swapdims"), method=True, functions=("swapaxes",), common=docs.MOVEMENT_OF_DIMS)
+def _transpose_method(input: Any, dim0: Any = None, dim1: int | None = None, *rest: int) -> Tensor:
+    """Swap two dimensions, as a view; or, as of NumPy's arrays, reverse all, or put all into an order."""
+    if dim1 is not None and not rest:
+        return _call_transpose(input, dim0, dim1)  # type: ignore[no-any-return]
+    if dim0 is None:
+        return permute(input, tuple(range(input.ndim - 1, -1, -1)))
+    return permute(input, dim0, *(() if dim1 is None else (dim1, *rest)))
+
+
+@public(
+    aliases=("swapaxes", "swapdims"), method=_transpose_method, functions=("swapaxes",), common=docs.MOVEMENT_OF_DIMS
+)
 @composite(
     (Sample(((2, 3, 4),), {"dim0": 0, "dim1": -1}),),
     lambda input, dim0, dim1: np.swapaxes(input, dim0, dim1),

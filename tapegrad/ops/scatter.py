@@ -242,7 +242,7 @@ _scatter_reduce = _scattering(
 )  # fmt: skip
 
 
-@public(method=True, inplace=True, common=PICK)
+@public(method=True, inplace=True, common=PICK, of=_scatter)
 def scatter(
     input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
 ) -> Tensor:
@@ -284,7 +284,7 @@ def _filled(input: Any, number: Any) -> Tensor:
     return constant(value, layout_of(value))
 
 
-@public(method=True, inplace=True, common=PICK)
+@public(method=True, inplace=True, common=PICK, of=_scatter_add)
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place.
 
@@ -306,7 +306,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     return _scatter_add.plans.call(input, index, src, dim)
 
 
-@public(method=True, inplace=True, common=PICK)
+@public(method=True, inplace=True, common=PICK, of=_scatter_reduce)
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
     """Copy in which elements of `src` are combined with those where indices say along a dimension.
 

@@ -34,9 +34,10 @@ def splittable(call: str, input: Any, dim: int, words: str) -> tuple[Tensor, int
         In these words, if the operand has no dimensions.
     """
     x = as_operand(input, call, "input", 1)
-    if not x._layout.ndim:
+    ndim = x._layout.ndim
+    if not ndim:
         raise RuntimeError(f"{call}{words}")
-    return x, one_dim(call, x._layout.ndim, dim)
+    return x, one_dim(call, ndim, dim)
 
 
 @public(method=True, common=docs.MOVEMENT_OF_DIMS)
@@ -99,10 +100,11 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     tensor([1., 3.])
     """
     x = as_operand(input, "select", "input", 1)
-    if not x._layout.ndim:
+    shape = x._layout.shape
+    if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    place, number = one_dim("select", x._layout.ndim, dim), index.__index__()
-    size = x._layout.shape[place]
+    place, number = one_dim("select", len(shape), dim), index.__index__()
+    size = shape[place]
     if not -size <= number < size:
         raise IndexError(
             f"select(): index {number} out of range for tensor of size {list(x.shape)} at dimension {place}"

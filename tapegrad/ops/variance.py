@@ -77,11 +77,13 @@ def _variance(call: str, x: Tensor, dim: Any, keepdim: bool, correction: float) 
         raise RuntimeError(
             f"{call}(): std and var only support floating point and complex dtypes, not {layout.dtype}; convert it"
         )
-    parts = (x,) if layout.dtype.kind == "f" else (real(x), imag(x))
-    totals = [deviations(part, dim, keepdim) for part in parts]
-    count = layout.size // (totals[0]._layout.size or 1)
-    means = [div(total, float(max(count - correction, 0))) for total in totals]
-    return means[0] if len(means) == 1 else add(*means)
+    if layout.dtype.kind == "c":
+        return add(
+            _variance(call, real(x), dim, keepdim, correction), _variance(call, imag(x), dim, keepdim, correction)
+        )
+    total = deviations(x, dim, keepdim)
+    freedom = layout.size // (total._layout.size or 1) - correction
+    return div(total, float(freedom) if freedom > 0 else 0.0)
 
 
 root = unary(
@@ -109,7 +111,7 @@ def _first(function: Callable[..., Any], *operands: Any, **attrs: Any) -> Any:
     return out[0] * out[1]
 
 
-@public(method=True, functions=("var",), adapter="moment", common=docs.MOMENT)
+@public(method=True, functions=("var",), adapter="moment", common=docs.REDUCTION)
 @composite(_MOMENT_SAMPLES, _oracle(np.var))
 def var(
     input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
@@ -139,7 +141,7 @@ def var(
     )
 
 
-@public(method=True, functions=("std",), adapter="moment", common=docs.MOMENT)
+@public(method=True, functions=("std",), adapter="moment", common=docs.REDUCTION)
 @composite(_MOMENT_SAMPLES, _oracle(np.std))
 def std(
     input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None

@@ -1,73 +1,221 @@
-"""The functions that users call: each hands its arguments to compiled code.
+"""The functions that users call: they take PyTorch's names of arguments, and NumPy's.
 
-CPython calls a function with named parameters in half the time of one with ``*args`` and ``**kwargs``. So there is a
-template for each number of parameters; a copy gets the names and defaults of the function that binds the arguments.
+CPython calls a function with named parameters in half the time of one with ``*args`` and ``**kwargs``. So each is a
+template, made for a number of parameters, whose copy gets the names and the defaults of the function that binds the
+arguments. NumPy's names are further parameters behind those: a call without them pays a default for each.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from tapegrad.recording.plan_cache import PlanCache
 
+F = TypeVar("F", bound=Callable[..., Any])
 Caller = Callable[..., Any]
 
+#: NumPy's names of our parameters.
+NUMPY_NAMES: Final = {"dim": "axis", "dims": "axis", "keepdim": "keepdims"}
 
-def caller(plans: PlanCache, signature: Any) -> Caller:
-    """Return the function that calls an op, with the parameters of `signature`.
+
+class missing:  # noqa: N801  # a value
+    """Stands for an argument that is not given. It is a type, as keys of compiled code can hold that."""
+
+
+def numpy_names(function: Callable[..., Any]) -> dict[str, str]:
+    """Return NumPy's names that a public function takes, and ours of each.
+
+    >>> import tapegrad as tg
+    >>> numpy_names(tg.amax)
+    {'axis': 'dim', 'keepdims': 'keepdim'}
+    """
+    signature = inspect.unwrap(function)
+    parameters = _Parameters(signature)
+    return {} if parameters.any and signature is function else parameters.numpy
+
+
+def _in_our_names(
+    call: str, arguments: dict[str, Any], names: Mapping[str, str], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return arguments by our names.
+
+    Raises
+    ------
+    TypeError
+        If one is given by both names, once with another value than its default.
+    """
+    for theirs, ours in names.items():
+        value = arguments.pop(theirs, missing)
+        if value is missing:
+            continue
+        if arguments.get(ours, missing) is not defaults.get(ours, missing):
+            raise TypeError(
+                f"{call}() got {ours}={arguments[ours]!r} and {theirs}={value!r}; "
+                f"{theirs} is NumPy's name of {ours}: give one of them"
+            )
+        arguments[ours] = value
+    return arguments
+
+
+class _Parameters:
+    """The parameters of a function: those by position, those by keyword only, and the defaults."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        code = function.__code__
+        n_positional, n_names = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        self.positional, self.by_keyword = code.co_varnames[:n_positional], code.co_varnames[n_positional:n_names]
+        values = function.__defaults__ or ()
+        self.defaults = {
+            **dict(zip(self.positional[len(self.positional) - len(values) :], values, strict=True)),
+            **(function.__kwdefaults__ or {}),
+        }
+        self.numpy = {NUMPY_NAMES[name]: name for name in code.co_varnames[:n_names] if name in NUMPY_NAMES}
+        self.any = bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+
+    def required(self) -> tuple[str, ...]:
+        """Return parameters that NumPy's name of one may be given for, and those behind, if they have no default."""
+        ours = [self.positional.index(name) for name in self.numpy.values() if name in self.positional]
+        first = min(ours, default=len(self.positional))
+        return tuple(name for name in self.positional[first:] if name not in self.defaults)
+
+
+def _numpy_behind(names: tuple[str, ...]) -> tuple[str, ...]:
+    return (*names, *dict.fromkeys(NUMPY_NAMES[name] for name in names if name in NUMPY_NAMES))
+
+
+_PLACES: Final = [f"a{place}" for place in range(16)]
+
+
+@functools.cache
+def _template(count: int, expression: str) -> Callable[[Any, Any, Any], FunctionType]:
+    text = f"lambda call, other, missing: lambda {_listed(range(count))}: {expression}"
+    made: Callable[[Any, Any, Any], FunctionType] = eval(compile(text, __file__, "eval"))
+    return made
+
+
+def _listed(places: Iterable[int]) -> str:
+    return ", ".join([_PLACES[place] for place in places])
+
+
+def _renamed(
+    template: FunctionType,
+    name: str,
+    positional: tuple[str, ...],
+    by_keyword: tuple[str, ...],
+    defaults: dict[str, Any],
+) -> Caller:
+    code = template.__code__.replace(
+        co_varnames=(*positional, *by_keyword), co_argcount=len(positional), co_kwonlyargcount=len(by_keyword),
+        co_name=name, co_qualname=name,
+    )  # fmt: skip
+    values = tuple([defaults[one] for one in positional if one in defaults])
+    call = FunctionType(code, template.__globals__, name, values, template.__closure__)
+    call.__kwdefaults__ = {one: defaults[one] for one in by_keyword if one in defaults}
+    return call
+
+
+# Ops ---------------------------------------------------------------------------------------------------------------
+
+
+def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Caller:
+    """Return the function that calls an op, with the parameters of `signature` and NumPy's names.
+
+    It hands over all arguments by position, in the order of `binder`, and so looks at none of them.
 
     Parameters
     ----------
     plans : PlanCache
         Of the op.
     signature : function
-        Takes the operand, or a list of operands, and arguments; those by keyword only have the default None.
+        Takes the operand, or a list of operands, and arguments.
+    operands : tuple of str, optional
+        The parameters that are operands, if these do not stand first: compiled code gets them first.
     """
-    code = signature.__code__
-    n_names = code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames[:n_names]
-    template = _templates(plans, names[code.co_argcount :]).get((code.co_argcount, code.co_kwonlyargcount))
-    if template is None or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        return _for_any_arguments(plans, signature)
-    renamed = template.__code__.replace(co_varnames=names, co_name=code.co_name)
-    call = FunctionType(renamed, template.__globals__, code.co_name, signature.__defaults__, template.__closure__)
-    call.__kwdefaults__ = signature.__kwdefaults__
-    return call
+    parameters = _Parameters(signature)
+    if parameters.any:
+        return lambda *args, **kwargs: plans.call(*args, **kwargs)
+    positional, by_keyword = _numpy_behind(parameters.positional), _numpy_behind(parameters.by_keyword)
+
+    def first_call(*args: Any) -> Any:
+        result = plans.call(*args)
+        (cell,) = template.__closure__ or ()
+        cell.cell_contents = plans.call  # compiled by now; to read it each time would take 20 ns
+        return result
+
+    names = (*positional, *by_keyword)
+    order = [names.index(name) for name in _handed_over(names, operands)]
+    template = _template(len(names), f"call({_listed(order)})")(first_call, None, None)
+    either = (*parameters.numpy, *parameters.numpy.values(), *parameters.required())
+    defaults = {**parameters.defaults, **dict.fromkeys(either, missing)}
+    return _renamed(template, signature.__name__, positional, by_keyword, defaults)
 
 
-def _templates(plans: PlanCache, names: tuple[str, ...]) -> dict[tuple[int, int], Any]:
-    """Return callers by how many arguments they take by position, and how many, of these names, by keyword only."""
-
-    def given(*options: Any) -> dict[str, Any]:
-        return {name: value for name, value in zip(names, options, strict=True) if value is not None}
-
-    return {
-        (1, 0): lambda x: plans.call(x),
-        (2, 0): lambda x, a: plans.call(x, a),
-        (3, 0): lambda x, a, b: plans.call(x, a, b),
-        (4, 0): lambda x, a, b, c: plans.call(x, a, b, c),
-        (2, 1): lambda x, a, *, p: plans.call(x, a) if p is None else plans.call(x, a, **given(p)),
-        (3, 1): lambda x, a, b, *, p: plans.call(x, a, b) if p is None else plans.call(x, a, b, **given(p)),
-        (4, 1): lambda x, a, b, c, *, p: plans.call(x, a, b, c) if p is None else plans.call(x, a, b, c, **given(p)),
-        (3, 2): lambda x, a, b, *, p, q: (
-            plans.call(x, a, b) if p is None and q is None else plans.call(x, a, b, **given(p, q))
-        ),
-        (3, 3): lambda x, a, b, *, p, q, r: (
-            plans.call(x, a, b) if p is None and q is None and r is None else plans.call(x, a, b, **given(p, q, r))
-        ),
-    }
+def _handed_over(names: tuple[str, ...], operands: tuple[str, ...]) -> tuple[str, ...]:
+    return (*operands, *(name for name in names if name not in operands))
 
 
-def _for_any_arguments(plans: PlanCache, signature: Any) -> Caller:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if args and not kwargs:
-            return plans.call(*args)
-        if not args:  # the operand is named
-            bound = inspect.signature(signature).bind(**kwargs)
-            args, kwargs = bound.args, bound.kwargs
-        return plans.call(*args, **kwargs)
+def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Callable[[F], Callable[..., Any]]:
+    """Return what makes a function that binds arguments, which has the parameters of `signature`, take the caller's."""
+    parameters = _Parameters(signature)
+    names = _handed_over((*_numpy_behind(parameters.positional), *_numpy_behind(parameters.by_keyword)), operands)
 
-    return call
+    def decorate(bind: F) -> Callable[..., Any]:
+        if parameters.any:
+            return lambda *args, **kwargs: bind(
+                *args, **_in_our_names(signature.__name__, kwargs, parameters.numpy, {})
+            )
+        if names == parameters.positional:
+            return bind
+
+        def bind_given(*args: Any, **kwargs: Any) -> Any:
+            given = {name: value for name, value in zip(names, args, strict=False) if value is not missing}
+            return bind(**_in_our_names(signature.__name__, given | kwargs, parameters.numpy, {}))
+
+        return bind_given
+
+    return decorate
+
+
+# Other functions ----------------------------------------------------------------------------------------------------
+
+_SURPLUS: Final = "/"  # no name, so that it is given by position only
+
+
+def with_numpy_names(function: F) -> F:
+    """Return a function of Python as one that takes NumPy's names of its parameters as well."""
+    if not isinstance(function, FunctionType) or NUMPY_NAMES.keys().isdisjoint(function.__code__.co_varnames):
+        return function
+    parameters = _Parameters(function)
+    if parameters.any or parameters.numpy.keys() <= {*parameters.positional, *parameters.by_keyword}:
+        return function  # it has none, or takes them already
+    theirs, required = tuple(parameters.numpy), parameters.required()
+    positional = (*parameters.positional, _SURPLUS, *theirs)
+    names = (*positional, *parameters.by_keyword)
+
+    def other(*values: Any) -> Any:
+        given = dict(zip(names, values, strict=True))
+        if given.pop(_SURPLUS) is not None:
+            return function(*values[: len(parameters.positional) + 1])  # raises Python's error
+        given = {
+            name: value for name, value in given.items()
+            if value is not missing and (value is not None or name not in theirs)
+        }  # fmt: skip
+        return function(**_in_our_names(function.__name__, given, parameters.numpy, parameters.defaults))
+
+    own = [place for place, name in enumerate(names) if name != _SURPLUS and name not in theirs]
+    tests = [f"a{names.index(name)} is None" for name in (_SURPLUS, *theirs)]
+    tests += [f"a{names.index(name)} is not missing" for name in required]
+    expression = f"call({_listed(own)}) if {' and '.join(tests)} else other({_listed(range(len(names)))})"
+    code = function.__code__.replace(co_argcount=len(own), co_kwonlyargcount=0)
+    by_position = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+    template = _template(len(names), expression)(by_position, other, missing)
+    defaults = {
+        **parameters.defaults, **dict.fromkeys(required, missing), **dict.fromkeys((_SURPLUS, *theirs), None)
+    }  # fmt: skip
+    call = _renamed(template, function.__name__, positional, parameters.by_keyword, defaults)
+    functools.update_wrapper(call, function)
+    return call  # type: ignore[return-value]

@@ -43,10 +43,9 @@ _NO_DIM = "IndexError\n    If `input` does not have such a dimension."
 _DIMS = f"""\
 {INPUT}
 dim : int or tuple of int, optional
-    Dimensions to reduce; default all.
+    Dimensions to reduce; default all. NumPy's names, ``axis`` and ``keepdims``, do as well, here and in all functions.
 keepdim : bool
     Keep them, with length 1."""
-_NAMES_OF_NUMPY = "axis, keepdims\n    NumPy's names of `dim` and `keepdim`."
 _SAME_SHAPE = "Tensor\n    Of the operand's shape."
 
 UNARY: Final = Common(INPUT, returns=_SAME_SHAPE, raises=_NOT_A_TENSOR.format("the operand"))
@@ -55,19 +54,16 @@ BINARY: Final = Common(
     returns="Tensor\n    Of the shape that the operands broadcast to.",
     raises=f"RuntimeError\n    If the shapes do not broadcast.\n{_NOT_A_TENSOR.format('an operand')}",
 )
-REDUCTION: Final = Common(_DIMS, _NAMES_OF_NUMPY, raises=_NO_DIM)
+REDUCTION: Final = Common(_DIMS, raises=_NO_DIM)
 REDUCTION_IN_DTYPE: Final = Common(
     _DIMS,
-    "dtype : dtype, optional\n    To compute in; default that of `input`, and int64 for integers and bool.\n"
-    + _NAMES_OF_NUMPY,
+    "dtype : dtype, optional\n    To compute in; default that of `input`, and int64 for integers and bool.",
     raises=_NO_DIM,
 )
-MOMENT: Final = Common(_DIMS, raises=_NO_DIM)
 POSITION: Final = Common(
     f"{INPUT}\ndim : int, optional\n    Default all, in order.\nkeepdim : bool\n    Keep the dimension, with length 1.",
-    "axis\n    NumPy's name of `dim`.",
-    "Tensor\n    Of dtype int64, without gradient.",
-    "IndexError\n    If `input` does not have such a dimension, or there is nothing to choose from.",
+    returns="Tensor\n    Of dtype int64, without gradient.",
+    raises="IndexError\n    If `input` does not have such a dimension, or there is nothing to choose from.",
 )
 MOVEMENT: Final = Common(INPUT)
 MOVEMENT_OF_DIMS: Final = Common(INPUT, raises=_NO_DIM)

@@ -75,8 +75,8 @@ def all(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Whether all elements are nonzero; True if there is none. Of dtype bool, or uint8 for uint8."""
 
@@ -91,8 +91,8 @@ def amax(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Largest element; nan if there is one."""
 
@@ -101,12 +101,14 @@ def amin(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Smallest element; nan if there is one."""
 
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+def aminmax(
+    input: Any, *, dim: int | None = None, keepdim: bool = False, axis: int | None = ..., keepdims: bool = ...
+) -> MinMax:
     """Return the smallest and the largest elements: what `amin` and `amax` return."""
 
 def angle(input: Any) -> Tensor:
@@ -117,8 +119,8 @@ def any(
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
     *,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Whether an element is nonzero; False if there is none. Of dtype bool, or uint8 for uint8."""
 
@@ -148,13 +150,17 @@ def arctan2(input: Any, other: Any) -> Tensor:
 def arctanh(input: Any) -> Tensor:
     """Inverse hyperbolic tangent."""
 
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
+def argmax(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = ..., keepdims: bool = ...
+) -> Tensor:
     """Index of the first largest element, or of the first nan, in the flat tensor or along a dimension."""
 
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
+def argmin(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = ..., keepdims: bool = ...
+) -> Tensor:
     """Index of the first smallest element, or of the first nan, in the flat tensor or along a dimension."""
 
-def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False, axis: int = ...) -> Tensor:
     """Return the indices that sort the elements along a dimension; equal ones keep their order."""
 
 def argwhere(input: Any) -> Tensor:
@@ -279,7 +285,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Rows with one element of each vector, all that there are; of one vector itself."""
 
-def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int = ...) -> Tensor:
     """Join tensors along a dimension that they have."""
 
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
@@ -303,7 +309,7 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Tensor:
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Tensor:
     """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
 
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Any, chunks: int, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Split along a dimension into views of one length, of which the last may be shorter."""
 
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
@@ -330,10 +336,10 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
 def complex(real: Any, imag: Any) -> Tensor:
     """Complex numbers with these real and imaginary parts."""
 
-def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int = ...) -> Tensor:
     """Join tensors along a dimension that they have."""
 
-def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int = ...) -> Tensor:
     """Join tensors along a dimension that they have."""
 
 def conj(input: Any) -> Tensor:
@@ -429,31 +435,31 @@ def cos(input: Any) -> Tensor:
 def cosh(input: Any) -> Tensor:
     """Hyperbolic cosine."""
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Tensor:
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08, *, axis: int = ...) -> Tensor:
     """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
 
-def count_nonzero(input: Any, dim: Any = None) -> Tensor:
+def count_nonzero(input: Any, dim: Any = None, *, axis: Any = ...) -> Tensor:
     """How many elements are not zero."""
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Covariances of variables, each of which is a row of observations."""
 
-def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
+def cross(input: Any, other: Any, dim: int | None = None, *, axis: int | None = ...) -> Tensor:
     """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
 
-def cummax(input: Any, dim: int) -> ValuesIndices:
+def cummax(input: Any, dim: int = ..., *, axis: int = ...) -> ValuesIndices:
     """The largest elements so far along a dimension, and the indices of the last of each."""
 
-def cummin(input: Any, dim: int) -> ValuesIndices:
+def cummin(input: Any, dim: int = ..., *, axis: int = ...) -> ValuesIndices:
     """The smallest elements so far along a dimension, and the indices of the last of each."""
 
-def cumprod(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+def cumprod(input: Any, dim: int = ..., *, dtype: DTypeLike | None = None, axis: int = ...) -> Tensor:
     """Cumulative products along a dimension: of each element and those before it."""
 
-def cumsum(input: Any, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+def cumsum(input: Any, dim: int = ..., *, dtype: DTypeLike | None = None, axis: int = ...) -> Tensor:
     """Cumulative sums along a dimension: of each element and those before it."""
 
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, axis: int = ...) -> Tensor:
     """Integrals along a dimension from its beginning to each later point, by the trapezoidal rule; see `trapezoid`."""
 
 def deg2rad(input: Any) -> Tensor:
@@ -480,7 +486,7 @@ def diagonal_copy(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Copy with the diagonal of each matrix replaced; see `diagonal`."""
 
-def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None, *, axis: int = ...) -> Tensor:
     """Differences of neighbours along a dimension: each element less the one before it."""
 
 def digamma(input: Any) -> Tensor:
@@ -561,7 +567,7 @@ def fix(input: Any) -> Tensor:
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Join neighbouring dimensions into one."""
 
-def flip(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+def flip(input: Any, dims: int | Sequence[int] = ..., *rest: int, axis: int | Sequence[int] = ...) -> Tensor:
     """Reverse the order of the elements along dimensions, in a copy."""
 
 def fliplr(input: Any) -> Tensor:
@@ -603,7 +609,7 @@ def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
 
-def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
+def gather(input: Any, dim: int = ..., index: Any = ..., *, sparse_grad: bool = False, axis: int = ...) -> Tensor:
     """Elements that indices choose along a dimension; the result has the shape of the indices."""
 
 def gcd(input: Any, other: Any) -> Tensor:
@@ -619,7 +625,12 @@ def get_rng_state() -> dict[str, Any]:
     """Return the state of the default generator, for `set_rng_state`."""
 
 def gradient(
-    input: Any, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
+    input: Any,
+    *,
+    spacing: Any = None,
+    dim: int | Sequence[int] | None = None,
+    edge_order: int = 1,
+    axis: int | Sequence[int] | None = ...,
 ) -> tuple[Tensor, ...]:
     """Slopes along dimensions, by differences of neighbours."""
 
@@ -675,22 +686,33 @@ def igammac(input: Any, other: Any) -> Tensor:
 def imag(input: Any) -> Tensor:
     """Imaginary part of complex numbers."""
 
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Tensor:
+def index_add(
+    input: Any, dim: int = ..., index: Any = ..., source: Any = ..., *, alpha: float = 1, axis: int = ...
+) -> Tensor:
     """Copy to which slices of `source` are added at indices along a dimension; several may go to one place."""
 
-def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
+def index_copy(input: Any, dim: int = ..., index: Any = ..., source: Any = ..., *, axis: int = ...) -> Tensor:
     """Copy in which slices of `source` replace those at indices along a dimension."""
 
-def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
+def index_fill(input: Any, dim: int = ..., index: Any = ..., value: Any = ..., *, axis: int = ...) -> Tensor:
     """Copy in which a number replaces the slices at indices along a dimension."""
 
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """Copy with values written at indices: what ``x[indices] = values`` does to a copy."""
 
-def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+def index_reduce(
+    input: Any,
+    dim: int = ...,
+    index: Any = ...,
+    source: Any = ...,
+    reduce: str = ...,
+    *,
+    include_self: bool = True,
+    axis: int = ...,
+) -> Tensor:
     """Copy in which slices of `source` are combined with those at indices along a dimension."""
 
-def index_select(input: Any, dim: int, index: Any) -> Tensor:
+def index_select(input: Any, dim: int = ..., index: Any = ..., *, axis: int = ...) -> Tensor:
     """Slices at indices along a dimension."""
 
 def initial_seed() -> int:
@@ -771,7 +793,9 @@ def kaiser_window(
 def kron(input: Any, other: Any) -> Tensor:
     """Kronecker product: in place of each element of one tensor, that element times another tensor."""
 
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+def kthvalue(
+    input: Any, k: int, dim: int = -1, keepdim: bool = False, *, axis: int = ..., keepdims: bool = ...
+) -> ValuesIndices:
     """Choose the `k`-th smallest elements along a dimension, and their indices; nan counts as the largest."""
 
 def layer_norm(
@@ -817,7 +841,7 @@ def log1p(input: Any) -> Tensor:
 def log2(input: Any) -> Tensor:
     """Logarithm to base 2."""
 
-def log_softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
 def logaddexp(input: Any, other: Any) -> Tensor:
@@ -826,7 +850,7 @@ def logaddexp(input: Any, other: Any) -> Tensor:
 def logaddexp2(input: Any, other: Any) -> Tensor:
     """Logarithm to base 2 of the sum of powers of 2."""
 
-def logcumsumexp(input: Any, dim: int) -> Tensor:
+def logcumsumexp(input: Any, dim: int = ..., *, axis: int = ...) -> Tensor:
     """Logarithms of the cumulative sums of exponentials along a dimension, computed so that nothing overflows."""
 
 def logdet(input: Any) -> Tensor:
@@ -852,7 +876,14 @@ def logspace(
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included."""
 
-def logsumexp(input: Any, dim: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
+def logsumexp(
+    input: Any,
+    dim: int | tuple[int, ...] = ...,
+    keepdim: bool = False,
+    *,
+    axis: int | tuple[int, ...] = ...,
+    keepdims: bool = ...,
+) -> Tensor:
     """Logarithm of the sum of exponentials, computed so that nothing overflows."""
 
 def lt(input: Any, other: Any) -> Tensor:
@@ -888,7 +919,9 @@ def matrix_exp(A: Any) -> Tensor:
 def matrix_power(A: Any, n: int) -> Tensor:
     """Powers of square matrices, by products of squares."""
 
-def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+def max(
+    input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = ..., keepdims: bool = ...
+) -> Any:
     """Return the largest element; along a dimension, with its index; of two tensors, element by element."""
 
 def max_pool1d(
@@ -933,18 +966,22 @@ def mean(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Mean of the elements; nan if there is none."""
 
-def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = ..., keepdims: bool = ...
+) -> Any:
     """Median of the elements; along a dimension, with its index. Of an even number, the lower of the two in the middle."""
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Return coordinates of the points of a grid, as views: one tensor for each vector."""
 
-def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+def min(
+    input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = ..., keepdims: bool = ...
+) -> Any:
     """Return the smallest element; along a dimension, with its index; of two tensors, element by element."""
 
 def minimum(input: Any, other: Any) -> Tensor:
@@ -953,7 +990,7 @@ def minimum(input: Any, other: Any) -> Tensor:
 def mm(input: Any, mat2: Any) -> Tensor:
     """Product of two matrices; see `matmul`."""
 
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+def mode(input: Any, dim: int = -1, keepdim: bool = False, *, axis: int = ..., keepdims: bool = ...) -> ValuesIndices:
     """Choose the most frequent elements along a dimension, and the last index of each; of several, the smallest."""
 
 def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
@@ -987,24 +1024,49 @@ def nan_to_num(
 ) -> Tensor:
     """Replace nan and infinities by numbers."""
 
-def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+def nanmean(
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Tensor:
     """Mean of the elements that are not nan; nan if all are."""
 
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def nanmedian(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = ..., keepdims: bool = ...
+) -> Any:
     """Median of the elements that are not nan; along a dimension, with its index."""
 
 def nanquantile(
-    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Quantiles of the elements that are not nan; nan if all are."""
 
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+def nansum(
+    input: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
+) -> Tensor:
     """Sum of the elements that are not nan."""
 
-def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
+def narrow(input: Any, dim: int = ..., start: Any = ..., length: int = ..., *, axis: int = ...) -> Tensor:
     """Return some neighbouring indices of a dimension, as a view."""
 
-def narrow_copy(input: Any, dim: int, start: Any, length: int) -> Tensor:
+def narrow_copy(input: Any, dim: int = ..., start: Any = ..., length: int = ..., *, axis: int = ...) -> Tensor:
     """Compute `narrow` in a copy, which shares no memory with the tensor."""
 
 def ne(input: Any, other: Any) -> Tensor:
@@ -1029,6 +1091,9 @@ def norm(
     keepdim: bool = False,
     out: None = None,
     dtype: DTypeLike | None = None,
+    *,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Norms of vectors; see `tapegrad.linalg.vector_norm`."""
 
@@ -1064,16 +1129,18 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
 def outer(input: Any, vec2: Any) -> Tensor:
     """Products of each element of one vector with each of another."""
 
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False, *, keepdims: bool = ...
+) -> Tensor:
     """Distances between vectors, along the last dimension."""
 
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """Distances between each two rows of a matrix."""
 
-def permute(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+def permute(input: Any, dims: int | Sequence[int] = ..., *rest: int, axis: int | Sequence[int] = ...) -> Tensor:
     """Put the dimensions into another order, as a view."""
 
-def permute_copy(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
+def permute_copy(input: Any, dims: int | Sequence[int] = ..., *rest: int, axis: int | Sequence[int] = ...) -> Tensor:
     """Compute `permute` in a copy, which shares no memory with the tensor."""
 
 def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
@@ -1109,8 +1176,8 @@ def prod(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Product of the elements; 1 if there is none."""
 
@@ -1124,7 +1191,14 @@ def qr(input: Any, some: bool = True) -> QR:
     """QR decomposition; see `tapegrad.linalg.qr`."""
 
 def quantile(
-    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    axis: int | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Quantiles of the elements, interpolated between neighbours in order; nan if an element is."""
 
@@ -1187,11 +1261,11 @@ def relu(input: Any) -> Tensor:
 def remainder(input: Any, other: Any) -> Tensor:
     """Remainder of a division, of the sign of `other`: Python's ``%``."""
 
-def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
+def renorm(input: Any, p: float, dim: int = ..., maxnorm: float = ..., *, axis: int = ...) -> Tensor:
     """Scale parts of a tensor, one for each index of a dimension, so that their norms are not above a bound."""
 
 def repeat_interleave(
-    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None, axis: int | None = ...
 ) -> Tensor:
     """Repeat each element along a dimension, in a copy."""
 
@@ -1213,10 +1287,16 @@ def result_type(tensor1: Any, tensor2: Any) -> np.dtype:
 def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
     """Divide by the root of the mean square over the last dimensions: :math:`x/\\sqrt{\\overline{x^2} + \\epsilon}`."""
 
-def roll(input: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+def roll(
+    input: Any,
+    shifts: int | Sequence[int],
+    dims: int | Sequence[int] | None = None,
+    *,
+    axis: int | Sequence[int] | None = ...,
+) -> Tensor:
     """Move the elements along dimensions; those that leave at the end come in at the beginning. A copy."""
 
-def rot90(input: Any, k: int = 1, dims: Sequence[int] = ...) -> Tensor:
+def rot90(input: Any, k: int = 1, dims: Sequence[int] = ..., *, axis: Sequence[int] = ...) -> Tensor:
     """Rotate the matrices that two dimensions form by 90 degrees, `k` times, from the first to the second. A copy."""
 
 def round(input: Any, *, decimals: int | None = None) -> Tensor:
@@ -1240,14 +1320,30 @@ def scalar_tensor(s: Any, *, dtype: DTypeLike | None = None, requires_grad: bool
     """Return a tensor without dimensions."""
 
 def scatter(
-    input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None
+    input: Any,
+    dim: int = ...,
+    index: Any = ...,
+    src: Any = None,
+    value: Any = None,
+    *,
+    reduce: str | None = None,
+    axis: int = ...,
 ) -> Tensor:
     """Copy with elements of `src` written where indices say along a dimension."""
 
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
+def scatter_add(input: Any, dim: int = ..., index: Any = ..., src: Any = ..., *, axis: int = ...) -> Tensor:
     """Copy to which elements of `src` are added where indices say along a dimension; several may go to one place."""
 
-def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+def scatter_reduce(
+    input: Any,
+    dim: int = ...,
+    index: Any = ...,
+    src: Any = ...,
+    reduce: str = ...,
+    *,
+    include_self: bool = True,
+    axis: int = ...,
+) -> Tensor:
     """Copy in which elements of `src` are combined with those where indices say along a dimension."""
 
 def searchsorted(
@@ -1264,13 +1360,13 @@ def searchsorted(
 def seed() -> int:
     """Seed the default generator by a number from the operating system, and return it; see `manual_seed`."""
 
-def select(input: Any, dim: int, index: Any) -> Tensor:
+def select(input: Any, dim: int = ..., index: Any = ..., *, axis: int = ...) -> Tensor:
     """Return one index of a dimension, as a view without that dimension."""
 
-def select_copy(input: Any, dim: int, index: Any) -> Tensor:
+def select_copy(input: Any, dim: int = ..., index: Any = ..., *, axis: int = ...) -> Tensor:
     """Compute `select` in a copy, which shares no memory with the tensor."""
 
-def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
+def select_scatter(input: Any, src: Any, dim: int = ..., index: int = ..., *, axis: int = ...) -> Tensor:
     """Copy with one index of a dimension replaced; see `select`."""
 
 def selu(input: Any, inplace: bool = False) -> Tensor:
@@ -1301,28 +1397,39 @@ def sinh(input: Any) -> Tensor:
     """Hyperbolic sine."""
 
 def slice_scatter(
-    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    input: Any,
+    src: Any,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+    *,
+    axis: int = ...,
 ) -> Tensor:
     """Copy with a slice of a dimension replaced."""
 
 def slogdet(A: Any) -> LinalgSlogdet:
     """Signs of determinants, and logarithms of their absolute values."""
 
-def softmax(input: Any, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
 def sort(
-    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int | None = None
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, axis: int = ...
 ) -> ValuesIndices:
     """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
 
-def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split(
+    tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0, *, axis: int = ...
+) -> tuple[Tensor, ...]:
     """Split along a dimension into views."""
 
-def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Split along a dimension into views of these lengths; see `split`."""
 
-def split_with_sizes_copy(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes_copy(
+    input: Any, split_sizes: Sequence[int], dim: int = 0, *, axis: int = ...
+) -> tuple[Tensor, ...]:
     """Compute `split_with_sizes` in a copy, which shares no memory with the tensor."""
 
 def sqrt(input: Any) -> Tensor:
@@ -1331,24 +1438,38 @@ def sqrt(input: Any) -> Tensor:
 def square(input: Any) -> Tensor:
     """Elementwise square."""
 
-def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ...) -> Tensor:
     """Drop dimensions of length 1, as a view."""
 
 def squeeze_copy(
-    input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = None
+    input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ...
 ) -> Tensor:
     """Compute `squeeze` in a copy, which shares no memory with the tensor."""
 
-def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int = ...) -> Tensor:
     """Join tensors of one shape along a new dimension."""
 
 def std(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Take the standard deviation of the elements: the square root of the variance."""
 
 def std_mean(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
 ) -> tuple[Tensor, Tensor]:
     """Return the standard deviation and the mean of the elements; arguments are those of `var`."""
 
@@ -1379,8 +1500,8 @@ def sum(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool | None = None,
+    axis: int | tuple[int, ...] | None = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Sum of the elements."""
 
@@ -1405,7 +1526,7 @@ def t_copy(input: Any) -> Tensor:
 def take(input: Any, index: Any) -> Tensor:
     """Elements of the flat tensor at indices."""
 
-def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
+def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, axis: int | None = ...) -> Tensor:
     """Elements that indices choose along a dimension, or in the flat tensor: as `gather`, with broadcasting."""
 
 def tan(input: Any) -> Tensor:
@@ -1417,10 +1538,10 @@ def tanh(input: Any) -> Tensor:
 def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """Return a new leaf tensor with a copy of the data."""
 
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Split along a dimension into views, at indices or into nearly equal parts."""
 
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
+def tensordot(a: Any, b: Any, dims: Any = 2, *, axis: Any = ...) -> Tensor:
     """Sum products of elements over pairs of dimensions."""
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -1429,7 +1550,9 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
 def tile(input: Any, dims: int | Sequence[int], *rest: int) -> Tensor:
     """Repeat the tensor along dimensions, in a copy."""
 
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+def topk(
+    input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, axis: int = ...
+) -> ValuesIndices:
     """Choose the `k` largest elements along a dimension, and their indices, in order; nan counts as the largest."""
 
 def trace(input: Any) -> Tensor:
@@ -1441,10 +1564,10 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
 def transpose_copy(input: Any, dim0: int, dim1: int) -> Tensor:
     """Compute `transpose` in a copy, which shares no memory with the tensor."""
 
-def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, axis: int = ...) -> Tensor:
     """Integral along a dimension, by the trapezoidal rule."""
 
-def trapz(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def trapz(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, axis: int = ...) -> Tensor:
     """Integral along a dimension, by the trapezoidal rule."""
 
 def triangular_solve(
@@ -1470,53 +1593,80 @@ def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> 
 def trunc(input: Any) -> Tensor:
     """The number without its fraction; integers stay as they are."""
 
-def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind(input: Any, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Return each index of a dimension, as views without that dimension."""
 
-def unbind_copy(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind_copy(input: Any, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Compute `unbind` in a copy, which shares no memory with the tensor."""
 
-def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Tensor:
+def unflatten(input: Any, dim: int = ..., sizes: Sequence[int] = ..., *, axis: int = ...) -> Tensor:
     """Give one dimension another shape, as a view."""
 
 def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Tensor:
     """Compute `unfold` in a copy, which shares no memory with the tensor."""
 
 def unique(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    axis: int | None = ...,
 ) -> Any:
     """Different elements, or slices along a dimension, in order."""
 
 def unique_consecutive(
-    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Any,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    axis: int | None = ...,
 ) -> Any:
     """Elements, or slices along a dimension, that differ from the one before."""
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     """Return the indices in each dimension of elements that are numbered one after another."""
 
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0, *, axis: int = ...) -> tuple[Tensor, ...]:
     """Split along a dimension into views of one length, of which the last may be shorter."""
 
-def unsafe_split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_split(
+    tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0, *, axis: int = ...
+) -> tuple[Tensor, ...]:
     """Split along a dimension into views."""
 
-def unsqueeze(input: Any, dim: int) -> Tensor:
+def unsqueeze(input: Any, dim: int = ..., *, axis: int = ...) -> Tensor:
     """Insert a dimension of length 1, as a view."""
 
-def unsqueeze_copy(input: Any, dim: int) -> Tensor:
+def unsqueeze_copy(input: Any, dim: int = ..., *, axis: int = ...) -> Tensor:
     """Compute `unsqueeze` in a copy, which shares no memory with the tensor."""
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Vandermonde's matrix: powers of each element in a row, from N - 1 down to 0."""
 
 def var(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
 ) -> Tensor:
     """Variance of the elements."""
 
 def var_mean(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = ...,
+    keepdims: bool = ...,
 ) -> tuple[Tensor, Tensor]:
     """Return the variance and the mean of the elements; arguments are those of `var`."""
 

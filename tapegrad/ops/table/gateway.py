@@ -73,7 +73,9 @@ def connect(
     name: str | None = None,
     bind: Callable[..., Bound] | None = None,
 ) -> Callable[..., Any]:
-    """Connect an op and return its call: compiled code where there is a plan, otherwise the functions of this file.
+    """Connect an op and return its call, which takes arguments by position.
+
+    Compiled code serves it where there is a plan, otherwise the functions of this file.
 
     Parameters
     ----------
@@ -95,6 +97,8 @@ def connect(
             args[0]._array()  # which is what views are of; compiled code may know that layout
             return plans.call(*args, **kwargs)
         bound = bind(*args, **kwargs)
+        if bound.__class__ is not Bound:
+            return bound  # the result, which other ops computed
         result, plan = compute(op, bound)
         if plan is not None:
             plans.insert(plan, args, kwargs, bound.operands, bound.index_arrays)
@@ -104,7 +108,7 @@ def connect(
     plans.connect(
         name or op.name, n_operands, call_new, n_arguments, flags | (SEQUENCE_OF_OPERANDS if op.variadic else 0)
     )
-    return lambda *args, **kwargs: plans.call(*args, **kwargs)
+    return lambda *args: plans.call(*args)
 
 
 def apply(op: Op, bound: Bound) -> Tensor:

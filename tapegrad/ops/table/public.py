@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
+from tapegrad.ops.table.callers import with_numpy_names
 from tapegrad.ops.table.docs import RESULT, Common, docstring
 from tapegrad.ops.table.loading import files, importing, load
 from tapegrad.ops.table.op import Op, xp
@@ -101,24 +102,20 @@ _found: Final[dict[tuple[str, str], Public]] = {}
 
 
 def register(name: str, function: Callable[..., Any], names: Names) -> None:
-    """Make a function public.
+    """Make a function public, under NumPy's names of its parameters as well.
 
     Raises
     ------
     ValueError
         If a list has another function of one of its names.
     """
-    one = Public(name, function, names, importing())
+    one = Public(name, with_numpy_names(function), names, importing())
     for place in one.places():
         other = _found.get(place)
-        if other is None:
-            continue
-        if other.file != one.file or not one.file:
+        if other is not None and (other.file != one.file or not one.file):  # else an import was interrupted
             raise ValueError(f"{place[0]}.{place[1]} is taken")
-        if other in registry:
-            registry.remove(other)  # an import that was interrupted made it
-    if hasattr(function, "op") and module_of(names) != TOP:
-        function.__module__ = module_of(names)
+    if hasattr(one.function, "op") and module_of(names) != TOP:
+        one.function.__module__ = module_of(names)
     registry.append(one)
     _found.update(dict.fromkeys(one.places(), one))
 
@@ -162,9 +159,9 @@ def public(
     functions: tuple[str, ...] = (),
     adapter: str | Callable[..., Any] | Mapping[str, str] = "same",
     common: Common = RESULT,
-    of: Callable[..., Any] | None = None,
+    of: Callable[..., Any] | Op | None = None,
 ) -> Callable[[F], F]:
-    """Make the decorated function public.
+    """Make the decorated function public; it is returned as it is, for our own files.
 
     Parameters
     ----------
@@ -172,8 +169,9 @@ def public(
         Fields of `Names`.
     common : Common
         What the docstrings of its kind have in common, if it is no op: the docstring of an op has that already.
-    of : callable, optional
-        The function of an op that it calls, after it looked at its arguments: the tests of the op are its own.
+    of : callable or Op, optional
+        The op that it calls after it looked at its arguments, or the function of that: the tests of the op are its
+        own.
     """
     names = Names(aliases, namespaces, method, inplace, attribute, ufuncs, reduces, accumulates, functions, adapter)
 
@@ -181,7 +179,7 @@ def public(
         if function.__annotations__.get("return") == "Tensor" and not hasattr(function, "op"):
             function.__doc__ = docstring(function.__doc__ or "", common)
         if of is not None:
-            function.op = of.op  # type: ignore[attr-defined]
+            function.op = of if isinstance(of, Op) else of.op  # type: ignore[attr-defined]
         register(function.__name__, function, names)
         return function
 

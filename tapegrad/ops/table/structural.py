@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.table import docs
-from tapegrad.ops.table.callers import caller
+from tapegrad.ops.table.callers import binder, caller
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, no_kernel, xp
 from tapegrad.ops.table.public import Names, module_of, publish
@@ -30,7 +30,7 @@ Function = Callable[Concatenate[Any, P], Tensor]
 Forward = Callable[..., Any]
 StepOf = Callable[[Plan, int], Step | None]
 
-MOST_ARGUMENTS = 5  # that compiled code looks at
+MOST_ARGUMENTS = 6  # that compiled code looks at
 
 REDUCTION_SAMPLES = (
     Sample(((),)),
@@ -44,11 +44,18 @@ REDUCTION_SAMPLES = (
 
 
 def operation(
-    name: str, *, doc: str = "", common: docs.Common = docs.NOTHING, flags: int = 0, **fields: Any
+    name: str,
+    *,
+    doc: str = "",
+    common: docs.Common = docs.NOTHING,
+    flags: int = 0,
+    arguments: tuple[str, ...] = (),
+    **fields: Any,
 ) -> Callable[[Callable[Concatenate[Any, P], Bound]], Callable[Concatenate[Any, P], Any]]:
     """Make the op that a function binds, and turn that into the function that users call.
 
-    It has one operand, ``x``, or one list of operands. The function returns these as tensors, and the attributes.
+    It has one operand, ``x``, or one list of operands, unless fields say otherwise. The function returns these as
+    tensors, and the attributes; or the result, where other ops compute it.
 
     Parameters
     ----------
@@ -59,13 +66,16 @@ def operation(
         What the docstrings of the family have in common.
     flags : int
         See `tapegrad.recording.keys`.
+    arguments : tuple of str, optional
+        The parameters that are operands, if these do not stand first.
     **fields
         Of `Op`.
     """
 
     def decorate(bind: Callable[Concatenate[Any, P], Bound]) -> Callable[Concatenate[Any, P], Any]:
-        op = Op(**{"name": name, "operands": ("x",), "bind": bind, **fields})
-        return _published(op, bind, docs.op_docstring(op, doc or bind.__doc__ or "", common), flags)
+        op = Op(**{"name": name, "operands": ("x",), "bind": binder(bind, arguments)(bind), **fields})
+        text = docs.op_docstring(op, doc or bind.__doc__ or "", common)
+        return _published(op, bind, text, flags, arguments=arguments)
 
     return decorate
 
@@ -82,8 +92,6 @@ if TYPE_CHECKING:
             keepdim: bool = False,
             *,
             dtype: DTypeLike | None = None,
-            axis: int | tuple[int, ...] | None = None,
-            keepdims: bool | None = None,
         ) -> Tensor:
             """Compute and record."""
 
@@ -125,16 +133,8 @@ def reduction(
         Where users find it; None for nowhere.
     """
 
-    def attributes(
-        input: Tensor,
-        dim: int | tuple[int, ...] | None = None,
-        keepdim: bool = False,
-        *,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool | None = None,
-    ) -> dict[str, Any]:
-        dims = reduced_dims(name, input.ndim, dim if axis is None else axis)
-        return {"dim": dims, "keepdim": bool(keepdim if keepdims is None else keepdims)}
+    def attributes(input: Tensor, dim: int | tuple[int, ...] | None = None, keepdim: bool = False) -> dict[str, Any]:
+        return {"dim": reduced_dims(name, input.ndim, dim), "keepdim": bool(keepdim)}
 
     def attributes_and_dtype(
         input: Tensor,
@@ -142,12 +142,9 @@ def reduction(
         keepdim: bool = False,
         *,
         dtype: DTypeLike | None = None,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool | None = None,
     ) -> dict[str, Any]:
         assert dtype_of is not None
-        chosen = attributes(input, dim, keepdim, axis=axis, keepdims=keepdims)
-        return {**chosen, "dtype": dtype_of(input, dtype)}
+        return {**attributes(input, dim, keepdim), "dtype": dtype_of(input, dtype)}
 
     by_numpy: Callable[..., Any] = oracle or getattr(np, name)
     signature: Callable[..., dict[str, Any]] = attributes if dtype_of is None else attributes_and_dtype
@@ -235,16 +232,21 @@ def _binder(name: str, attributes: Callable[..., dict[str, Any]], of_views: bool
             x._array()  # for a view to share its memory
         return Bound((x,), attributes(x, *args, **kwargs))
 
-    return bind
+    return binder(attributes)(bind)
 
 
 def _published(
-    op: Op, signature: Callable[..., Any], doc: str, flags: int = 0, names: Names | None = None
+    op: Op,
+    signature: Callable[..., Any],
+    doc: str,
+    flags: int = 0,
+    names: Names | None = None,
+    arguments: tuple[str, ...] = (),
 ) -> Callable[..., Any]:
     """Return the function that users call, with the parameters of `signature`."""
     connect(op, MOST_ARGUMENTS, flags)
     signature.__name__ = signature.__qualname__ = op.name  # as Python's errors call it
-    call = caller(op.plans, signature)
+    call = caller(op.plans, signature, arguments)
     functools.update_wrapper(call, signature)  # inspect.signature follows this; to make one here would take 50 µs
     call.__annotations__["return"] = op.result_type.__name__ if op.result_type else "Tensor"  # of both: they share them
     return publish(call, op, doc, names)
