@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bench import detail, machine, memory, start
+from bench import detail, machine, memory, ops, start
 from bench.problems import PROBLEMS
 from bench.processes import caches, records_of, thread_variables
 from bench.report import write_report
@@ -49,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     sections = ", ".join(detail.SECTIONS)
     parts = f"figures of tapegrad's parts beside torch's, instead of the problems: {sections} (default all)"
     add("--detail", nargs="*", type=_one_of(detail.SECTIONS), metavar="SECTION", help=parts)
+    about = "each operation beside torch's of its name, instead of the problems (default all); --report writes ops.md"
+    add("--ops", nargs="*", metavar="NAME", help=about)
     add("--list", action="store_true", help="list problems, tools and sections")
     return parser
 
@@ -100,6 +102,12 @@ def main(arguments: Sequence[str]) -> int:
     for name, fact in results.facts.items():
         print(f"{name + ':':<13}{fact}")
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    if options.ops is not None:
+        table = ops.table(options.ops, rounds, options.quick)
+        show(table)
+        if options.report is not None:
+            ops.write_page(table, results.facts, options.report / "ops.md")
+        return 0
     if options.detail is not None:
         for name in options.detail or detail.SECTIONS:
             for table in detail.SECTIONS[name](rounds, options.quick):

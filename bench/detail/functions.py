@@ -23,7 +23,10 @@ WITHOUT_TORCH = ("trigamma",)  # a case of its polygamma
 def functions() -> dict[str, Any]:
     """Return the forwards that are functions of `vmath` or another's, by name."""
     from tapegrad.forward.ufuncs import Function
+    from tapegrad.ops.table.loading import load_all
     from tapegrad.ops.table.op import op_table
+
+    load_all()
 
     return {name: op.forward for name, op in op_table.items() if type(op.forward) is Function and op.fx is None}
 

@@ -71,15 +71,20 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
 
 
 def target_machine() -> Any:
-    """Return LLVM's description of this very CPU, for position-independent code."""
+    """Return LLVM's description of this very CPU, for position-independent code.
+
+    On Intel's CPUs with AVX-512 LLVM would use half of each register: the functions of `tapegrad.vmath` have no variant
+    of that width, and a loop over them in double precision would not be vectorised at all.
+    """
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
+    features = llvm.get_host_cpu_features()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        features=f"{features.flatten()},-prefer-256-bit" if features.get("avx512f") else features.flatten(),
         opt=3,
         reloc="pic",
         codemodel="default",

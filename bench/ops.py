@@ -1,0 +1,190 @@
+"""Each public operation beside PyTorch's of the same name: forward and backward, of samples from small to large."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.table import Table, ratio, seconds
+from bench.timing import Run, interleaved
+from bench.tools import installed
+
+SIZES = (1, 100, 10_000)  # elements of the largest operand; the first stands for a sample as it is
+HEAD = """# Operations
+
+Forward and backward of each public operation, beside PyTorch's function of the same name: one thread, float64, called as
+a sample of the op table says; slowest first. A ratio above 1 says how many times as long PyTorch takes. The smallest
+operands are those of the sample (numbers, where it has no dimensions), then its lengths are multiplied until the largest
+operand has about 100 and 10,000 elements, where the operation takes that. Results are compared before anything is timed.
+
+```sh
+python -m bench --ops --report docs/benchmarks
+```
+"""
+
+
+class Subject(NamedTuple):
+    """An operation: its name, the row of the op table or a composite, and the function of each tool."""
+
+    name: str
+    made: Any
+    ours: Callable[..., Any]
+    theirs: Callable[..., Any]
+
+
+def subjects(names: Sequence[str]) -> Iterator[Subject]:
+    """Yield the operations that PyTorch has, too, under the first of their names; all or those with these names."""
+    import torch
+
+    from tapegrad.ops.table.composites import composites
+    from tapegrad.ops.table.loading import load_all
+    from tapegrad.ops.table.public import registry
+
+    load_all()
+    for one in sorted(registry, key=attrgetter("name")):
+        made = getattr(one.function, "op", None) or composites.get(one.name)
+        if made is None or not one.names.namespaces or (names and one.name not in names):
+            continue
+        path = [*one.names.namespaces[0].split(".")[1:], one.name]
+        try:
+            yield Subject(".".join(path), made, one.function, attrgetter(".".join(path))(torch))
+        except AttributeError:  # one of NumPy's or SciPy's
+            continue
+
+
+def scaled(sample: Any, size: int) -> Any | None:
+    """Return a sample whose largest operand has about so many elements; None where that has no sense."""
+    if size == 1:
+        return sample
+    elements = max(map(math.prod, sample.shapes))
+    dims = max(sum(length > 1 for length in shape) for shape in sample.shapes)
+    if not elements or not dims or any(isinstance(value, np.ndarray) for value in sample.values or ()):
+        return None
+    factor = int((size / elements) ** (1 / dims))
+    if factor < 2:
+        return None
+    shapes = tuple(tuple(n * factor if n > 1 else n for n in shape) for shape in sample.shapes)
+    return sample._replace(shapes=shapes)
+
+
+def _run_of(tool: str, subject: Subject, sample: Any) -> tuple[Run, np.ndarray]:
+    """Return a function that computes forward and backward, and the value that it computes.
+
+    Raises
+    ------
+    ValueError
+        If no gradient flows.
+    """
+    from tapegrad.testing.operands import has_rule, operands_of
+
+    made, rng = subject.made, np.random.default_rng(0)
+    if tool == "torch":
+        import torch
+
+        own, function = torch.from_numpy, subject.theirs
+    else:
+        import tapegrad as tg
+
+        own, function = tg.from_numpy, subject.ours
+    operands = [
+        own(value.copy()) if isinstance(value, np.ndarray) else value
+        for value in _arrays(operands_of(made, sample, np.float64, rng))
+    ]
+    leaves = []
+    for number, value in enumerate(operands):
+        if (
+            hasattr(value, "requires_grad_")
+            and value.is_floating_point()
+            and has_rule(made, 0 if made.variadic else number)
+        ):
+            leaves.append(value.requires_grad_())
+    call = (
+        partial(function, operands, **sample.attrs) if made.variadic else partial(function, *operands, **sample.attrs)
+    )
+    if made.call is not None:
+        call = partial(made.call, function, *operands, **sample.attrs)
+
+    def value() -> Any:
+        out = call()
+        found = [out] if hasattr(out, "requires_grad") else list(out)
+        return next(one for one in found if one.requires_grad)
+
+    first = value()
+    seed = own(np.ones(tuple(first.shape)))
+    if not leaves or not first.is_floating_point():
+        raise ValueError("no gradient of real numbers")
+
+    def run() -> None:
+        for leaf in leaves:
+            leaf.grad = None
+        value().backward(seed)
+
+    run()
+    return run, first.detach().numpy()
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    return [np.asarray(value) if isinstance(value, np.generic) else value for value in values]
+
+
+def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float] | None:
+    """Return our time and the ratio of PyTorch's to it, for the first sample that both take at this size."""
+    for sample in subject.made.samples:
+        chosen = scaled(sample, size)
+        if chosen is None:
+            continue
+        try:
+            runs = {tool: _run_of(tool, subject, chosen) for tool in ("tapegrad", "torch")}
+        except Exception:  # whatever a tool says of lengths that the sample was not made for
+            continue
+        (ours, value), (theirs, other) = runs["tapegrad"], runs["torch"]
+        if value.shape != other.shape or not np.allclose(value, other, rtol=1e-6, atol=1e-9, equal_nan=True):
+            continue
+        times = interleaved({"tapegrad": ours, "torch": theirs}, rounds, at_least=0.002)
+        return float(np.median(times["tapegrad"])), float(np.median(times["torch"] / times["tapegrad"]))
+    return None
+
+
+def table(names: Sequence[str], rounds: int, quick: bool) -> Table:
+    """Measure operations; the slowest beside PyTorch's come first."""
+    sizes = SIZES[:1] if quick else SIZES
+    columns = [text for size in sizes for text in (f"tapegrad, {size}", "torch")]
+    found = Table("operations: forward and backward; torch's time over ours", ("operation", *columns))
+    if not installed("torch"):
+        found.notes.append("left out: torch is not installed")
+        return found
+    import torch
+
+    torch.set_num_threads(1)
+    rows, skipped = [], []
+    for subject in subjects(names):
+        cells = [_times(subject, size, rounds) for size in sizes]
+        ratios = [cell[1] for cell in cells if cell]
+        texts = [text for cell in cells for text in ((seconds(cell[0]), ratio(cell[1])) if cell else ("-", "-"))]
+        if ratios:
+            rows.append((min(ratios), [subject.name, *texts], ratios))
+        else:
+            skipped.append(subject.name)
+    rows.sort(key=lambda row: row[0])
+    found.rows += [texts for _, texts, _ in rows]
+    every = [ratio for *_, ratios in rows for ratio in ratios]
+    found.notes.append(
+        f"{sum(one >= 1 for one in every)} of {len(every)} figures of {len(rows)} operations are at least 1"
+    )
+    if skipped:
+        found.notes.append(f"not compared (no gradient, random, or other arguments): {', '.join(skipped)}")
+    return found
+
+
+def write_page(measured: Table, facts: dict[str, str], path: Path) -> None:
+    """Write a table as a page."""
+    lines = [HEAD, "|  |  |", "| --- | --- |", *(f"| {name} | {fact} |" for name, fact in facts.items()), ""]
+    lines += [f"| {' | '.join(measured.columns)} |", f"| --- |{' ---: |' * (len(measured.columns) - 1)}"]
+    lines += [f"| {' | '.join(row)} |" for row in measured.rows]
+    path.write_text("\n".join([*lines, "", *(f"{note}.\n" for note in measured.notes)]))
