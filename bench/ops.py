@@ -18,10 +18,11 @@ from bench.tools import installed
 SIZES = (1, 100, 10_000)  # elements of the largest operand; the first stands for a sample as it is
 HEAD = """# Operations
 
-Forward and backward of each public operation, beside PyTorch's function of the same name: one thread, float64, called as
-a sample of the op table says; slowest first. A ratio above 1 says how many times as long PyTorch takes. The smallest
-operands are those of the sample (numbers, where it has no dimensions), then its lengths are multiplied until the largest
-operand has about 100 and 10,000 elements, where the operation takes that. Results are compared before anything is timed.
+Forward and backward of each public operation beside PyTorch's function of the same name, slowest first: one thread,
+float64, called as a sample of the op table says. A ratio above 1 says how many times as long PyTorch takes. The
+smallest operands are those of the sample, numbers where it has no dimensions; then its lengths are multiplied until the
+largest operand has about 100 and 10,000 elements, where the operation takes that. Results are compared before anything
+is timed.
 
 ```sh
 python -m bench --ops --report docs/benchmarks
@@ -73,6 +74,19 @@ def scaled(sample: Any, size: int) -> Any | None:
     return sample._replace(shapes=shapes)
 
 
+def _operands(made: Any, sample: Any, own: Callable[[np.ndarray], Any]) -> tuple[list[Any], list[Any]]:
+    """Return a tool's operands of a sample, and those of them that want a gradient."""
+    from tapegrad.testing.operands import has_rule, operands_of
+
+    operands, leaves = [], []
+    for number, value in enumerate(operands_of(made, sample, np.float64, np.random.default_rng(0))):
+        operands.append(own(np.array(value)) if isinstance(value, (np.ndarray, np.generic)) else value)
+        wanted = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if wanted and has_rule(made, 0 if made.variadic else number):
+            leaves.append(operands[-1].requires_grad_())
+    return operands, leaves
+
+
 def _run_of(tool: str, subject: Subject, sample: Any) -> tuple[Run, np.ndarray]:
     """Return a function that computes forward and backward, and the value that it computes.
 
@@ -81,44 +95,26 @@ def _run_of(tool: str, subject: Subject, sample: Any) -> tuple[Run, np.ndarray]:
     ValueError
         If no gradient flows.
     """
-    from tapegrad.testing.operands import has_rule, operands_of
+    import torch
 
-    made, rng = subject.made, np.random.default_rng(0)
-    if tool == "torch":
-        import torch
+    import tapegrad as tg
 
-        own, function = torch.from_numpy, subject.theirs
-    else:
-        import tapegrad as tg
-
-        own, function = tg.from_numpy, subject.ours
-    operands = [
-        own(value.copy()) if isinstance(value, np.ndarray) else value
-        for value in _arrays(operands_of(made, sample, np.float64, rng))
-    ]
-    leaves = []
-    for number, value in enumerate(operands):
-        if (
-            hasattr(value, "requires_grad_")
-            and value.is_floating_point()
-            and has_rule(made, 0 if made.variadic else number)
-        ):
-            leaves.append(value.requires_grad_())
-    call = (
-        partial(function, operands, **sample.attrs) if made.variadic else partial(function, *operands, **sample.attrs)
-    )
+    own = torch.from_numpy if tool == "torch" else tg.from_numpy
+    function, made = subject.theirs if tool == "torch" else subject.ours, subject.made
+    operands, leaves = _operands(made, sample, own)
     if made.call is not None:
         call = partial(made.call, function, *operands, **sample.attrs)
+    else:
+        call = partial(function, *([operands] if made.variadic else operands), **sample.attrs)
 
     def value() -> Any:
         out = call()
-        found = [out] if hasattr(out, "requires_grad") else list(out)
-        return next(one for one in found if one.requires_grad)
+        return next((one for one in (out if isinstance(out, (tuple, list)) else [out]) if one.requires_grad), None)
 
     first = value()
+    if first is None or not leaves or not first.is_floating_point():
+        raise ValueError(f"{subject.name}: there is no gradient of real numbers")
     seed = own(np.ones(tuple(first.shape)))
-    if not leaves or not first.is_floating_point():
-        raise ValueError("no gradient of real numbers")
 
     def run() -> None:
         for leaf in leaves:
@@ -127,10 +123,6 @@ def _run_of(tool: str, subject: Subject, sample: Any) -> tuple[Run, np.ndarray]:
 
     run()
     return run, first.detach().numpy()
-
-
-def _arrays(values: Sequence[Any]) -> list[Any]:
-    return [np.asarray(value) if isinstance(value, np.generic) else value for value in values]
 
 
 def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float] | None:
@@ -144,7 +136,11 @@ def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float] | No
         except Exception:  # whatever a tool says of lengths that the sample was not made for
             continue
         (ours, value), (theirs, other) = runs["tapegrad"], runs["torch"]
-        if value.shape != other.shape or not np.allclose(value, other, rtol=1e-6, atol=1e-9, equal_nan=True):
+        if (
+            not value.size
+            or value.shape != other.shape
+            or not np.allclose(value, other, rtol=1e-6, atol=1e-9, equal_nan=True)
+        ):
             continue
         times = interleaved({"tapegrad": ours, "torch": theirs}, rounds, at_least=0.002)
         return float(np.median(times["tapegrad"])), float(np.median(times["torch"] / times["tapegrad"]))

@@ -5,6 +5,7 @@ import pytest
 
 import tapegrad
 import tapegrad as tg
+from tapegrad.autograd.roots import like
 from tapegrad.runtime import pool
 from tapegrad.tensor import from_array
 from tests.checks import SLOWER
@@ -344,3 +345,13 @@ def test_a_rule_that_raises_leaves_a_sweep_that_works(monkeypatch):
     assert x.grad is None
     tg.linalg.inv(x).sum().backward()
     assert x.grad.tolist() == [[-0.25, -0.125], [-0.125, -0.0625]]
+
+
+def test_a_seed_of_a_number_is_taken_as_it_is():
+    x = tg.tensor(0.5, requires_grad=True)
+    y, seed = tg.sin(x), tg.tensor(2.0)
+    assert like(y, seed) is seed
+    assert like(y, tg.tensor(2.0, dtype=tg.float32)) is None
+    assert like(y, tg.tensor([2.0])) is None
+    y.backward(seed)
+    assert x.grad.item() == pytest.approx(2 * np.cos(0.5))

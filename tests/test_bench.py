@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import control, detail, memory, processes, start, table, timing
+from bench import control, detail, memory, ops, processes, start, table, timing
 from bench.checking import complaint
 from bench.command import main
 from bench.detail.memory import tapegrad_storages, torch_storages
@@ -323,6 +323,22 @@ def test_detail(section: str) -> None:
     for found in detail.SECTIONS[section](1, True):
         assert found.rows or found.notes
         assert {len(row) for row in found.rows} == {len(found.columns)}
+
+
+def test_operations_beside_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    found = ops.table(["sin", "matmul", "svdvals", "cat", "rand_like"], 1, False)
+    assert {row[0] for row in found.rows} >= {"sin", "matmul", "linalg.matmul", "linalg.svdvals", "cat"}
+    assert {len(row) for row in found.rows} == {len(found.columns)}
+    ratios = [min(float(cell) for cell in row[2::2] if cell != "-") for row in found.rows]
+    assert ratios == sorted(ratios)
+    ops.write_page(found, {"machine": "of test"}, tmp_path / "ops.md")
+    assert "| linalg.svdvals |" in (tmp_path / "ops.md").read_text()
+    sine = next(ops.subjects(["sin"]))
+    monkeypatch.setattr(ops, "subjects", lambda names: [sine._replace(theirs=torch.cos)])
+    wrong = ops.table([], 1, True)
+    assert not wrong.rows
+    assert wrong.notes[-1] == "not compared (no gradient, random, or other arguments): sin"
 
 
 # The command -------------------------------------------------------------------------------------------------------

@@ -42,9 +42,11 @@ def _one(layout: Layout) -> Tensor | None:
 
 def like(root: Tensor, gradient: Any) -> Tensor | None:
     """Return a gradient if a sweep can use it as it is: a contiguous array of the root's layout; else None."""
-    if gradient.__class__ is not Tensor or gradient._layout.plain is not root._layout.plain:
+    if gradient.__class__ is not Tensor:
         return None
-    data = gradient._data
+    data, own, layout = gradient._data, gradient._layout.plain, root._layout.plain
+    if own is not layout and (own.ndim or layout.ndim or own.dtype != layout.dtype):  # else one is of a scalar object
+        return None
     return gradient if data.__class__ is np.ndarray and gradient._layout.contiguous and is_aligned(data) else None
 
 
