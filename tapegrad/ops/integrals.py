@@ -49,7 +49,7 @@ _SAMPLES = (
 )  # fmt: skip
 
 
-@public(aliases=("trapz",), functions=("trapezoid",), adapter={"axis": "dim"})
+@public(aliases=("trapz",), functions=("trapezoid",))
 @composite(_SAMPLES, lambda y, x=None, dim=-1: np.trapezoid(y, x, axis=dim))
 def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """Integral along a dimension, by the trapezoidal rule.
