@@ -9,9 +9,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import autograd
+from tapegrad.autograd.forward_mode import forward_mode
 from tapegrad.autograd.jvp import jvp
 from tapegrad.ops.table.op import Bound, Op, op_table, xp
-from tapegrad.testing.tangents import forward_mode
 from tests import checks
 from tests.test_table import SMOOTH, each_case
 

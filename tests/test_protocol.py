@@ -177,7 +177,7 @@ def test_gradient() -> None:
     ],
 )
 def test_unsupported(code: str, name: str) -> None:
-    with pytest.raises(TypeError, match=f"^{name}.*; (use|leave it away)"):
+    with pytest.raises(TypeError, match=f"^{name}.*; use"):
         eval(code, {"np": np, "a": A, "t": tg.tensor(A)})
 
 

@@ -262,3 +262,16 @@ def test_copy_as_of_arrays() -> None:
     assert not np.shares_memory(y.detach().numpy(), x.detach().numpy())
     (y * y).sum().backward()
     assert x.grad.tolist() == [2.0, 4.0]  # type: ignore[union-attr]
+
+
+def test_integrals_and_copies_of_nothing() -> None:
+    """As in PyTorch, whatever the points and the dtype."""
+    x = tg.zeros((0, 3), requires_grad=True)
+    assert tg.trapezoid(x, dim=0).tolist() == [0.0, 0.0, 0.0]
+    assert not tg.trapezoid(x, tg.ones(5), dim=0).requires_grad
+    assert tg.trapezoid(tg.zeros(0, dtype=bool)).dtype == bool
+    with pytest.raises(RuntimeError, match="received a bool input for `y`"):
+        tg.cumulative_trapezoid(tg.zeros(0, dtype=bool))
+    assert tg.select_scatter(x, tg.zeros(0), 1, 1).shape == (0, 3)
+    assert tg.slice_scatter(tg.zeros(3, 2), tg.zeros(0, 2), 0, 3).shape == (3, 2)
+    assert tg.diagonal_scatter(tg.zeros(2, 2), tg.zeros(0), 3).shape == (2, 2)

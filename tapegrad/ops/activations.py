@@ -26,15 +26,13 @@ _elu = shaped(
 
 
 @and_inplace
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_elu)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_elu)
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     r"""Return `input` where it is positive, and :math:`\alpha (e^x - 1)` elsewhere.
 
     Parameters
     ----------
     alpha : float
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----
@@ -51,7 +49,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 @and_inplace
-@public(namespaces=(TOP, FUNCTIONAL), common=docs.UNARY, of=_elu)
+@public(namespaces=(TOP, FUNCTIONAL), common=docs.ACTIVATION, of=_elu)
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     r"""Return `input` where it is positive, and :math:`\alpha (e^{x/\alpha} - 1)` elsewhere.
 
@@ -59,8 +57,6 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     ----------
     alpha : float
         Not 0.
-    inplace : bool
-        Write the result to `input`.
 
     Raises
     ------
@@ -96,16 +92,11 @@ _selu = unary(
 
 
 @and_inplace
-@public(namespaces=(TOP, FUNCTIONAL), common=docs.UNARY, of=_selu)
+@public(namespaces=(TOP, FUNCTIONAL), common=docs.ACTIVATION, of=_selu)
 def selu(input: Any, inplace: bool = False) -> Tensor:
     r"""Return :math:`s x` where `input` is positive, and :math:`s \alpha (e^x - 1)` elsewhere.
 
     The constants :math:`s = 1.0507` and :math:`\alpha = 1.6733` keep the mean 0 and the variance 1.
-
-    Parameters
-    ----------
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----
@@ -132,14 +123,9 @@ _silu = unary(
 )  # fmt: skip
 
 
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_silu)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_silu)
 def silu(input: Any, inplace: bool = False) -> Tensor:
     r"""Return `input` times its `sigmoid`, which is also called swish.
-
-    Parameters
-    ----------
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----
@@ -173,14 +159,9 @@ _mish = unary(
 )  # fmt: skip
 
 
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_mish)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_mish)
 def mish(input: Any, inplace: bool = False) -> Tensor:
     r"""Return `input` times the hyperbolic tangent of its `softplus`.
-
-    Parameters
-    ----------
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----

@@ -31,7 +31,7 @@ def diagonal_part(x_shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -
     shape = (*(x_shape[dim] for dim in rest), count)
     start = offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
     steps = (*(strides[dim] for dim in rest), strides[dim1] + strides[dim2])
-    return Part(shape, steps, 0 if 0 in shape else start)
+    return Part(shape, steps, start)
 
 
 @public(method=True)

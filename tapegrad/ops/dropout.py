@@ -83,6 +83,14 @@ def _ndim(input: Any) -> int:
     return np.ndim(getattr(input, "_data", input))
 
 
+def _warn_of_channels(call: str, ndim: int, which: str) -> None:
+    warnings.warn(
+        f"{call}: Received a {ndim}-D input to {call}; its {which} dimension is taken as that of the channels",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
 @public(namespaces=(FUNCTIONAL,), common=_ELEMENTS)
 @composite((Sample(((2, 3, 2),), _SAME),), lambda input, training: input)
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -127,11 +135,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     """
     ndim = _ndim(input)
     if ndim != 4:
-        warnings.warn(
-            f"dropout2d: Received a {ndim}-D input to dropout2d; its second dimension is taken as that of the channels",
-            UserWarning,
-            stacklevel=2,
-        )
+        _warn_of_channels("dropout2d", ndim, "second")
     return _of_channels("dropout2d", input, p, training, inplace, False)
 
 
@@ -153,11 +157,7 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     """
     ndim = _ndim(input)
     if ndim not in (4, 5):
-        warnings.warn(
-            f"dropout3d: Received a {ndim}-D input to dropout3d; its first dimension is taken as that of the channels",
-            UserWarning,
-            stacklevel=2,
-        )
+        _warn_of_channels("dropout3d", ndim, "first")
     return _of_channels("dropout3d", input, p, training, inplace, ndim != 5)
 
 

@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import DTypeLike
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, values_of
 from tapegrad.ops.table.promotion import common_dtype, promote
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array
-
-
-def _values(call: str, value: Any, name: str, position: int) -> np.ndarray:
-    return np.asarray(as_operand(value, call, name, position)._data)
 
 
 @public(method=True)
@@ -38,7 +34,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     >>> tg.nonzero(tg.tensor([[1.0, 0.0], [2.0, 3.0]])).tolist()
     [[0, 0], [1, 0], [1, 1]]
     """
-    values = _values("nonzero", input, "input", 1)
+    values = values_of(input, "nonzero", "input", 1)
     places = np.nonzero(np.atleast_1d(values))
     if as_tuple:
         return tuple(map(from_array, places))
@@ -98,7 +94,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     >>> tg.isin(tg.tensor([1, 2, 3]), tg.tensor([3, 1])).tolist()
     [True, False, True]
     """
-    own, others = _values("isin", elements, "elements", 1), _values("isin", test_elements, "test_elements", 2)
+    own, others = values_of(elements, "isin", "elements", 1), values_of(test_elements, "isin", "test_elements", 2)
     return from_array(np.asarray(np.isin(own, others, assume_unique, invert)))
 
 
@@ -131,14 +127,14 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     >>> tg.bincount(tg.tensor([0, 2, 2])).tolist()
     [1, 0, 2]
     """
-    x = _values("bincount", input, "input", 1)
+    x = values_of(input, "bincount", "input", 1)
     if x.ndim != 1 or x.dtype.kind not in "iu" or (x.size and x.min() < 0):
         raise RuntimeError(
             f"bincount only supports 1-d non-negative integral inputs; got shape {list(x.shape)} of {x.dtype}"
         )
     if weights is None:
         return from_array(np.bincount(x, minlength=minlength))
-    given = _values("bincount", weights, "weights", 2)
+    given = values_of(weights, "bincount", "weights", 2)
     if given.shape != x.shape:
         raise RuntimeError(
             f"weights should be 1-d and have the same length as input: bincount() got {list(given.shape)} for "

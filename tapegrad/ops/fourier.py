@@ -319,7 +319,7 @@ def _functions(name: str, kind: _Kind) -> None:
         )  # fmt: skip
         function.op = op
         of_numpy = (f"fft.{own}",) if not (name[-4:] == "hfft" and end) else ()
-        adapter = {"a": "input", "axis": "dim"} if not end else {"a": "input", "axes": "dim"}
+        adapter = {"a": "input"} if not end else {"a": "input", "axes": "dim"}
         register(own, function, Names(namespaces=(FFT,), functions=of_numpy, adapter=adapter))
 
 

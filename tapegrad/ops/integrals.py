@@ -26,7 +26,7 @@ def _trapezoids(call: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, i
     if not values.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions; {call}() got a number")
     place = one_dim(call, values.ndim, dim)
-    if values.dtype.kind == "b" and values.shape[place]:
+    if values.dtype.kind == "b":
         raise RuntimeError(f"{call}: received a bool input for `y`, but bool is not supported; convert it first")
     pairs = add(part_along(values, place, 1, None), part_along(values, place, None, -1))
     if x is None:
@@ -49,7 +49,7 @@ _SAMPLES = (
 )  # fmt: skip
 
 
-@public(aliases=("trapz",), functions=("trapezoid",), adapter={"axis": "dim"})
+@public(aliases=("trapz",), functions=("trapezoid",))
 @composite(_SAMPLES, lambda y, x=None, dim=-1: np.trapezoid(y, x, axis=dim))
 def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """Integral along a dimension, by the trapezoidal rule.
@@ -79,9 +79,10 @@ def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) 
     >>> tg.trapezoid(tg.tensor([1.0, 2.0, 3.0]))
     tensor(4.)
     """
-    pairs, place, factor = _trapezoids("trapezoid", y, x, dx, dim)
-    if not np.shape(y)[place]:
-        return made(np.asarray(pairs._data).sum(place, pairs.dtype), False)  # of no values
+    values = as_operand(y, "trapezoid", "y", 1)
+    if values.ndim and not values.shape[one_dim("trapezoid", values.ndim, dim)]:
+        return made(values._array().sum(dim, values.dtype), False)
+    pairs, place, factor = _trapezoids("trapezoid", values, x, dx, dim)
     return mul(sum(pairs, place), factor)
 
 

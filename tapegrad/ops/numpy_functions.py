@@ -8,28 +8,18 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.ops.indexing import getitem
+from tapegrad.ops.numpy_ufuncs import refuse, values
 from tapegrad.ops.strided import unfold
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor
-
-
-def _refuse(name: str, **options: Any) -> None:
-    given = [f"{key}=" for key, value in options.items() if value is not None and value is not False]
-    if given:
-        raise TypeError(f"np.{name} does not work on tensors with {', '.join(given)}; leave it away")
-
-
-def _values(value: Any) -> Any:
-    return value._data if isinstance(value, Tensor) else value
-
 
 # Other arrangements ------------------------------------------------------------------------------------------------
 
 
 def _windows(x: Tensor, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Tensor:
     """Return views of all windows: where they begin, and along new last dimensions their elements."""
-    _refuse("lib.stride_tricks.sliding_window_view", writeable=writeable)
+    refuse("lib.stride_tricks.sliding_window_view", writeable=writeable)
     lengths = tuple(np.atleast_1d(window_shape).tolist())
     dims = tuple(range(x.ndim)) if axis is None else tuple(np.atleast_1d(axis).tolist())
     if len(lengths) != len(dims):
@@ -47,7 +37,7 @@ def _block(arrays: Any) -> Tensor:
         return 1 + max(map(depth_of, own)) if isinstance(own, list) else 0
 
     def ndim_of(own: Any) -> int:
-        return max(map(ndim_of, own)) if isinstance(own, list) else np.ndim(_values(own))
+        return max(map(ndim_of, own)) if isinstance(own, list) else np.ndim(values(own))
 
     depth = depth_of(arrays)
     ndim = max(depth, ndim_of(arrays))
@@ -64,7 +54,7 @@ def _block(arrays: Any) -> Tensor:
 def _delete(arr: Tensor, obj: Any, axis: int | None = None) -> Tensor:
     x = ops.reshape(arr, (-1,)) if axis is None else arr
     dim = axis or 0
-    return ops.index_select(x, dim, np.delete(np.arange(x.shape[dim]), _values(obj)))
+    return ops.index_select(x, dim, np.delete(np.arange(x.shape[dim]), values(obj)))
 
 
 def _resize(a: Tensor, new_shape: Any) -> Tensor:
@@ -77,23 +67,23 @@ def _resize(a: Tensor, new_shape: Any) -> Tensor:
 
 
 def _round(a: Tensor, decimals: int = 0, out: Any = None) -> Tensor:
-    _refuse("round", out=out)
+    refuse("round", out=out)
     return ops.round(a, decimals=decimals) if decimals else ops.round(a)
 
 
 def _nan_to_num(x: Tensor, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
-    _refuse("nan_to_num", copy=None if copy else "copy=False")
+    refuse("nan_to_num", copy=None if copy else "copy=False")
     return ops.nan_to_num(x, nan, posinf, neginf)
 
 
 def _fix(x: Tensor, out: Any = None) -> Tensor:
-    _refuse("fix", out=out)
+    refuse("fix", out=out)
     return ops.trunc(x)
 
 
 def _nan_extremum(name: str, function: Callable[..., Any], least: float) -> Callable[..., Tensor]:
     def call(a: Tensor, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tensor:
-        _refuse(name, out=out)
+        refuse(name, out=out)
         missing = np.isnan(a._data)
         found = function(ops.where(missing, least, a) if missing.any() else a, axis, keepdims is True)
         lacking = missing.all(axis, keepdims=keepdims is True)
@@ -107,7 +97,7 @@ def _cumulative(name: str, function: Callable[..., Tensor], first: float) -> Cal
     def call(
         x: Tensor, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
     ) -> Tensor:
-        _refuse(name, out=out)
+        refuse(name, out=out)
         if axis is None and x.ndim > 1:
             raise ValueError(f"np.{name}: for arrays with more than one dimension the ``axis`` argument is required")
         dim = axis or 0
@@ -122,7 +112,7 @@ def _cumulative(name: str, function: Callable[..., Tensor], first: float) -> Cal
 
 def _polyval(p: Any, x: Any) -> Tensor:
     """Return the value of a polynomial, its highest coefficient first, by Horner's scheme."""
-    result = ops.zeros_like(x) if isinstance(x, Tensor) else np.zeros_like(_values(x))
+    result = ops.zeros_like(x) if isinstance(x, Tensor) else np.zeros_like(values(x))
     for coefficient in p:
         result = result * x + coefficient
     return result
@@ -150,7 +140,7 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 def _linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Tensor:
-    _refuse("linspace", retstep=retstep, dtype=dtype)
+    refuse("linspace", retstep=retstep, dtype=dtype)
     first, last = as_operand(start, "linspace", "start", 1), as_operand(stop, "linspace", "stop", 2)
     dtypes = [own.dtype for own in (first, last) if own._layout.floating]
     shape = (-1, *[1] * max(first.ndim, last.ndim))
@@ -160,7 +150,7 @@ def _linspace(
 
 
 def _by_indices(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: function(*map(_values, args), **kwargs)
+    return lambda *args, **kwargs: function(*map(values, args), **kwargs)
 
 
 #: Each of NumPy's functions with what it is here.

@@ -14,6 +14,7 @@ from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.index_dim import index_select
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
+from tapegrad.ops.numpy_ufuncs import refuse, values
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import permute
 from tapegrad.ops.quantiles import nanquantile, quantile
@@ -25,19 +26,13 @@ from tapegrad.ops.without_nan import nanmean
 from tapegrad.tensor import Tensor, from_array
 
 
-def _refuse(name: str, **options: Any) -> None:
-    given = [f"{key}=" for key, value in options.items() if value is not None and value is not np._NoValue]
-    if given:
-        raise TypeError(f"np.{name} does not work on tensors with {', '.join(given)}; leave it away")
-
-
 def _floating(name: str, a: Any) -> Tensor:
     x = as_operand(a, name, "a", 1)
     return x if x._layout.floating else cast(x, default_dtype())
 
 
 def _array(value: Any) -> np.ndarray:
-    return np.asarray(value._data if isinstance(value, Tensor) else value)
+    return np.asarray(values(value))
 
 
 def _quantiles(
@@ -58,7 +53,7 @@ def _quantile_of(name: str, function: Callable[..., Tensor], scale: float) -> Ca
         a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
         keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
     ) -> Tensor:  # fmt: skip
-        _refuse(name, out=out, weights=weights, interpolation=interpolation)
+        refuse(name, out=out, weights=weights, interpolation=interpolation)
         x = _floating(name, a)
         at = div(q, scale) if isinstance(q, Tensor) and scale != 1 else q if scale == 1 else np.asarray(q) / scale
         return _quantiles(name, function, x, at, axis, keepdims is True, method)
@@ -68,7 +63,7 @@ def _quantile_of(name: str, function: Callable[..., Tensor], scale: float) -> Ca
 
 def _median_of(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def call(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
-        _refuse(name, out=out)
+        refuse(name, out=out)
         return _quantiles(name, function, _floating(name, a), 0.5, axis, keepdims is True, "midpoint")
 
     return call
@@ -84,7 +79,7 @@ def _nanvar(name: str) -> Callable[..., Tensor]:
         keepdims: Any = False,
         **rest: Any,
     ) -> Tensor:
-        _refuse(name, dtype=dtype, out=out, **rest)
+        refuse(name, dtype=dtype, out=out, **rest)
         x = _floating(name, a)
         far = where(x != x, 0.0, sub(x, nanmean(x, axis, True)))
         count = sum(cast(x == x, x.dtype), axis, keepdims is True)
@@ -114,7 +109,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
 
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
     """Return piecewise linear interpolation, differentiable by the places, by the nodes and by the values."""
-    _refuse("interp", period=period)
+    refuse("interp", period=period)
     at, nodes, values = _floating("interp", x), _floating("interp", xp), _floating("interp", fp)
     if nodes.ndim != 1 or nodes.shape != values.shape or not nodes.numel():
         raise ValueError(f"fp and xp are not of the same length: they have shapes {values.shape} and {nodes.shape}")
@@ -139,13 +134,13 @@ def _select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0
 
 
 def _compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Tensor:
-    _refuse("compress", out=out)
+    refuse("compress", out=out)
     chosen, x = np.flatnonzero(_array(condition)), as_operand(a, "compress", "a", 2)
     return index_select(reshape(x, (-1,)) if axis is None else x, axis or 0, chosen)
 
 
 def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tensor:
-    _refuse("ptp", out=out)
+    refuse("ptp", out=out)
     return sub(amax(a, axis, keepdims is True), amin(a, axis, keepdims is True))
 
 

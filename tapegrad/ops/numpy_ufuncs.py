@@ -38,6 +38,18 @@ def plain(value: Any) -> Any:
     return value
 
 
+def values(value: Any) -> Any:
+    """Return an argument with the data in place of tensors, also of those that require grad."""
+    if isinstance(value, Tensor):
+        return value._data
+    return type(value)(map(values, value)) if isinstance(value, (list, tuple)) else value
+
+
+def no_list(value: Any) -> Any:
+    """Return an array in place of a list: NumPy hands over what it was given, and lists are no operands of ours."""
+    return np.asarray(value) if isinstance(value, (list, tuple)) else value
+
+
 def _tensors(value: Any) -> Iterable[Tensor]:
     if isinstance(value, Tensor):
         yield value
@@ -55,6 +67,14 @@ def unsupported(function: str, why: str = "") -> TypeError:
     )
 
 
+def refuse(function: str, **options: Any) -> None:
+    """Raise the error of options that a function of NumPy takes, and ours does not, if some are given."""
+    absent = (None, False, np._NoValue)
+    given = [f"{key}=" for key, value in options.items() if not any(value is one for one in absent)]
+    if given:
+        raise unsupported(f"np.{function}", f"with {', '.join(given)}")
+
+
 def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
     """Call the function that a ufunc, or its reduction, stands for."""
     name = ufunc.__name__
@@ -65,14 +85,13 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     function = _function(name)
     result = None
     if method == "reduce" and (one := public.find(public.REDUCES, name)):
-        result = _reduce(one.name, *inputs, **kwargs)
+        result = _reduce(one.function, *inputs, **kwargs)
     elif method == "accumulate" and (one := public.find(public.ACCUMULATES, name)):
         result = _accumulate(one.function, *inputs, **kwargs)
     elif method == "at" and name in ("add", "subtract"):
         return _add_at(shown, name == "subtract", *inputs)
     elif method in ("__call__", "outer") and not kwargs and callable(function):
-        # NumPy hands over what it was given; lists are not operands of ours.
-        operands = [np.asarray(value) if isinstance(value, (list, tuple)) else value for value in inputs]
+        operands = list(map(no_list, inputs))
         if getattr(getattr(getattr(function, "op", None), "check_dtypes", None), "refuses_numbers", False):
             operands = _without_numbers(operands)
         if method == "outer":
@@ -93,15 +112,17 @@ def _without_numbers(operands: list[Any]) -> list[Any]:
     return [np.asarray(value, dtype) if layout.weak else value for value, layout in zip(operands, layouts, strict=True)]
 
 
-def reduced(name: str, x: Any, axis: Any, keepdims: bool, where: Any = True, initial: Any = None) -> Tensor:
+def reduced(
+    x: Any, function: Callable[..., Tensor], axis: Any, keepdims: bool, where: Any = True, initial: Any = None
+) -> Tensor:
     """Call a reduction as NumPy does: of the elements that a mask chooses, beginning with a number."""
-    own = public.find(public.TOP, name)
-    assert own is not None
-    of = own.names.reduces
+    name = function.__name__
+    one = public.find(public.TOP, name)
+    of = one.names.reduces if one else ""
     x = as_operand(x, name, "input", 1)
     if where is not True and name == "mean":
         chosen = np.broadcast_to(plain(where), x.shape).sum(axis, x.dtype, keepdims=keepdims)
-        return ops.div(reduced("sum", x, axis, keepdims, where), chosen)
+        return ops.div(reduced(x, ops.sum, axis, keepdims, where), chosen)
     if where is not True or initial is not None:
         if not of:
             raise unsupported(f"np.{name}", "with where= or initial=")
@@ -113,7 +134,7 @@ def reduced(name: str, x: Any, axis: Any, keepdims: bool, where: Any = True, ini
                 f"'initial'"
             )
         x = x if where is True else ops.where(where, x, identity)
-    result: Tensor = own.function(x, axis, keepdims)
+    result = function(x, axis, keepdims)
     if initial is not None:
         step = _function(of)
         assert step is not None
@@ -122,9 +143,15 @@ def reduced(name: str, x: Any, axis: Any, keepdims: bool, where: Any = True, ini
 
 
 def _reduce(
-    ours: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, **kwargs: Any
+    function: Callable[..., Tensor],
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    **kwargs: Any,
 ) -> Any:
-    result = reduced(ours, x, axis, bool(keepdims), **kwargs)
+    result = reduced(x, function, axis, bool(keepdims), **kwargs)
     return result if dtype is None else result.to(dtype)
 
 

@@ -25,6 +25,8 @@ from tapegrad.tensor import Tensor
 class Part(NamedTuple):
     """Where a part stands in a C-contiguous array; strides and offset in elements of the part.
 
+    A part of no elements stands nowhere: what its offset is does not matter.
+
     The real or imaginary part of complex numbers is a part of real numbers, two to each of the array's.
     """
 
@@ -39,8 +41,8 @@ def view_of(x: np.ndarray, part: Part) -> np.ndarray:
     x = np.ascontiguousarray(x).reshape(-1)
     if part.of_real:
         x = x.view(x.real.dtype)
-    size = x.itemsize
-    return np.ndarray(part.shape, x.dtype, x, part.offset * size, [step * size for step in part.strides])
+    size, start = x.itemsize, 0 if 0 in part.shape else part.offset
+    return np.ndarray(part.shape, x.dtype, x, start * size, [step * size for step in part.strides])
 
 
 def may_overlap(part: Part) -> bool:

@@ -20,14 +20,9 @@ from tapegrad.tensor import Tensor, from_array
 
 
 @and_inplace
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=relu_op)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=relu_op)
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """Return the larger of `input` and 0.
-
-    Parameters
-    ----------
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----
@@ -50,15 +45,13 @@ _leaky_relu = shaped(
 
 
 @and_inplace
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_leaky_relu)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_leaky_relu)
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return `input` where it is positive, and `negative_slope` times `input` elsewhere.
 
     Parameters
     ----------
     negative_slope : float
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----
@@ -137,15 +130,13 @@ _hardtanh = shaped(
 
 
 @and_inplace
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_hardtanh)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_hardtanh)
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Limit elements to the range from `min_val` to `max_val`.
 
     Parameters
     ----------
     min_val, max_val : float
-    inplace : bool
-        Write the result to `input`.
 
     Raises
     ------
@@ -169,14 +160,9 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     return applied(inplace, _hardtanh, input, min_val, max_val)
 
 
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_hardtanh)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_hardtanh)
 def relu6(input: Any, inplace: bool = False) -> Tensor:
     """Limit elements to the range from 0 to 6.
-
-    Parameters
-    ----------
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----
@@ -199,14 +185,9 @@ _hardsigmoid = unary(
 )  # fmt: skip
 
 
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_hardsigmoid)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_hardsigmoid)
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     r"""Return :math:`x/6 + 1/2`, limited to the range from 0 to 1: a `sigmoid` of straight lines.
-
-    Parameters
-    ----------
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----
@@ -231,14 +212,9 @@ _hardswish = unary(
 )  # fmt: skip
 
 
-@public(namespaces=(FUNCTIONAL,), common=docs.UNARY, of=_hardswish)
+@public(namespaces=(FUNCTIONAL,), common=docs.ACTIVATION, of=_hardswish)
 def hardswish(input: Any, inplace: bool = False) -> Tensor:
     """Return `input` times its `hardsigmoid`.
-
-    Parameters
-    ----------
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----
@@ -255,7 +231,7 @@ def hardswish(input: Any, inplace: bool = False) -> Tensor:
 
 
 @and_inplace
-@public(namespaces=(TOP, FUNCTIONAL), common=docs.UNARY)
+@public(namespaces=(TOP, FUNCTIONAL), common=docs.ACTIVATION)
 @composite(
     (Sample(((2, 3),)), Sample(((3,),), {"lower": 0.5, "upper": 0.75})),
     lambda input, lower=1 / 8, upper=1 / 3: np.where(input > 0, input, (lower + upper) / 2 * input),
@@ -272,8 +248,6 @@ def rrelu(
         The range of the slopes.
     training : bool
         Draw slopes; otherwise all are in the middle of the range.
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----

@@ -10,7 +10,7 @@ from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import sort
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, values_of
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, reduced_dims
 from tapegrad.tensor import Tensor, from_array
@@ -49,10 +49,6 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool
     """
     indices: Tensor = sort(as_operand(input, "argsort", "input", 1).detach(), dim, descending).indices
     return indices
-
-
-def _values(call: str, value: Any, name: str, position: int) -> np.ndarray:
-    return np.asarray(as_operand(value, call, name, position)._data)
 
 
 def _searched(sequence: np.ndarray, values: np.ndarray, right: bool) -> np.ndarray:
@@ -131,8 +127,8 @@ def searchsorted(
     >>> tg.searchsorted(tg.tensor([1.0, 3.0, 5.0]), tg.tensor([3.0, 6.0])).tolist()
     [1, 3]
     """
-    sequence = _values("searchsorted", sorted_sequence, "sorted_sequence", 1)
-    values = _values("searchsorted", input, "input", 2)
+    sequence = values_of(sorted_sequence, "searchsorted", "sorted_sequence", 1)
+    values = values_of(input, "searchsorted", "input", 2)
     if sequence.ndim == 0 or (sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]):
         raise RuntimeError(
             "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
@@ -140,7 +136,7 @@ def searchsorted(
             f"tensor {list(values.shape)}"
         )
     if sorter is not None:
-        order = _values("searchsorted", sorter, "sorter", 6)
+        order = values_of(sorter, "searchsorted", "sorter", 6)
         if order.shape != sequence.shape or order.dtype.kind not in "iu":
             raise RuntimeError(
                 "searchsorted(): boundary and sorter must have the same size, and sorter must be of long dtype; "
@@ -179,10 +175,10 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
     >>> tg.bucketize(tg.tensor([0.5, 2.0]), tg.tensor([1.0, 2.0, 3.0])).tolist()
     [0, 1]
     """
-    bounds = _values("bucketize", boundaries, "boundaries", 2)
+    bounds = values_of(boundaries, "bucketize", "boundaries", 2)
     if bounds.ndim != 1:
         raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({bounds.ndim})")
-    return _result(_searched(bounds, _values("bucketize", input, "input", 1), right), out_int32)
+    return _result(_searched(bounds, values_of(input, "bucketize", "input", 1), right), out_int32)
 
 
 @public(method=True)
@@ -206,7 +202,7 @@ def count_nonzero(input: Any, dim: Any = None) -> Tensor:
     >>> tg.count_nonzero(tg.tensor([1.0, 0.0, 2.0]))
     tensor(2)
     """
-    values = _values("count_nonzero", input, "input", 1)
+    values = values_of(input, "count_nonzero", "input", 1)
     return from_array(np.asarray(np.count_nonzero(values, reduced_dims("count_nonzero", values.ndim, dim)), np.int64))
 
 

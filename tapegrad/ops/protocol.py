@@ -18,7 +18,7 @@ from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.numpy_functions import FUNCTIONS
 from tapegrad.ops.numpy_padding import pad_of_numpy
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
-from tapegrad.ops.numpy_ufuncs import plain, reduced, unsupported
+from tapegrad.ops.numpy_ufuncs import no_list, plain, reduced, refuse, unsupported, values
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
@@ -32,15 +32,15 @@ def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
         where: Any = True,
     ) -> Any:  # fmt: skip
-        _refuse(name, out=out)
-        result = reduced(name, a, axis, bool(keepdims), _given(where, True), _given(initial, None))
+        refuse(name, out=out)
+        result = reduced(a, function, axis, bool(keepdims), _given(where, True), _given(initial, None))
         return result if dtype is None else result.to(dtype)
 
     return call
 
 
 def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    _refuse("cumsum", out=out)
+    refuse("cumsum", out=out)
     x = as_operand(a, "cumsum", "input", 1)
     return ops.cumsum(ops.reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)
 
@@ -50,8 +50,8 @@ def _extremum(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True,
         **kwargs: Any,
     ) -> Any:  # fmt: skip
-        _refuse(name, out=out, **kwargs)
-        return reduced(name, a, axis, bool(keepdims), _given(where, True), _given(initial, None))
+        refuse(name, out=out, **kwargs)
+        return reduced(a, function, axis, bool(keepdims), _given(where, True), _given(initial, None))
 
     return call
 
@@ -66,22 +66,13 @@ def _moment(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         keepdims: bool = False,
         **kwargs: Any,
     ) -> Any:
-        _refuse(name, out=out, dtype=dtype, **kwargs)
-        correction = kwargs.get("correction", ddof)
+        correction = kwargs.pop("correction", ddof)
+        refuse(name, out=out, dtype=dtype, **kwargs)
         x = as_operand(a, name, "input", 1)
         x = x if x._layout.floating else x.to(default_dtype())
         return function(x, axis, correction=correction, keepdim=bool(keepdims))
 
     return call
-
-
-def _refuse(name: str, **kwargs: Any) -> None:
-    given = [
-        key for key, value in kwargs.items()
-        if value is not None and value is not np._NoValue and key != "correction"
-    ]  # fmt: skip
-    if given:
-        raise unsupported(f"np.{name}", f"with {', '.join(f'{key}=' for key in given)}")
 
 
 def _given(value: Any, default: Any) -> Any:
@@ -111,10 +102,10 @@ def _reshape(a: Any, shape: Any, order: str = "C", **_: Any) -> Any:
 
 
 def _concatenate(arrays: Any, axis: Any = 0, out: Any = None, **kwargs: Any) -> Any:
-    _refuse("concatenate", out=out, dtype=kwargs.get("dtype"))
+    refuse("concatenate", out=out, dtype=kwargs.get("dtype"))
     if axis is None:
         return ops.cat([ops.reshape(one, (-1,)) for one in arrays])
-    return ops.cat([as_operand(one, "concatenate", "arrays", 1) for one in map(_no_list, arrays)], axis)
+    return ops.cat([as_operand(one, "concatenate", "arrays", 1) for one in map(no_list, arrays)], axis)
 
 
 def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -122,7 +113,7 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def _stack(arrays: Any, axis: int = 0, out: Any = None, **kwargs: Any) -> Any:
-    _refuse("stack", out=out, dtype=kwargs.get("dtype"))
+    refuse("stack", out=out, dtype=kwargs.get("dtype"))
     return ops.stack([as_operand(one, "stack", "arrays", 1) for one in arrays], axis)
 
 
@@ -133,13 +124,13 @@ def _where(condition: Any, *values: Any) -> Any:
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kwargs: Any) -> Any:
-    _refuse("clip", out=out)
+    refuse("clip", out=out)
     return clip_to(a, kwargs.get("min", a_min), kwargs.get("max", a_max))
 
 
 def _arg(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        _refuse(name, out=out)
+        refuse(name, out=out)
         x = as_operand(a, name, "input", 1)
         return function(x.to("uint8") if x.dtype.kind == "b" else x, axis, keepdims is True)
 
@@ -147,22 +138,14 @@ def _arg(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    _refuse("dot", out=out)
-    if np.ndim(_shape_only(a)) == 0 or np.ndim(_shape_only(b)) == 0:
+    refuse("dot", out=out)
+    if np.ndim(values(a)) == 0 or np.ndim(values(b)) == 0:
         return ops.mul(a, b)
-    return ops.matmul(_no_list(a), _no_list(b))  # for matrices and vectors the same
-
-
-def _no_list(value: Any) -> Any:
-    return np.asarray(value) if isinstance(value, (list, tuple)) else value
-
-
-def _shape_only(value: Any) -> Any:
-    return value._data if isinstance(value, Tensor) else value
+    return ops.matmul(no_list(a), no_list(b))  # for matrices and vectors the same
 
 
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
-    _refuse("einsum", out=out, **kwargs)
+    refuse("einsum", out=out, **kwargs)
     return ops.einsum(*operands)
 
 
@@ -199,16 +182,10 @@ def _by_values(function: Callable[..., Any], wrap: bool = False) -> Callable[...
     """Return NumPy's function on the values, for results that have no gradient: counts, comparisons, shapes."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        plain = function(*(_values(arg) for arg in args), **{key: _values(value) for key, value in kwargs.items()})
-        return from_array(np.asarray(plain)) if wrap else plain
+        found = function(*(values(arg) for arg in args), **{key: values(value) for key, value in kwargs.items()})
+        return from_array(np.asarray(found)) if wrap else found
 
     return call
-
-
-def _values(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value._data
-    return type(value)(map(_values, value)) if isinstance(value, (list, tuple)) else value
 
 
 # How the arguments of a function of NumPy are made ours; `Names.adapter` says which one it is.

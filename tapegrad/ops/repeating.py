@@ -179,7 +179,7 @@ def _places(repeats: np.ndarray, length: int) -> np.ndarray:
 
 
 @public(
-    method=True, functions=("repeat",), adapter={"a": "input", "axis": "dim"}, common=docs.MOVEMENT_OF_DIMS
+    method=True, functions=("repeat",), adapter={"a": "input"}, common=docs.MOVEMENT_OF_DIMS
 )  # fmt: skip
 @composite(
     (

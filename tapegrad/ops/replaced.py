@@ -70,8 +70,8 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
             f"select(): index {number} out of range for tensor of size {list(x.shape)} at dimension {place}"
         )
     rest = [dim for dim in range(x.ndim) if dim != place]
-    start = number % length * strides[place] if x._layout.size else 0
-    part = Part(tuple(x.shape[dim] for dim in rest), tuple(strides[dim] for dim in rest), start)
+    shape, steps = (tuple(own[dim] for dim in rest) for own in (x.shape, strides))
+    part = Part(shape, steps, number % length * strides[place])
     return _replaced("select_scatter", x, src, part)
 
 
@@ -115,7 +115,7 @@ def slice_scatter(
     if step <= 0:
         raise RuntimeError(f"slice step must be positive; slice_scatter() got {step}")
     chosen, strides = range(x.shape[place])[start:end:step], list(contiguous_strides(x.shape, 1))
-    offset = chosen.start * strides[place] if chosen else 0
+    offset = chosen.start * strides[place]
     strides[place] *= step
     part = Part((*x.shape[:place], len(chosen), *x.shape[place + 1 :]), tuple(strides), offset)
     return _replaced("slice_scatter", x, src, part)

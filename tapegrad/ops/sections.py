@@ -15,7 +15,7 @@ from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
 
-_AXIS: Final = {"ary": "input", "axis": "dim"}
+_NAMES: Final = {"ary": "input"}
 
 
 def _sections(value: Any) -> Any:
@@ -41,7 +41,7 @@ def _sections(value: Any) -> Any:
     return value.tolist()
 
 
-@public(method=True, functions=("array_split",), adapter=_AXIS)
+@public(method=True, functions=("array_split",), adapter=_NAMES)
 @composite(
     (
         Sample(((5, 2),), {"indices_or_sections": 3}),
@@ -100,7 +100,7 @@ def _equal_parts(call: str, ndim: int, input: Any, indices_or_sections: Any, dim
     return tensor_split(x, sections, dim)
 
 
-@public(method=True, functions=("hsplit",), adapter=_AXIS)
+@public(method=True, functions=("hsplit",), adapter=_NAMES)
 @composite((Sample(((2, 4),), {"indices_or_sections": 2}),), lambda input, indices_or_sections: input[:, 2:],
            call=last_of_several)  # fmt: skip
 def hsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -115,7 +115,7 @@ def hsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor
     return _equal_parts("hsplit", 1, input, indices_or_sections, 1 if np.ndim(input) > 1 else 0)
 
 
-@public(method=True, functions=("vsplit",), adapter=_AXIS)
+@public(method=True, functions=("vsplit",), adapter=_NAMES)
 @composite((Sample(((4, 2),), {"indices_or_sections": 2}),), lambda input, indices_or_sections: input[2:],
            call=last_of_several)  # fmt: skip
 def vsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -130,7 +130,7 @@ def vsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor
     return _equal_parts("vsplit", 2, input, indices_or_sections, 0)
 
 
-@public(method=True, functions=("dsplit",), adapter=_AXIS)
+@public(method=True, functions=("dsplit",), adapter=_NAMES)
 @composite((Sample(((2, 1, 4),), {"indices_or_sections": [1]}),), lambda input, indices_or_sections: input[..., 1:],
            call=last_of_several)  # fmt: skip
 def dsplit(input: Any, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:

@@ -89,15 +89,13 @@ _threshold = shaped(
 
 
 @and_inplace
-@public(namespaces=(TOP, FUNCTIONAL), common=docs.UNARY, of=_threshold)
+@public(namespaces=(TOP, FUNCTIONAL), common=docs.ACTIVATION, of=_threshold)
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Replace elements that are not above `threshold` by `value`.
 
     Parameters
     ----------
     threshold, value : float
-    inplace : bool
-        Write the result to `input`.
 
     Notes
     -----

@@ -112,7 +112,7 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     return getitem(x, index_at(place, number))
 
 
-@public(method=True, functions=("unstack",), adapter={"axis": "dim", "x": "input"})
+@public(method=True, functions=("unstack",), adapter={"x": "input"})
 @composite(
     (Sample(((3,),)), Sample(((2, 3, 2),), {"dim": 1}), Sample(((2, 3),), {"dim": -1})),
     lambda input, dim=0: np.take(input, -1, dim), call=last_of_several,

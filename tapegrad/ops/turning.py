@@ -22,7 +22,7 @@ from tapegrad.ops.table.structural import one_dim, sizes
 from tapegrad.tensor import Tensor
 
 
-@public(method=True, functions=("roll",), adapter={"a": "input", "shift": "shifts", "axis": "dims"},
+@public(method=True, functions=("roll",), adapter={"a": "input", "shift": "shifts"},
         common=docs.MOVEMENT_OF_DIMS)  # fmt: skip
 @composite(
     (

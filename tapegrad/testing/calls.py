@@ -10,19 +10,14 @@ import numpy as np
 
 from tapegrad.tensor import Tensor, from_array
 from tapegrad.testing.differences import differences
-from tapegrad.testing.report import Part
+from tapegrad.testing.report import GradcheckError, Limits, Part
 
-__all__ = ["Call", "as_tuple", "is_perturbed", "leaf"]
+__all__ = ["Call", "as_tuple", "leaf", "verdict"]
 
 
 def as_tuple(values: Any) -> tuple[Any, ...]:
     """Return a tensor, tuple or list as a tuple."""
     return tuple(values) if isinstance(values, (tuple, list)) else (values,)
-
-
-def is_perturbed(value: Any) -> bool:
-    """Whether a value is a floating or complex tensor that requires grad."""
-    return isinstance(value, Tensor) and value.requires_grad
 
 
 def leaf(array: np.ndarray, requires_grad: bool = True) -> Tensor:
@@ -38,7 +33,7 @@ class Call:
         self.function, self.inputs, self.check = function, as_tuple(inputs), check
         self.places: dict[int, int] = {}
         for place, value in enumerate(self.inputs):
-            if is_perturbed(value):
+            if isinstance(value, Tensor) and value.requires_grad:
                 self.places.setdefault(id(value), place)
         self.output_words: dict[int, str] = {}  # of those that are not called by their numbers
         self.input_words: dict[int, str] = {}
@@ -50,14 +45,14 @@ class Call:
         self.wanted: list[Tensor] = [self.inputs[place] for place in self.places.values()]
 
     def warn_of_low_precision(self) -> None:
-        """Warn the caller of the caller if an input is of single precision."""
-        for place, value in enumerate(self.inputs):
-            if is_perturbed(value) and value.dtype not in (np.float64, np.complex128):
+        """Warn the caller of a check if an input is of single precision."""
+        for place in self.places.values():
+            if self.inputs[place].dtype not in (np.float64, np.complex128):
                 warnings.warn(
                     f"Input #{place} requires gradient and is not a double precision floating point or complex. "
                     "This check will likely fail if all the inputs are not of double precision floating point or "
                     "complex. ",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
 
     def outputs(self, replaced: Sequence[Tensor] | None = None) -> list[Tensor]:
@@ -97,6 +92,18 @@ class Call:
         first = sum(output.numel() for output in outputs[:place])
         return slice(first, first + outputs[place].numel())
 
+    def expect_zeros(self, outputs: Sequence[Tensor], eps: float) -> None:
+        """Raise a GradcheckError if the function has slopes, but none of its outputs requires grad."""
+        if any(output.requires_grad for output in outputs):
+            return
+        for tensor, (values, _) in zip(self.wanted, self.jacobians(eps), strict=True):
+            if np.any(values != 0):
+                raise GradcheckError(
+                    "Numerical gradient for function expected to be zero: no output requires grad, but finite "
+                    f"differences with respect to {self.words_of(tensor)} are up to {np.abs(values).max():.6g}. Is a "
+                    "result detached, converted to NumPy, or computed with grad mode off?"
+                )
+
     def words_of(self, tensor: Tensor) -> str:
         """Return what an input is called in messages."""
         place = self.places[id(tensor)]
@@ -107,3 +114,15 @@ class Call:
         mismatch = f"{what} mismatch for output {place} with respect to input {self.places[id(tensor)]}"
         of_output = self.output_words.get(place, f"output {place}")
         return Part(mismatch, of_output, output.shape, self.words_of(tensor), tensor.shape, mode)
+
+
+def verdict(call: Call, check: Callable[[Call, Limits], None], limits: Limits, raise_exception: bool) -> bool:
+    """Return whether a check passes, or raise its error."""
+    call.warn_of_low_precision()
+    try:
+        check(call, limits)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tapegrad.autograd.backward import grad
 from tapegrad.tensor import Tensor
-from tapegrad.testing.calls import Call, as_tuple, leaf
-from tapegrad.testing.report import GradcheckError, Part, Tolerance, compare
+from tapegrad.testing.calls import Call, as_tuple, leaf, verdict
+from tapegrad.testing.report import GradcheckError, Limits, Part, compare
 
 __all__ = ["gradcheck", "gradgradcheck"]
 
 
 def gradcheck(
-    function: Callable[..., Any],
-    inputs: Any,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-    nondet_tol: float = 0.0,
-) -> bool:
+    function: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    raise_exception: bool = True, nondet_tol: float = 0.0,
+) -> bool:  # fmt: skip
     """Check the gradients of a function against central finite differences.
 
     Every element of every input that requires grad is moved, and a backward pass starts from every element of every
@@ -84,21 +79,13 @@ def gradcheck(
     False
     """
     call = Call(function, inputs, "gradcheck")
-    call.warn_of_low_precision()
-    return verdict(lambda: _check(call, eps, Tolerance(atol, rtol), nondet_tol), raise_exception)
+    return verdict(call, _check, Limits(eps, atol, rtol, nondet_tol), raise_exception)
 
 
 def gradgradcheck(
-    function: Callable[..., Any],
-    inputs: Any,
-    grad_outputs: Any = None,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-    nondet_tol: float = 0.0,
-) -> bool:
+    function: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5,
+    rtol: float = 1e-3, raise_exception: bool = True, nondet_tol: float = 0.0,
+) -> bool:  # fmt: skip
     """Check the second derivatives of a function: the gradients of its gradients, against finite differences.
 
     Parameters
@@ -128,47 +115,37 @@ def gradgradcheck(
     True
     """
     call = Call(function, inputs, "gradgradcheck")
-    call.warn_of_low_precision()
+    check = partial(_check_second, grad_outputs=grad_outputs)
+    return verdict(call, check, Limits(eps, atol, rtol, nondet_tol), raise_exception)
+
+
+def _check_second(call: Call, limits: Limits, grad_outputs: Any) -> None:
     roots = [value for value in call.outputs() if value.requires_grad]
-    tolerance, count = Tolerance(atol, rtol), len(call.inputs)
     if not roots:
-        return verdict(lambda: _check(call, eps, tolerance, nondet_tol), raise_exception)
+        return call.expect_zeros(roots, limits.eps)
     seeds = tuple(map(leaf, _cotangents(roots))) if grad_outputs is None else as_tuple(grad_outputs)
     if len(seeds) != len(roots):
         raise ValueError(f"gradgradcheck got {len(seeds)} grad_outputs for {len(roots)} outputs that require grad.")
-    places = list(call.places.values())
+    places, count = list(call.places.values()), len(call.inputs)
 
     def gradients(*arguments: Any) -> tuple[Tensor, ...]:
-        outputs = [value for value in as_tuple(function(*arguments[:count])) if value.requires_grad]
-        wanted = [arguments[place] for place in places]
-        found: tuple[Tensor, ...] = grad(
-            outputs, wanted, arguments[count:], create_graph=True, allow_unused=True, materialize_grads=True
-        )
-        return found
+        outputs = [value for value in as_tuple(call.function(*arguments[:count])) if value.requires_grad]
+        wanted, seeds = [arguments[place] for place in places], arguments[count:]
+        found = grad(outputs, wanted, seeds, create_graph=True, allow_unused=True, materialize_grads=True)
+        return tuple(found)
 
     second = Call(gradients, (*call.inputs, *seeds), "gradgradcheck")
     second.output_words = {k: f"the gradient with respect to input {place}" for k, place in enumerate(places)}
     second.input_words = {count + k: f"grad_outputs[{k}]" for k in range(len(seeds))}
-    return verdict(lambda: _check(second, eps, tolerance, nondet_tol), raise_exception)
+    _check(second, limits)
 
 
-def verdict(check: Callable[[], None], raise_exception: bool) -> bool:
-    """Return whether a check passes, or raise its error."""
-    try:
-        check()
-    except GradcheckError:
-        if raise_exception:
-            raise
-        return False
-    return True
-
-
-def _check(call: Call, eps: float, tolerance: Tolerance, nondet_tol: float) -> None:
-    outputs, numerical = call.outputs(), call.jacobians(eps)
+def _check(call: Call, limits: Limits) -> None:
+    outputs = call.outputs()
     roots = [(place, output) for place, output in enumerate(outputs) if output.requires_grad]
     if not roots:
-        expect_zeros(call, numerical)
-        return
+        return call.expect_zeros(outputs, limits.eps)
+    numerical = call.jacobians(limits.eps)
     # PyTorch's order: imaginary parts, among real outputs; then real parts.
     parts = [(place, output, 1j if output.dtype.kind == "c" else 1) for place, output in roots]
     parts += [(place, output, 1) for place, output in roots if output.dtype.kind == "c"]
@@ -178,15 +155,15 @@ def _check(call: Call, eps: float, tolerance: Tolerance, nondet_tol: float) -> N
         name = "" if output.dtype.kind != "c" else "imaginary" if unit == 1j else "real"
         prefix = f"While considering the {name} part of complex outputs only, " if name else ""
         columns = call.columns(outputs, place)
-        for number, actual in enumerate(_jacobians(output, call.wanted, unit, nondet_tol)):
+        for number, actual in enumerate(_jacobians(output, call.wanted, unit, limits.nondet_tol)):
             tensor = call.wanted[number]
             values, errors = (array[..., columns] for array in numerical[number])
             values = _part(values, unit)
             expected = values[:, 0] + 1j * values[:, 1] if tensor.dtype.kind == "c" else values[:, 0]
             part = call.part(f"{prefix}Jacobian", place, output, tensor, "backward")
-            compare(actual, expected, errors.sum(1), tolerance, part)
+            compare(actual, expected, errors.sum(1), limits, part)
             combined[number] += actual @ _part(cotangents[place], unit).reshape(-1, 1)
-    _expect_linear(call, [output for _, output in roots], list(cotangents.values()), combined, tolerance)
+    _expect_linear(call, [output for _, output in roots], list(cotangents.values()), combined, limits)
 
 
 def _part(values: np.ndarray, unit: complex) -> np.ndarray:
@@ -223,38 +200,25 @@ def _jacobians(output: Tensor, wanted: Sequence[Tensor], unit: complex, nondet_t
     ]
 
 
-def expect_zeros(call: Call, numerical: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Raise a GradcheckError if a function, of whose outputs none requires grad, has slopes."""
-    for tensor, (values, _) in zip(call.wanted, numerical, strict=True):
-        if np.any(values != 0):
-            raise GradcheckError(
-                "Numerical gradient for function expected to be zero: no output requires grad, but finite differences "
-                f"with respect to {call.words_of(tensor)} are up to {np.abs(values).max():.6g}. Is a result "
-                "detached, converted to NumPy, or computed with grad mode off?"
-            )
-
-
 def _expect_linear(
     call: Call, roots: Sequence[Tensor], cotangents: Sequence[np.ndarray], combined: Sequence[np.ndarray],
-    tolerance: Tolerance,
+    limits: Limits,
 ) -> None:  # fmt: skip
     """Check that a pass from all outputs at once, with cotangents other than 0 and 1, combines the Jacobians."""
     for tensor, actual, expected in zip(call.wanted, _gradients(roots, call.wanted, cotangents), combined, strict=True):
         words = "the gradient from random grad_outputs", (), call.words_of(tensor), tensor.shape
         part = Part("backward not multiplied by grad_output", *words, reference="the checked Jacobians")
-        compare(actual, expected, np.zeros(expected.shape), tolerance, part)
+        compare(actual, expected, np.zeros(expected.shape), limits, part)
 
 
 def _cotangents(outputs: Sequence[Tensor]) -> list[np.ndarray]:
     """Return random numbers like the outputs, the same in each call, of either sign and not near 0."""
     rng = np.random.default_rng(0)
 
-    def numbers(shape: tuple[int, ...]) -> np.ndarray:
-        return np.asarray(rng.uniform(0.3, 1.0, shape) * rng.choice([-1.0, 1.0], shape))
+    def numbers(output: Tensor) -> Any:
+        return rng.uniform(0.3, 1.0, output.shape) * rng.choice([-1.0, 1.0], output.shape)
 
-    found = []
-    for output in outputs:
-        values: Any = numbers(output.shape)
-        values = values + 1j * numbers(output.shape) if output.dtype.kind == "c" else values
-        found.append(np.asarray(values).astype(output.dtype))
-    return found
+    return [
+        np.asarray(numbers(own) + 1j * numbers(own) if own.dtype.kind == "c" else numbers(own)).astype(own.dtype)
+        for own in outputs
+    ]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, NotYet, Op, Sample
+from tapegrad.ops.table.op import Op, Sample
 
-__all__ = ["draw", "has_rule", "operands_of"]
+__all__ = ["draw", "operands_of"]
 
 
 def draw(shape: tuple[int, ...], domain: tuple[float, float], dtype: Any, rng: np.random.Generator) -> np.ndarray:
@@ -39,9 +39,3 @@ def operands_of(op: Op, sample: Sample, dtype: Any, rng: np.random.Generator) ->
         else:
             operands.append(value)
     return tuple(operands)
-
-
-def has_rule(op: Op, operand: int) -> bool:
-    """Whether the op is differentiable in an operand."""
-    rule = op.rule(operand)
-    return rule is not NOT_DIFFERENTIABLE and not isinstance(rule, NotYet)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-__all__ = ["GradcheckError", "Part", "Tolerance", "compare"]
+from tapegrad.runtime.named_tuples import NamedTuple
+
+__all__ = ["GradcheckError", "Limits", "Part", "compare"]
 
 
 class GradcheckError(RuntimeError):
     """The error of `gradcheck`, `gradgradcheck` and `jvpcheck`: derivatives differ from finite differences."""
 
 
-class Tolerance(NamedTuple):
-    """Numbers agree if they differ by at most `atol + rtol * |numerical|`."""
+class Limits(NamedTuple):
+    """How a check moves the inputs, and when numbers agree: if they differ by at most `atol + rtol * |numerical|`."""
 
+    eps: float
     atol: float
     rtol: float
-
-    def allows(self, numerical: np.ndarray) -> np.ndarray:
-        """Return the largest differences that are allowed."""
-        return np.asarray(self.atol + self.rtol * np.abs(numerical))
+    nondet_tol: float = 0.0
 
 
 class Part(NamedTuple):
@@ -39,9 +37,9 @@ class Part(NamedTuple):
     reference: str = "finite differences"
 
 
-def compare(actual: np.ndarray, expected: np.ndarray, error: np.ndarray, tolerance: Tolerance, part: Part) -> None:
+def compare(actual: np.ndarray, expected: np.ndarray, error: np.ndarray, limits: Limits, part: Part) -> None:
     """Raise a GradcheckError if a part of a Jacobian differs from the expected one, whose error is estimated."""
-    allowed = tolerance.allows(expected)
+    allowed = np.asarray(limits.atol + limits.rtol * np.abs(expected))
     with np.errstate(all="ignore"):
         difference = np.abs(actual - expected)
         close = (difference <= allowed) | (actual == expected)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tapegrad.ops.table.loading import load_all
 from tapegrad.ops.table.op import Op, op_table
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 from tapegrad.testing.calls import leaf
-from tapegrad.testing.operands import draw, has_rule, operands_of
+from tapegrad.testing.operands import draw, operands_of
 
 try:
     from hypothesis import strategies as st
@@ -27,8 +27,7 @@ __all__ = ["MOVES", "OpSample", "samples", "tensors"]
 Strategy = st.SearchStrategy[Any]
 
 
-@dataclass(frozen=True)
-class OpSample:
+class OpSample(NamedTuple):
     """A call of an op: calling it with `operands` applies the op, with the attributes `attrs`.
 
     So it is a function that `gradcheck` and its kin take: ``gradcheck(sample, sample.operands)``.
@@ -120,7 +119,7 @@ def samples(op_name: str, dtype: Any = np.float64, requires_grad: bool = True) -
     @st.composite
     def drawn(choose: Callable[[Strategy], Any]) -> OpSample:
         operands, attrs = _operands(choose, op, np.dtype(choose(_strategy(dtype))))
-        wanted = [requires_grad and has_rule(op, 0 if op.variadic else number) for number in range(len(operands))]
+        wanted = [requires_grad and callable(op.rule(number)) for number in range(len(operands))]
         leaves = [
             leaf(value, differentiable and value.dtype.kind in "fc") if isinstance(value, np.ndarray) else value
             for value, differentiable in zip(operands, wanted, strict=True)
@@ -151,13 +150,8 @@ def _strategy(value: Any) -> Strategy:
 
 
 def _elements(dtype: np.dtype[Any]) -> Strategy:
-    if dtype.kind == "b":
-        return st.booleans()
-    if dtype.kind in "iu":
-        return st.integers(0 if dtype.kind == "u" else -10, 10)
-    if dtype.kind == "c":
-        return st.complex_numbers(max_magnitude=10, width=8 * dtype.itemsize)  # type: ignore[arg-type]
-    return st.floats(-10, 10, width=8 * dtype.itemsize)  # type: ignore[arg-type]
+    least = 0 if dtype.kind == "u" else -10
+    return of_numpy.from_dtype(dtype, min_value=least, max_value=10, max_magnitude=10, allow_nan=False)
 
 
 def _shapes_of_size(shape: tuple[int, ...]) -> Strategy:

@@ -1,70 +1,29 @@
-"""Forward mode of whole functions, by the tangents of all ops that they call, and `jvpcheck`, which checks it."""
+"""`jvpcheck`: forward mode of whole functions against finite differences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tapegrad import modes
-from tapegrad.autograd.jvp import Tangents, jvp
-from tapegrad.ops.table.gateway import compute
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op
+from tapegrad.autograd.forward_mode import forward_mode
 from tapegrad.tensor import Tensor
-from tapegrad.testing.calls import Call, as_tuple, leaf
+from tapegrad.testing.calls import Call, as_tuple, leaf, verdict
 from tapegrad.testing.differences import slope
-from tapegrad.testing.gradients import expect_zeros, verdict
-from tapegrad.testing.report import Part, Tolerance, compare
+from tapegrad.testing.report import Limits, Part, compare
 
-__all__ = ["forward_mode", "jvpcheck"]
+__all__ = ["jvpcheck"]
 
-
-def forward_mode(
-    function: Callable[..., Any], primals: Sequence[Tensor], tangents: Tangents
-) -> tuple[Any, tuple[Tensor | None, ...]]:
-    """Return what a function returns, and the tangent of each output; None stands for zeros.
-
-    Tangents follow every op that the function calls. They do not follow detached tensors, NumPy arrays, writes in
-    place and backward passes inside the function.
-    """
-    # Tensors are kept, so that no other gets the same id.
-    known: dict[int, tuple[Tensor, Tensor | None]] = {
-        id(primal): (primal, tangent) for primal, tangent in zip(primals, tangents, strict=True)
-    }
-
-    def tangent_of(value: Any) -> Tensor | None:
-        return known[id(value)][1] if id(value) in known else None
-
-    def dual(op: Op, bound: Bound) -> Any:
-        out = compute(op, bound)[0]
-        own = [
-            None if op.rule(operand) is NOT_DIFFERENTIABLE else tangent_of(x)
-            for operand, x in enumerate(bound.operands)
-        ]
-        if any(tangent is not None for tangent in own):
-            results = out if isinstance(out, tuple) else (out,)
-            if any(result._layout.floating for result in results):
-                found = jvp(op, bound, out, own)
-                for result, tangent in zip(results, as_tuple(found), strict=True):
-                    known[id(result)] = (result, tangent)
-        return out
-
-    with modes.intercept(dual):
-        value = function(*primals)
-    return value, tuple(tangent_of(output) for output in as_tuple(value))
+# The words for a part, the input that it belongs to, directions, and slopes along these with their errors.
+Slopes = tuple[str, Tensor | None, list[list[np.ndarray]], np.ndarray, np.ndarray]
 
 
 def jvpcheck(
-    function: Callable[..., Any],
-    inputs: Any,
-    tangents: Any = None,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-) -> bool:
+    function: Callable[..., Any], inputs: Any, tangents: Any = None, *, eps: float = 1e-6, atol: float = 1e-5,
+    rtol: float = 1e-3, raise_exception: bool = True,
+) -> bool:  # fmt: skip
     """Check forward mode, the product of a function's Jacobian and tangents, against central finite differences.
 
     Parameters
@@ -103,18 +62,49 @@ def jvpcheck(
     True
     """
     call = Call(function, inputs, "jvpcheck")
-    call.warn_of_low_precision()
-    tolerance = Tolerance(atol, rtol)
-    if tangents is None:
-        return verdict(lambda: _check_elements(call, eps, tolerance), raise_exception)
-    given = as_tuple(tangents)
-    shapes = [tensor.shape for tensor in call.wanted]
+    return verdict(call, partial(_check, tangents=tangents), Limits(eps, atol, rtol), raise_exception)
+
+
+def _check(call: Call, limits: Limits, tangents: Any) -> None:
+    known = _slopes_of_elements(call, limits.eps) if tangents is None else _slope_along(call, tangents, limits.eps)
+    outputs = call.outputs()
+    call.expect_zeros(outputs, limits.eps)
+    for words, tensor, directions, values, errors in known:
+        rows = [_tangents(call, direction) for direction in directions]
+        for place, output in enumerate(outputs):
+            if not output.requires_grad or not rows:
+                continue
+            columns = call.columns(outputs, place)
+            if tensor is None:
+                part = Part(f"{words} for output {place}", f"output {place}", output.shape, mode="forward mode")
+            else:
+                part = call.part(words, place, output, tensor, "forward mode")
+            expected = values[:, columns] if output.dtype.kind == "c" else values[:, columns].real
+            compare(np.stack([row[place] for row in rows]), expected, errors[:, columns], limits, part)
+
+
+def _slopes_of_elements(call: Call, eps: float) -> Iterator[Slopes]:
+    """Return slopes along each element of each input."""
+    for number, (tensor, (values, errors)) in enumerate(zip(call.wanted, call.jacobians(eps), strict=True)):
+        for k, name in enumerate(("real", "imaginary")[: values.shape[1]]):
+            prefix = f"While considering the {name} part of complex inputs only, " if values.shape[1] > 1 else ""
+            directions = [[np.zeros(own.shape, own.dtype) for own in call.wanted] for _ in range(tensor.numel())]
+            for index, direction in zip(np.ndindex(tensor.shape), directions, strict=True):
+                direction[number][index] = (1, 1j)[k]
+            yield f"{prefix}Jacobian computed with forward mode", tensor, directions, values[:, k], errors[:, k]
+
+
+def _slope_along(call: Call, tangents: Any, eps: float) -> list[Slopes]:
+    """Return the slope along given tangents."""
+    given, shapes = as_tuple(tangents), [tensor.shape for tensor in call.wanted]
     if [getattr(own, "shape", None) for own in given] != shapes:
         raise ValueError(
             f"jvpcheck expects a tangent for each input that requires grad, of shapes {list(map(list, shapes))}, but "
             f"got {[list(own.shape) if isinstance(own, Tensor) else type(own).__name__ for own in given]}."
         )
-    return verdict(lambda: _check_direction(call, given, eps, tolerance), raise_exception)
+    direction = [np.asarray(own.detach().numpy(), to.dtype) for own, to in zip(given, call.wanted, strict=True)]
+    values, errors = slope(call.moved, call.point, direction, step=eps / 2)
+    return [("Tangent mismatch", None, [direction], values[None], errors[None])]
 
 
 def _tangents(call: Call, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -131,45 +121,3 @@ def _tangents(call: Call, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
         np.zeros(output.numel(), output.dtype) if tangent is None else np.ravel(tangent.detach().numpy())
         for output, tangent in zip(outputs, found, strict=True)
     ]
-
-
-def _check_direction(call: Call, tangents: Sequence[Tensor], eps: float, tolerance: Tolerance) -> None:
-    outputs = call.outputs()
-    if not any(output.requires_grad for output in outputs):
-        expect_zeros(call, call.jacobians(eps))
-    directions = [
-        np.asarray(own.detach().numpy(), tensor.dtype) for own, tensor in zip(tangents, call.wanted, strict=True)
-    ]
-    values, errors = slope(call.moved, call.point, directions, step=eps / 2)
-    for place, actual in enumerate(_tangents(call, directions)):
-        output, columns = outputs[place], call.columns(outputs, place)
-        if output.requires_grad:
-            part = Part(f"Tangent mismatch for output {place}", f"output {place}", output.shape, mode="forward mode")
-            compare(actual[None], _like(values[None, columns], output), errors[None, columns], tolerance, part)
-
-
-def _check_elements(call: Call, eps: float, tolerance: Tolerance) -> None:
-    outputs, numerical = call.outputs(), call.jacobians(eps)
-    if not any(output.requires_grad for output in outputs):
-        expect_zeros(call, numerical)
-    for number, (tensor, (values, errors)) in enumerate(zip(call.wanted, numerical, strict=True)):
-        for k, name in enumerate(("real", "imaginary")[: values.shape[1]]):
-            prefix = f"While considering the {name} part of complex inputs only, " if values.shape[1] > 1 else ""
-            rows = []
-            for index in np.ndindex(tensor.shape):
-                directions = [np.zeros(own.shape, own.dtype) for own in call.wanted]
-                directions[number][index] = (1, 1j)[k]
-                rows.append(_tangents(call, directions))
-            for place, output in enumerate(outputs):
-                if output.requires_grad and rows:
-                    columns = call.columns(outputs, place)
-                    part = call.part(
-                        f"{prefix}Jacobian computed with forward mode", place, output, tensor, "forward mode"
-                    )
-                    expected = _like(values[:, k, columns], output)
-                    compare(np.stack([row[place] for row in rows]), expected, errors[:, k, columns], tolerance, part)
-
-
-def _like(values: np.ndarray, output: Tensor) -> np.ndarray:
-    """Return slopes as real numbers if the output is real: others may be complex."""
-    return values if output.dtype.kind == "c" else values.real

@@ -162,6 +162,7 @@ def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Cal
     """Return what makes a function that binds arguments, which has the parameters of `signature`, take the caller's."""
     parameters = _Parameters(signature)
     names = _handed_over((*_numpy_behind(parameters.positional), *_numpy_behind(parameters.by_keyword)), operands)
+    theirs = parameters.numpy.keys()
 
     def decorate(bind: F) -> Callable[..., Any]:
         if parameters.any:
@@ -172,8 +173,11 @@ def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Cal
             return bind
 
         def bind_given(*args: Any, **kwargs: Any) -> Any:
-            given = {name: value for name, value in zip(names, args, strict=False) if value is not missing}
-            return bind(**_in_our_names(signature.__name__, given | kwargs, parameters.numpy, {}))
+            given = {name: value for name, value in zip(names, args) if value is not missing}  # noqa: B905  # may be few
+            given.update(kwargs)
+            if not theirs.isdisjoint(given):
+                _in_our_names(signature.__name__, given, parameters.numpy, {})
+            return bind(**given)
 
         return bind_given
 

@@ -49,6 +49,7 @@ keepdim : bool
 _SAME_SHAPE = "Tensor\n    Of the operand's shape."
 
 UNARY: Final = Common(INPUT, returns=_SAME_SHAPE, raises=_NOT_A_TENSOR.format("the operand"))
+ACTIVATION: Final = UNARY._replace(options="inplace : bool\n    Write the result to `input`.")
 BINARY: Final = Common(
     "input, other : Tensor, array or number",
     returns="Tensor\n    Of the shape that the operands broadcast to.",

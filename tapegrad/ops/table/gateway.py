@@ -65,6 +65,11 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
     raise errors.not_a_tensor(call, name, position, value)
 
 
+def values_of(value: Any, call: str, name: str, position: int) -> np.ndarray:
+    """Return the data of an operand as an array, for functions that have no gradient; errors are `as_operand`'s."""
+    return np.asarray(as_operand(value, call, name, position)._data)
+
+
 def connect(
     op: Op,
     n_arguments: int = 0,
