@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["round", "exp2", "expm1", "log1p", "expit", "logit", "erf", "softmax", "log_softmax", "logsumexp", "jv", "j1", "j0", "yv", "y1", "y0", "iv", "ive", "i1", "i0", "i1e", "i0e", "kv", "k1", "k0", "k1e", "k0e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "entr", "xlogy", "xlog1py", "sinc", "spherical_bessel_j0", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "ndtri", "lgamma", "gammaln", "digamma", "psi", "polygamma", "gamma", "betaln", "beta", "zeta", "mvlgamma", "multigammaln", "gammainc", "gammaincc", "betainc"]  # fmt: skip
+__all__ = ["round", "exp2", "expm1", "cbrt", "log1p", "expit", "logit", "erf", "softmax", "log_softmax", "logsumexp", "jv", "j1", "j0", "yv", "y1", "y0", "iv", "ive", "i1", "i0", "i1e", "i0e", "kv", "k1", "k0", "k1e", "k0e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "entr", "xlogy", "xlog1py", "sinc", "spherical_bessel_j0", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "ndtri", "lgamma", "gammaln", "digamma", "psi", "polygamma", "gamma", "betaln", "beta", "zeta", "mvlgamma", "multigammaln", "gammainc", "gammaincc", "betainc"]  # fmt: skip
 
 def round(input: Any, *, decimals: int | None = None) -> Tensor:
     """Round to the nearest integer, halves to the even one; integers stay as they are."""
@@ -19,6 +19,9 @@ def exp2(input: Any) -> Tensor:
 
 def expm1(input: Any) -> Tensor:
     """Exponential less 1, precise near 0."""
+
+def cbrt(input: Any) -> Tensor:
+    """Real cube root."""
 
 def log1p(input: Any) -> Tensor:
     """Natural logarithm of 1 + x, precise near 0."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import ops
+from tapegrad.ops.numpy_parts import SEVERAL, reduceat
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
@@ -57,12 +58,14 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         return _with_out(shown, ufunc, method, inputs, out, kwargs)
     dtype = kwargs.pop("dtype", None)
     ours = UFUNCS.get(name, name)
-    function = getattr(ops, ours, None) or _ELSEWHERE.get(ours)
+    function = getattr(ops, ours, None) or _ELSEWHERE.get(ours) or SEVERAL.get(name)
     result = None
     if method == "reduce" and name in _REDUCTIONS:
         result = _reduce(_REDUCTIONS[name], *inputs, **kwargs)
     elif method == "accumulate" and name in _ACCUMULATIONS:
         result = _accumulate(getattr(ops, _ACCUMULATIONS[name]), *inputs, **kwargs)
+    elif method == "reduceat" and name in _REDUCTIONS:
+        result = reduceat(shown, getattr(ops, _REDUCTIONS[name]), *inputs, **kwargs)
     elif method == "at" and name in ("add", "subtract"):
         return _add_at(shown, name == "subtract", *inputs)
     elif method in ("__call__", "outer") and not kwargs and callable(function):
