@@ -192,7 +192,7 @@ def test_out() -> None:
 def test_functions_of_scipy_in_python_say_what_to_call() -> None:
     x = tg.tensor([0.5, 0.25], requires_grad=True)
     for function in (scipy.special.softmax, scipy.special.log_softmax, scipy.special.logsumexp):
-        with pytest.raises(RuntimeError, match="SciPy's functions in Python, .* call tapegrad's"):
+        with pytest.raises(RuntimeError, match=r"SciPy's functions in Python, .* call tapegrad's"):
             function(x)
         name = function.__name__
         np.testing.assert_allclose(getattr(tg, name)(x, 0).detach().numpy(), function(x.detach()))

@@ -41,7 +41,8 @@ def _rearranged(function: Callable[..., Any], *tensors: Tensor) -> Tensor:
 
 def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     x = as_operand(arr, "insert", "arr", 1)
-    new = cast(as_operand(np.asarray(values) if isinstance(values, list) else values, "insert", "values", 3), x.dtype)
+    values = np.asarray(values) if isinstance(values, (list, tuple)) else values
+    new = cast(as_operand(values, "insert", "values", 3), x.dtype)
     return _rearranged(lambda old, more: np.insert(old, _values(obj), more, axis), x, new)
 
 
@@ -92,7 +93,8 @@ def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: An
     lines = reshape(last, (-1, x.shape[place]))
     if not len(lines):
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    each = [as_operand(func1d(line, *args, **kwargs), "apply_along_axis", "func1d", 1) for line in lines]
+    results = (func1d(line, *args, **kwargs) for line in lines)
+    each = [as_operand(own, "apply_along_axis", "func1d", 1) for own in results]
     found = reshape(stack(each), (*last.shape[:-1], *each[0].shape))
     for k in range(each[0].ndim):  # (..., result) -> the result's dimensions where the line was
         found = movedim(found, last.ndim - 1 + k, place + k)

@@ -38,13 +38,15 @@ def _array(value: Any) -> np.ndarray:
 
 def _repeated(call: str, values: Any, count: int) -> Tensor:
     """Return values one after another, from the beginning again until there are so many."""
-    given = as_operand(np.asarray(values) if isinstance(values, (list, tuple)) else values, call, "values", 3)
+    values = np.asarray(values) if isinstance(values, (list, tuple)) else values
+    given = as_operand(values, call, "values", 3)
     return reshape(given, (-1,))[np.arange(count) % max(given.numel(), 1)]
 
 
 @_on_tensors(np.copyto)
 def _copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    source = as_operand(np.asarray(src) if isinstance(src, (list, tuple)) else src, "copyto", "src", 2)
+    src = np.asarray(src) if isinstance(src, (list, tuple)) else src
+    source = as_operand(src, "copyto", "src", 2)
     if not source._layout.weak and not np.can_cast(source.dtype, dst.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(
             f"Cannot cast array data from {source.dtype!r} to {dst.dtype!r} according to the rule '{casting}'"
