@@ -31,6 +31,10 @@ NOT_COMPARED: Final = {
     "geometric": DRAWN,
     "log_normal": DRAWN,
     "cauchy": DRAWN,
+    "multinomial": DRAWN,
+    "randint_like": DRAWN,
+    "nn.functional.fractional_max_pool2d": DRAWN,
+    "nn.functional.fractional_max_pool3d": DRAWN,
     "randn_like": DRAWN,
     "rand_like": DRAWN,
     "randn": DRAWN,
@@ -204,6 +208,12 @@ def difference(op: Any, function: Callable[..., Any], sample: Any) -> str:
     return ""
 
 
+def _draws(op: Any, sample: Any) -> bool:
+    """Whether a sample of attention draws what it drops."""
+    of_heads = op.name.endswith("multi_head_attention_forward") and sample.kwargs.get("training") and sample.args[9]
+    return bool(sample.kwargs.get("dropout_p") or of_heads)
+
+
 def differences(op: Any, function: Callable[..., Any], most: int = MOST) -> Iterator[str]:
     """Yield what differs in PyTorch's samples of a function."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -215,8 +225,8 @@ def differences(op: Any, function: Callable[..., Any], most: int = MOST) -> Iter
             for number, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd)):
                 if number == most:
                     break
-                if sample.kwargs.get("dropout_p"):
-                    continue  # it draws
+                if _draws(op, sample):
+                    continue
                 text = difference(op, function, sample)
                 if text:
                     shape = getattr(sample.input, "shape", type(sample.input).__name__)

@@ -246,10 +246,10 @@ def test_a_missing_name_says_what_is_meant(module: object, name: str, words: str
 
 
 def test_a_function_of_numpy_that_is_missing_says_what_is_near() -> None:
-    with pytest.raises(TypeError, match=r"np\.sort_complex does not work on tensors; .* x\.detach\(\)\.numpy\(\)"):
-        np.sort_complex(tg.ones(3))
-    with pytest.raises(TypeError, match=r"np\.nanprod .* \(nearest in name is tapegrad\.[a-z]+\)"):
-        np.nanprod(tg.ones(3))
+    with pytest.raises(TypeError, match=r"np\.roots does not work on tensors; .* x\.detach\(\)\.numpy\(\)"):
+        np.roots(tg.ones(3))
+    with pytest.raises(TypeError, match=r"np\.unique_all .* \(nearest in name is tapegrad\.unique\)"):
+        np.unique_all(tg.ones(3))
 
 
 # Names of PyTorch that stand in its modules by accident, or are no functions.

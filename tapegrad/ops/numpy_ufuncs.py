@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.numpy_parts import SEVERAL, reduceat
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.promotion import promote
-from tapegrad.ops.table.scope import nearest
 from tapegrad.tensor import Tensor
 
 # Our functions of the meaning of a ufunc, by its name, as far as they were called.
@@ -60,6 +60,8 @@ def _tensors(value: Any) -> Iterable[Tensor]:
 
 def unsupported(function: str, why: str = "") -> TypeError:
     """Return the error of a function of NumPy that tensors have not, with the nearest that they have."""
+    from tapegrad.ops.table.scope import nearest  # a long list, for programs that are about to fail
+
     near = "" if why else nearest(function.rpartition(".")[2])
     return TypeError(
         f"{function} does not work on tensors{why and f' {why}'}; use tapegrad's operation of this meaning"
@@ -82,12 +84,14 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if out is not None:
         return _with_out(shown, ufunc, method, inputs, out, kwargs)
     dtype = kwargs.pop("dtype", None)
-    function = _function(name)
+    function = _function(name) or SEVERAL.get(name)
     result = None
     if method == "reduce" and (one := public.find(public.REDUCES, name)):
         result = _reduce(one.function, *inputs, **kwargs)
     elif method == "accumulate" and (one := public.find(public.ACCUMULATES, name)):
         result = _accumulate(one.function, *inputs, **kwargs)
+    elif method == "reduceat" and (one := public.find(public.REDUCES, name)):
+        result = reduceat(shown, one.function, *inputs, **kwargs)
     elif method == "at" and name in ("add", "subtract"):
         return _add_at(shown, name == "subtract", *inputs)
     elif method in ("__call__", "outer") and not kwargs and callable(function):

@@ -15,10 +15,13 @@ import numpy as np
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import clip_to
 from tapegrad.ops.complex import imag_or_zero
+from tapegrad.ops.numpy_arrangement import FUNCTIONS as ARRANGEMENT
 from tapegrad.ops.numpy_functions import FUNCTIONS
 from tapegrad.ops.numpy_padding import pad_of_numpy
+from tapegrad.ops.numpy_series import FUNCTIONS as SERIES
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
 from tapegrad.ops.numpy_ufuncs import no_list, plain, reduced, refuse, unsupported, values
+from tapegrad.ops.numpy_writes import FUNCTIONS as WRITES
 from tapegrad.ops.table import functions as ops
 from tapegrad.ops.table import public
 from tapegrad.ops.table.gateway import as_operand
@@ -188,6 +191,11 @@ def _by_values(function: Callable[..., Any], wrap: bool = False) -> Callable[...
     return call
 
 
+def _by_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return NumPy's function on arrays, which refuses tensors that require grad."""
+    return lambda *args, **kwargs: function(*map(plain, args), **{key: plain(own) for key, own in kwargs.items()})
+
+
 # How the arguments of a function of NumPy are made ours; `Names.adapter` says which one it is.
 _ADAPTERS: Final[dict[str, Callable[[str, Callable[..., Any]], Callable[..., Any]]]] = {
     "same": lambda name, function: function,
@@ -216,7 +224,17 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
         )
     },
     np.isclose: _by_values(np.isclose, wrap=True),
-    **FUNCTIONS, **STATISTICS,
+    **{function: _by_values(function) for function in (
+        np.histogram, np.histogram2d, np.histogramdd, np.histogram_bin_edges, np.lexsort, np.ravel_multi_index,
+        np.unravel_index, np.ix_, np.array_equiv, np.iscomplex, np.common_type, np.min_scalar_type, np.packbits,
+        np.unpackbits, np.nanargmax, np.nanargmin, np.einsum_path,
+    )},
+    **{function: _by_arrays(function) for function in (np.save, np.savez, np.savez_compressed)},
+    np.linalg.tensordot: lambda a, b, /, *, axes=2: np.tensordot(a, b, axes),
+    np.linalg.trace: lambda x, /, *, offset=0, dtype=None: ops.sum(
+        ops.diagonal(x, offset, -2, -1), -1, dtype=dtype
+    ),
+    **FUNCTIONS, **STATISTICS, **ARRANGEMENT, **SERIES, **WRITES,
 }  # fmt: skip
 
 

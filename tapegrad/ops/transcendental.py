@@ -41,6 +41,12 @@ expm1 = unary(
     names=_TOO,
 )  # fmt: skip
 
+cbrt = unary(
+    "cbrt", np.cbrt, lambda ct, out: ct / (3 * out * out),
+    doc="Real cube root.", derivative=":math:`x^{-2/3}/3`.", special={0.0: np.inf}, real_only=True,
+    names=Names(namespaces=(SPECIAL,)),
+)  # fmt: skip
+
 log = unary(
     "log", Function("log", np.log, errors="divide invalid"), lambda ct, x: ct / xp.conj(x),
     doc="Natural logarithm.", derivative=":math:`1/x`.", domain=(0.1, 3.0), special={0.0: np.inf},

@@ -24,6 +24,7 @@ OUTPUTS = {
     "bessel_j2": "tensor([0.0306, 0.3528])",
     "beta": "tensor([1.3333, 0.1667])",
     "betaln": "tensor([ 0.2877, -1.7918])",
+    "cbrt": "tensor([0.7937, 1.2599])",
     "ceil": "tensor([1., 2.])",
     "conj": "tensor([0.5000, 2.0000])",
     "copysign": "tensor([0.5000, 2.0000])",

@@ -197,7 +197,7 @@ PLACES: dict[str, dict[str, str]] = {
         "strided": "unfold",
         "svd": "svd",
         "topk": "topk",
-        "transcendental": "acos acosh asin asinh atan atan2 atanh cos cosh erf exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit rsqrt sigmoid sin sinh softplus sqrt tan tanh",
+        "transcendental": "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit rsqrt sigmoid sin sinh softplus sqrt tan tanh",
         "triangles": "diag_embed",
         "triangular": "solve_triangular",
         "variance": "deviations root",
@@ -365,7 +365,7 @@ PLACES: dict[str, dict[str, str]] = {
         "gamma_functions": "beta betaln digamma gamma gammaln lgamma multigammaln mvlgamma polygamma psi zeta",
         "incomplete": "betainc gammainc gammaincc",
         "rounding": "round",
-        "transcendental": "erf exp2 expit expm1 log1p logit",
+        "transcendental": "cbrt erf exp2 expit expm1 log1p logit",
     },
     "ufuncs": {
         "arithmetic": "equal fabs greater greater_equal less less_equal logical_and logical_or not_equal power",

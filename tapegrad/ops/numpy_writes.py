@@ -1,0 +1,109 @@
+"""NumPy's functions that write to an array: recorded if it is a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.ops.arithmetic import where as choose
+from tapegrad.ops.casts import cast
+from tapegrad.ops.inplace import copy_
+from tapegrad.ops.movement import reshape
+from tapegrad.ops.numpy_ufuncs import plain, unsupported
+from tapegrad.ops.setitem import setitem
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.tensor import Tensor
+
+
+def _on_tensors(function: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator of what writes to a tensor; NumPy's function writes to an array, of what wants no gradient."""
+
+    def decorate(write: Callable[..., None]) -> Callable[..., None]:
+        def call(target: Any, *args: Any, **kwargs: Any) -> None:
+            if isinstance(target, Tensor):
+                write(target, *args, **kwargs)
+            else:
+                function(target, *map(plain, args), **{key: plain(own) for key, own in kwargs.items()})
+
+        return call
+
+    return decorate
+
+
+def _array(value: Any) -> np.ndarray:
+    return np.asarray(value._data if isinstance(value, Tensor) else value)
+
+
+def _repeated(call: str, values: Any, count: int) -> Tensor:
+    """Return values one after another, from the beginning again until there are so many."""
+    values = np.asarray(values) if isinstance(values, (list, tuple)) else values
+    given = as_operand(values, call, "values", 3)
+    return reshape(given, (-1,))[np.arange(count) % max(given.numel(), 1)]
+
+
+@_on_tensors(np.copyto)
+def _copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    src = np.asarray(src) if isinstance(src, (list, tuple)) else src
+    source = as_operand(src, "copyto", "src", 2)
+    if not source._layout.weak and not np.can_cast(source.dtype, dst.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {source.dtype!r} to {dst.dtype!r} according to the rule '{casting}'"
+        )
+    source = cast(source, dst.dtype)
+    copy_(dst, source if where is True else choose(_array(where), source, dst))
+
+
+@_on_tensors(np.put)
+def _put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
+    places = _array(ind).ravel()
+    if mode != "raise":
+        raise unsupported("np.put", f"with mode={mode!r}")
+    at = np.unravel_index(np.where(places < 0, places + a.numel(), places), a.shape)
+    setitem(a, at, _repeated("put", v, len(places)))
+
+
+@_on_tensors(np.putmask)
+def _putmask(a: Tensor, mask: Any, values: Any) -> None:
+    new = reshape(_repeated("putmask", values, a.numel()), a.shape)
+    copy_(a, choose(_array(mask), cast(new, a.dtype), a))
+
+
+@_on_tensors(np.place)
+def _place(arr: Tensor, mask: Any, vals: Any) -> None:
+    chosen = _array(mask).astype(bool)
+    if chosen.any():
+        setitem(arr, chosen, _repeated("place", vals, int(chosen.sum())))
+
+
+@_on_tensors(np.put_along_axis)
+def _put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) -> None:
+    places = _array(indices)
+    if axis is None:
+        at: Any = np.unravel_index(np.where(places < 0, places + arr.numel(), places), arr.shape)
+    else:
+        at = list(np.ogrid[tuple(slice(n) for n in places.shape)])
+        at = [own if arr.shape[k] == places.shape[k] else np.arange(arr.shape[k]).reshape(
+            [-1 if j == k else 1 for j in range(arr.ndim)]) for k, own in enumerate(at)]  # fmt: skip
+        at[axis] = places
+    setitem(arr, tuple(at), values)
+
+
+@_on_tensors(np.fill_diagonal)
+def _fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    numbers = np.zeros(a.shape, bool)
+    np.fill_diagonal(numbers, True, wrap)
+    places = np.nonzero(numbers)
+    setitem(a, places, _repeated("fill_diagonal", val, len(places[0])))
+
+
+#: Each of NumPy's functions with what it is here.
+FUNCTIONS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
+    np.copyto: _copyto, np.put: _put, np.putmask: _putmask, np.place: _place, np.put_along_axis: _put_along_axis,
+    np.fill_diagonal: _fill_diagonal,
+}  # fmt: skip
