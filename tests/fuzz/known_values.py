@@ -45,6 +45,8 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"max_unpool|interpolate": lambda ours, theirs: np.isnan(ours) | np.isnan(theirs),
     # PyTorch adds the ends, and takes them away.
     r"trapz|trapezoid": lambda ours, theirs: np.isnan(theirs),
+    # The mean of inf is inf; PyTorch takes differences.
+    r"(var|std)_mean\(": lambda ours, theirs: np.isinf(ours) & np.isnan(theirs),
     # A variance of as few numbers as its correction is 0/0, but for rounding.
     r"\bvar\(": lambda ours, theirs: np.isnan(ours) & np.isposinf(theirs) | np.isposinf(ours) & np.isnan(theirs),
     # Without classes PyTorch divides by their number.
@@ -71,6 +73,9 @@ ARITHMETIC = (
 
 #: Calls that add up products, of which the same holds.
 PRODUCTS = r"\b(linear|matmul|mm|bmm|mv|dot|outer|einsum|addmm|conv2d|addcmul|addcdiv)_?\(| @ "
+
+#: Calls whose result has a shape that depends on values.
+COUNTS = re.compile(r"\b(nonzero|argwhere|unique|unique_consecutive|masked_select|bincount)\(")
 
 #: Calls that copy where strides ask for it. Here `clone` and linear algebra give C-contiguous results.
 DEPENDS_ON_STRIDES = r"\b(contiguous|reshape|reshape_as|flatten|ravel)\("
@@ -100,8 +105,10 @@ ZEROS = {
     r"(cross_entropy|nll_loss)\(": "the negative of a zero in PyTorch",
     r"remainder_?\(|%|__imod__": "that of the divisor, as in NumPy",
     r"\b(maximum|minimum|max|min|fmax|fmin|amax|amin|clamp|clamp_min|clamp_max|clip)_?\(": "of two that are equal",
-    r"\b(linear|matmul|mm|bmm|mv|dot|einsum|addmm|conv2d|cumsum)\(| @ ": "sums begin with a 0, or do not",
+    r"\b(linear|matmul|mm|bmm|mv|dot|einsum|addmm|conv2d|cumsum|index_add_?)\(| @ ": "sums begin with a 0, or do not",
     r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": "without dimensions that of C's power",
+    r"logsigmoid\(": "below 0, as all its values are",
+    r"softshrink\(": "that of the element, in PyTorch only of the last ones of an array",
     r"copysign_?\(": "that of a nan is left to chance",
     r"\bneg(ative)?_?\(| = -v": "that of the parts of several complex zeros is lost in PyTorch",
     r"\b(add|sub|subtract|rsub)_?\(.*alpha=0(?![.\d])": "of a product with alpha, or its negative",
