@@ -272,6 +272,10 @@ FOUND: dict[str, list[str]] = {
         "v1 = F.conv_transpose3d(v0, m.ones(1, 1, 1, 1, 2, dtype=m.float64), padding=(0, 0, 1))",
         "v2 = F.conv_transpose1d(v0[0, 0], m.ones(1, 1, 0, dtype=m.float64))",
     ],
+    "cdist of points without coordinates": [
+        "v0 = m.tensor(data(1, (2, 0), 'float64'), requires_grad=True)",
+        "v1 = m.cdist(v0, v0 * 2, float('inf'))",
+    ],
     "norms and condition numbers of matrices without elements": [
         "v0 = m.tensor(data(1, (2, 0, 0), 'complex64'), requires_grad=True)",
         "v1 = m.linalg.matrix_norm(v0, 1)",
