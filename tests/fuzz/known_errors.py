@@ -67,6 +67,7 @@ ACCEPTED = (
     Error(r"hardtanh", r"Bool inputs not supported", "bools are numbers"),
     Error(r"threshold", r"cannot be converted to type uint8_t", "a fraction below 0 is cut off, too"),
     Error(r"hinge_embedding", r"mean\(\): could not infer output dtype", "integers are numbers"),
+    Error(r"soft_margin_loss", r"can't be cast to the desired output type", "integers are numbers"),
     Error(r"batch_norm", r"mixed dtype \(CPU\)", "weights of bools or integers are numbers"),
     Error(r"cumulative_trapezoid", r"received a bool input", "taken if there is none", of_nothing=True),
     Error(r"binary_cross_entropy\(", r"elements of input should be between 0 and 1", "nan stays nan"),
