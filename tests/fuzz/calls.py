@@ -19,6 +19,7 @@ from tapegrad.ops.table.public import TOP, registry
 from tests.fuzz import shapes, windows
 from tests.fuzz.chosen_calls import CHOSEN
 from tests.fuzz.matrices import TEXTS, linear_algebra
+from tests.fuzz.transforms import FREQUENCIES, TRANSFORMS, frequencies, transform
 
 NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
 
@@ -716,6 +717,8 @@ KINDS: dict[Generator, str] = {
     product: "prod cumsum",
     logit: "logit",
     linear_algebra: " ".join(TEXTS),
+    transform: " ".join(TRANSFORMS),
+    frequencies: " ".join(FREQUENCIES),
     convolution: "conv2d",
     variance: "var",
     extremum: "max min",
@@ -893,10 +896,12 @@ def calls() -> list[tuple[Generator, str]]:
 
 
 def public(torch: Any) -> set[str]:
-    """Return the public names that are in PyTorch too: of the module, of `nn.functional` and of tensors."""
+    """Return the public names that are in PyTorch too: of the module, of its namespaces and of tensors."""
     functional_names = {name for name in dir(tg.nn.functional) if callable(getattr(tg.nn.functional, name))}
     found = {name for name in tg.__all__ if hasattr(torch, name)}
-    found |= {name for name in dir(tg.linalg) if hasattr(torch.linalg, name) and name.islower()}
+    for space in ("linalg", "special", "fft"):
+        own, other = getattr(tg, space), getattr(torch, space)
+        found |= {name for name in dir(own) if hasattr(other, name) and callable(getattr(own, name)) and name.islower()}
     found |= {name for name in functional_names if hasattr(torch.nn.functional, name) and name.islower()}
     found |= {name for name in dir(tg.Tensor) if hasattr(torch.Tensor, name)}
     return {name for name in found if not name.startswith("_") and name != "annotations"}

@@ -111,6 +111,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     # Elementwise, with other arguments than those have
     "isclose": ("m.isclose(x, x * 0.5 + 1)", "m.isclose(x, x, equal_nan=True)"),
     "frexp": ("m.frexp(x)[0]", "m.frexp(x)[1]"),
+    "multigammaln": ("m.special.multigammaln(a.abs() + 1, 3)",),
     "mvlgamma": ("m.mvlgamma(a.abs() + 1, 2)", "m.mvlgamma(x, 2)"),
     "polygamma": ("m.polygamma(2, a.abs() + 0.5)", "m.polygamma(0, x)"),
 }
