@@ -52,7 +52,7 @@ REFUSED = (
 #: Errors that only PyTorch raises.
 ACCEPTED = (
     Error(
-        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round|multi_margin_loss|softsign|threshold|"
+        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round|multi(label)?_margin_loss|softsign|threshold|"
         r"multilabel_soft_margin_loss|F\.(un)?fold",
         r"not implemented for '\w+'",
         "PyTorch has no loop for the dtype",
@@ -97,7 +97,7 @@ ACCEPTED = (
     ),
     Error(r"addcdiv", r"can't be cast to the desired output type", "of PyTorch's derivative by bools or integers"),
     Error(
-        r"\b(eigh?|eigvals|svd(vals)?|cond|matrix_norm|pinv)\(",
+        r"\b(eigh?|eigvalsh?|svd(vals)?|cond|matrix_norm|pinv)\(",
         r"specified up to multiplication by e\^\{i phi\}",
         "no phase is checked, nor what is nan",
     ),

@@ -167,6 +167,8 @@ GRADIENTS = (
     ),
     Slope(r"quantile", _never, "weights of 0 times inf, of two neighbours that may be one", infinite=True),
     Slope(r"igamma|gammainc", _any(np.isneginf), "of the parameter -inf, where lgamma is -inf"),
+    Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
+    Slope(r"cumprod", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
     Slope(r"polar\(", _never, "products with complex numbers, inf or nan in part", infinite=True),
     Slope(
         r"(lgamma|gammaln|digamma|psi|polygamma)_?\(",
@@ -212,6 +214,12 @@ GRADIENTS = (
         "what stands beside nothing has the cotangent 0, and 0 times nan is nan",
     ),
     Slope(r"addcdiv", _any(lambda x: np.isinf(x) | (x == 0)), "second derivatives by 0 or inf; PyTorch has nan"),
+    Slope(
+        r"m\.linalg\.|m\.fft\.|\b(cholesky_\w+|p?inverse|\w+_solve|lu\w*|or[gm]qr|qr|matrix_\w+|(slog|log)?det)\(",
+        _never,
+        "products with inf are added up in another order",
+        infinite=True,
+    ),
     Slope(r"eigh\(", _never, "PyTorch multiplies what does not depend on the matrix by 0", infinite=True),
     Slope(r"ldexp", _wraps_around, "PyTorch's derivative raises 2 to integers as integers"),
     Slope(

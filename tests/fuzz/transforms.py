@@ -12,7 +12,10 @@ FREQUENCIES = ("fftfreq", "rfftfreq")
 
 
 def transform(draw: Any, name: str) -> str | None:
-    """Of tensors of any dtype; two dimensions, where there are two, for transforms of several."""
+    """Of tensors of any dtype; two dimensions, where there are two, for transforms of several.
+
+    Results of PyTorch's may be views that conjugate when they are read: they are copied.
+    """
     least = 2 if name.endswith("2") else 1
     kinds = "fbi" if name.startswith(_OF_REAL) else "fcbi"
 
@@ -24,7 +27,7 @@ def transform(draw: Any, name: str) -> str | None:
         return None
     dims = str(draw.dim(x)) if name in _KINDS else str((0, -1) if len(x.shape) > 1 else (0,))
     if "shift" in name:
-        return f"m.fft.{name}({x.name}{draw.rng.choice(['', f', dim={dims}'])})"
+        return f"m.fft.{name}({x.name}{draw.rng.choice(['', f', dim={dims}'])}).clone()"
     sizes = draw.rng.choice(["", "2", "5"])
     if sizes and name not in _KINDS:
         sizes = f"({sizes}, 3)" if len(x.shape) > 1 else f"({sizes},)"
@@ -32,7 +35,7 @@ def transform(draw: Any, name: str) -> str | None:
     given = [f"{word}={value}" for word, value in words.items() if value and draw.rng.random() < 0.5]
     if draw.rng.random() < 0.5:
         given.append(f"norm={draw.rng.choice(['ortho', 'forward', 'backward'])!r}")
-    return f"m.fft.{name}({', '.join([x.name, *given])})"
+    return f"m.fft.{name}({', '.join([x.name, *given])}).clone()"
 
 
 def frequencies(draw: Any, name: str) -> str | None:
