@@ -64,7 +64,7 @@ ACCEPTED = (
     ),
     Error(r"cdist", r"derivative for '_cdist_backward' is not", "PyTorch lacks the derivative of the derivative"),
     Error(r"\bcond\(", r"output 0 of LinalgInvEx, is at version 1", "PyTorch writes over what it saved"),
-    Error(r"hardtanh", r"Bool inputs not supported", "bools are numbers"),
+    Error(r"hardtanh|relu6", r"Bool inputs not supported", "bools are numbers"),
     Error(r"threshold", r"cannot be converted to type uint8_t", "a fraction below 0 is cut off, too"),
     Error(r"hinge_embedding", r"mean\(\): could not infer output dtype", "integers are numbers"),
     Error(r"soft_margin_loss", r"can't be cast to the desired output type", "integers are numbers"),

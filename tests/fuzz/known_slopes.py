@@ -144,7 +144,7 @@ GRADIENTS = (
     Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
-    Slope(r"normalize\(|cosine_similarity", _zero, "second derivatives at 0; PyTorch has nan"),
+    Slope(r"normalize\(|cosine_similarity", _zero, "second derivatives at 0; PyTorch has nan", infinite=True),
     Slope(
         r"(scatter|index)_reduce|max_pool", _nan, "of nan: among several the first, and PyTorch's amax makes all nan"
     ),
@@ -156,7 +156,8 @@ GRADIENTS = (
     Slope(
         r"\b(norm|vector_norm|dist)\(",
         lambda culprit: bool((_result(culprit) == 0).any()),
-        "second derivatives at 0; PyTorch has nan",
+        "second derivatives at 0; PyTorch has nan, as 0 times inf is",
+        infinite=True,
     ),
     Slope(r"(layer|rms|group|instance|batch)_norm", _never, "sums with inf, in another order", infinite=True),
     Slope(
