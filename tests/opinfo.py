@@ -1,4 +1,4 @@
-"""PyTorch's own samples of its functions, run here: values, gradients and second gradients.
+"""PyTorch's own samples of its functions, run here: values, gradients, second gradients, and errors.
 
 ``python -m tests.opinfo [NAME ...]`` prints what differs and what is missing. The samples are those of PyTorch's OpInfo
 database, which ships in its wheel. Only the sample of a function is drawn that exists here.
@@ -6,6 +6,7 @@ database, which ships in its wheel. Only the sample of a function is drawn that 
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 import warnings
@@ -56,6 +57,20 @@ NOT_COMPARED: Final = {
 }
 # Names of which first derivatives alone are compared, with the reason.
 ONCE: Final = {"linalg.norm(subgradients_at_zero)": "PyTorch's second derivatives are nan at 0"}
+# Names of which an error may be of another type, with the reason.
+OTHER_ERRORS: Final = {
+    **dict.fromkeys(("amax", "amin", "aminmax"), "without elements an IndexError, as with a dimension"),
+    **dict.fromkeys(
+        [f"nn.functional.adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (2, 3)],
+        "of too few dimensions a RuntimeError, as PyTorch's if no length is None",
+    ),
+    **dict.fromkeys(
+        ("nn.functional.multi_margin_loss", "nn.functional.multilabel_margin_loss"), "targets are looked at first"
+    ),
+    "narrow_copy": "PyTorch's is of its checks of itself",
+}
+#: Words of errors that PyTorch raises where a number stands for a tensor: here it may.
+OF_NUMBERS: Final = "must be Tensor, not int|got .int, |descriptor '__r"
 # What does not depend on a choice, such as the phase of an eigenvector.
 INVARIANT: Final[dict[str, Callable[..., Any]]] = {
     "linalg.eigh": lambda m, out: [out[0], abs(out[1])],
@@ -234,6 +249,27 @@ def differences(op: Any, function: Callable[..., Any], most: int = MOST) -> Iter
                     yield f"{str(dtype)[6:]} sample {number}: {text}; called with {' '.join(call.split())[:160]}"
 
 
+def refusals(op: Any, function: Callable[..., Any]) -> Iterator[str]:
+    """Yield where a call that PyTorch refuses is accepted, or refused by an error of another type."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for number, error in enumerate(op.error_inputs("cpu")):
+            sample = error.sample_input
+            try:
+                op(sample.input, *sample.args, **sample.kwargs)
+                continue
+            except Exception as raised:
+                wanted = raised
+            if "out" in sample.kwargs or "and Half" in str(wanted) or re.search(OF_NUMBERS, str(wanted)):
+                continue
+            try:
+                function(*converted((sample.input, *sample.args), []), **converted(sample.kwargs, []))
+                yield f"error sample {number}: accepted; PyTorch raises {wanted!r}"
+            except Exception as raised:
+                if not isinstance(raised, type(wanted)) and op.name not in OTHER_ERRORS:
+                    yield f"error sample {number}: raises {raised!r}, PyTorch {wanted!r}"
+
+
 def infos() -> list[Any]:
     """Return the OpInfos of functions that are differentiable and compared."""
     return [op for op in op_db if op.supports_autograd and not {op.name, title(op)} & NOT_COMPARED.keys()]
@@ -254,7 +290,7 @@ def main(names: list[str]) -> int:
         if function is None:
             missing.add(op.name)
             continue
-        found = list(differences(op, function))
+        found = [*differences(op, function), *(refusals(op, function) if op.error_inputs_func else ())]
         (wrong if found else agree).add(op.name)
         if found:
             print(f"{title(op)}: {len(found)} samples\n   {found[0]}", flush=True)

@@ -55,6 +55,21 @@ def test_a_wrong_gradient_that_pytorch_refuses_is_found(monkeypatch: pytest.Monk
     assert mismatch.kind == "gradient"
 
 
+def test_a_wrong_gradient_whose_derivative_pytorch_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.fuzz.programs import check
+
+    cdist = tg.cdist
+    lines = [
+        "v0 = m.tensor(data(1, (2, 3), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.cdist(v0, v0 * 0.5 + 1)",
+    ]
+    assert check(torch, lines) is None
+    monkeypatch.setattr(tg, "cdist", lambda x, y: cdist(x, y) + 0.1 * (x - x.detach()).sum())
+    mismatch = check(torch, lines)
+    assert mismatch is not None
+    assert mismatch.kind == "gradient"
+
+
 @pytest.mark.parametrize(
     ("size", "first"), [pytest.param(3, 0, id="all a little"), pytest.param(40_000, 39_997, id="the last of many")]
 )

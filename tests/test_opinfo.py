@@ -10,6 +10,10 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 opinfo = pytest.importorskip("tests.opinfo", reason="expecttest is not installed, which PyTorch's samples need")
 
 FEW = 2  # samples of a function and a dtype
+REFUSING = [
+    op for op in opinfo.op_db
+    if op.error_inputs_func and opinfo.ours(op) is not None and op.name not in opinfo.NOT_COMPARED
+]  # fmt: skip
 SHARED = [op for op in opinfo.infos() if opinfo.ours(op) is not None]
 
 
@@ -24,6 +28,13 @@ def test_samples(op: Any) -> None:
 def test_all_samples(op: Any) -> None:
     """The same for all samples."""
     _compare(op, opinfo.MOST)
+
+
+@pytest.mark.parametrize("op", REFUSING, ids=opinfo.title)
+def test_errors(op: Any) -> None:
+    """What PyTorch refuses is refused, by an error of its type."""
+    found = list(opinfo.refusals(op, opinfo.ours(op)))
+    assert not found, "\n".join(found)
 
 
 def _compare(op: Any, most: int) -> None:

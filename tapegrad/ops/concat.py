@@ -92,7 +92,7 @@ def _check_cat(bound: Bound) -> None:
         Sample(((2, 1, 2), (2, 3, 2)), {"dim": 1}),
     ),
     errors=(
-        ErrorSample(lambda: xp.cat([]), RuntimeError, "expected a non-empty list of Tensors"),
+        ErrorSample(lambda: xp.cat([]), ValueError, "expected a non-empty list of Tensors"),
         ErrorSample(
             lambda: xp.cat([np.ones((2, 3)), np.ones((2, 2))]), RuntimeError,
             "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 in "
@@ -219,6 +219,7 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Bound:
 def _operands(call: str, tensors: Sequence[Any]) -> list[Tensor]:
     given = [as_operand(tensor, call, "tensors", 1) for tensor in tensors]
     if not given:
-        empty = "expected a non-empty list of Tensors" if call == "cat" else "stack expects a non-empty TensorList"
-        raise RuntimeError(f"{call}(): {empty}")
+        if call == "cat":
+            raise ValueError("cat(): expected a non-empty list of Tensors")
+        raise RuntimeError(f"{call}(): stack expects a non-empty TensorList")
     return given

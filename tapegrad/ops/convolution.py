@@ -279,10 +279,11 @@ def _check(x: Tensor, w: Tensor, groups: int) -> None:
         raise RuntimeError(
             f"expected scalar type {x.dtype} but found {w.dtype}; conv2d() does not promote: convert one"
         )
-    if groups < 1 or w.shape[0] % groups:
+    if groups < 1 or w.shape[0] < groups or w.shape[0] % groups:
+        words = f"at least {groups}" if w.shape[0] < groups else f"divisible by {groups}"
         raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
-            f"size [{list(w.shape)}] instead"
+            f"Given groups={groups}, expected weight to be {words} at dimension 0, but got weight of "
+            f"size {list(w.shape)} instead"
         )
     if x.shape[-3] != w.shape[1] * groups:
         raise RuntimeError(

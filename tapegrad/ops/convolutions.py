@@ -157,9 +157,15 @@ def _transposed(
     out = w.shape[1] * groups
     full = [(m - 1) * one + step * (k - 1) + 1 for m, one, step, k in zip(space, s, d, kernel, strict=True)]
     sizes = [whole - 2 * cut + e for whole, cut, e in zip(full, p, more, strict=True)]
+    if 0 in kernel or min(sizes) < 1:
+        words = "Output size is too small" if min(kernel) else "kernel size should be greater than zero"
+        raise RuntimeError(
+            f"Given input size per channel: {list(space)}. Calculated output size per channel: {sizes}. {words}; "
+            f"{name}() got kernels of {list(kernel)}"
+        )
     kernels = xp.transpose(xp.reshape(w, (groups, w.shape[0] // groups, -1)), 1, 2)
     columns = xp.matmul(kernels, xp.reshape(x, (len(x), groups, w.shape[0] // groups, -1)))
-    if n < 3 and min(sizes) > 0 and all(e < step for e, step in zip(more, s, strict=True)):
+    if n < 3 and all(e < step for e, step in zip(more, s, strict=True)):
         ones = (1,) * (2 - n)  # a signal is an image of one column
         cuts = tuple([(cut, cut) for cut in (*p, *(0,) * (2 - n))])
         window_of_all: Any = ((*kernel, *ones), (*s, *ones), cuts, (*d, *ones))

@@ -120,6 +120,8 @@ def _weights(x: Tensor, n: int, fweights: Any, aweights: Any) -> Tensor | None:
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                 f"{own._layout.size} != {n}"
             )
+        if (np.asarray(own._data) < 0).any():
+            raise RuntimeError(f"cov(): {name} cannot be negative")
         own = reshape(own, (n,))
         found = own if found is None else mul(found, own)
     if found is None:

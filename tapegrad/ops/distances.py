@@ -127,7 +127,8 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     x, y = _points(x1, x2)
     if p == 2 and x.dtype == y.dtype:
         return euclidean_distances(x, y)  # type: ignore[no-any-return]
-    return vector_norm(sub(unsqueeze(x, -2), unsqueeze(y, -3)), p, -1)  # type: ignore[no-any-return]
+    order = p if x.shape[-1] else 1.0  # points without coordinates have distance 0 in any norm
+    return vector_norm(sub(unsqueeze(x, -2), unsqueeze(y, -3)), order, -1)  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=64)

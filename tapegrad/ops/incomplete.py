@@ -6,6 +6,7 @@ each is the integral of such a derivative; its derivative by a parameter is the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,8 +28,8 @@ _ONLY = Names(namespaces=(SPECIAL,))
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
-    """Return the derivative of the lower function by its limit."""
-    return xp.exp(xp.xlogy(a - 1, x) - x - xp.lgamma(a))
+    """Return the derivative of the lower function by its limit; nan where that is negative, for a = 1 as well."""
+    return xp.exp(xp.xlogy(a - 1, xp.where(x < 0, math.nan, x)) - x - xp.lgamma(a))
 
 
 def _gamma_slope(a: Any, x: Any, order: int) -> Any:

@@ -151,6 +151,10 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     tensor(0.6931)
     """
     loss = _bce_with_logits(input, target, 1.0)
+    if not loss.ndim:
+        raise IndexError(
+            "Dimension specified as -1 but tensor has no dimensions; multilabel_soft_margin_loss needs one"
+        )
     return reduced("multilabel_soft_margin_loss", mean(loss if weight is None else mul(loss, weight), -1), reduction)
 
 

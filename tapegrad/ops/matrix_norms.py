@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.arithmetic import div, sub
 from tapegrad.ops.casts import cast
+from tapegrad.ops.creation import made
 from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.norms import vector_norm
 from tapegrad.ops.permutations import movedim
@@ -25,6 +26,13 @@ from tapegrad.tensor import Tensor
 
 def _matrix_norm_by_numpy(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Any:
     return np.linalg.norm(A, ord, dim, keepdim)
+
+
+def _largest(x: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """Return the largest elements along dimensions; of none 0, without a gradient, as PyTorch does."""
+    if all(x.shape[dim] for dim in dims):
+        return amax(x, dims, keepdim)
+    return made(np.asarray(np.sum(x._data, dims, keepdims=keepdim)), False)
 
 
 def _matrix_norm_as_numpy(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
@@ -97,14 +105,14 @@ def matrix_norm(
         return vector_norm(x, 2, (first, last), keepdim)  # type: ignore[no-any-return]
     if ord in ("nuc", 2, -2):
         values = svdvals(movedim(x, (first, last), (-2, -1)))
-        found = sum(values, -1) if ord == "nuc" else (amax if ord == 2 else amin)(values, -1)
+        found = sum(values, -1) if ord == "nuc" else _largest(values, (-1,), False) if ord == 2 else amin(values, -1)
         return found if not keepdim else xp.reshape(found, kept_shape(x.shape, (first, last)))
     if isinstance(ord, str) or abs(ord) not in (1, np.inf):
         raise RuntimeError(
             f"linalg.matrix_norm: Order {ord} not supported; use 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2"
         )
     sums = vector_norm(x, 1, first if abs(ord) == 1 else last, True)
-    return (amax if ord > 0 else amin)(sums, (first, last), keepdim)
+    return (_largest if ord > 0 else amin)(sums, (first, last), keepdim)
 
 
 def _norm_by_numpy(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Any:
@@ -245,10 +253,10 @@ def cond(A: Any, p: float | str | None = None) -> Tensor:
     tensor(4.)
     """
     x = as_operand(A, "linalg.cond", "A", 1)
+    if x.ndim >= 2 and not x.numel():
+        return made(np.zeros(x.shape[:-2], x.real.dtype), False)
     if p is None or p in (2, -2):
         values = svdvals(x)
-        if not values.shape[-1]:
-            return sum(values, -1)
         first, last = values[..., 0], values[..., -1]
         return div(first, last) if p != -2 else div(last, first)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:

@@ -68,7 +68,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 
 _prelu = binary(
     "prelu_kernel", None,
-    (lambda ct, x, y: xp.where(x > 0, ct, y * ct), lambda ct, x: xp.where(x > 0, 0.0, x * ct)),
+    (lambda ct, x, y: ct * xp.where(x > 0, 1.0, y), lambda ct, x: xp.where(x > 0, 0.0, x * ct)),
     doc="", fx=lambda x, y: xp.where(x > 0, x, y * x), real_only=True, check_dtypes=only_floats("prelu"),
     oracle=lambda x, y: np.where(x > 0, x, x * y), samples=BINARY_SAMPLES,
     special={(0.0, 0.5): (0.5, 0.0), (-2.0, 0.5): (0.5, -2.0)}, names=None,

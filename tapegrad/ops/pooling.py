@@ -81,6 +81,11 @@ def pool_counts(
     RuntimeError
         If a number is out of range, or there is no window.
     """
+    if 0 in x.shape[-len(kernel) - 1 :]:
+        raise RuntimeError(
+            f"{call}(): Expected input's non-batch dimensions to have positive length, with optional 0 dim batch size, "
+            f"but got {list(x.shape)}"
+        )
     if min(kernel) < 1:
         raise RuntimeError(f"{call}() kernel_size must be greater than zero, but got {list(kernel)}")
     if min(stride) < 1:

@@ -43,6 +43,8 @@ def arange(
     if end is None:
         start, end = 0, start
     start, end, step = (value.item() if hasattr(value, "item") else value for value in (start, end, step))
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end} in arange()")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
@@ -52,6 +54,12 @@ def arange(
     # NumPy's arange steps by (start + step) - start, whose rounding error grows with the index.
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
     return made((start + np.arange(count) * step).astype(dtype), requires_grad)
+
+
+def _evenly(call: str, start: Any, end: Any, steps: int) -> np.ndarray:
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, but {call}() got {steps}")
+    return np.linspace(float(start), float(end), steps)
 
 
 @public(common=docs.NEW_TENSOR)
@@ -72,9 +80,7 @@ def linspace(
     >>> tg.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    if steps < 0:
-        raise RuntimeError(f"number of steps must be non-negative, but linspace() got {steps}")
-    return made(np.linspace(float(start), float(end), steps).astype(dtype_or_default(dtype)), requires_grad)
+    return made(_evenly("linspace", start, end, steps).astype(dtype_or_default(dtype)), requires_grad)
 
 
 @public(common=docs.NEW_TENSOR)
@@ -103,5 +109,5 @@ def logspace(
     >>> tg.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    values = np.power(base, np.linspace(float(start), float(end), steps))
+    values = np.power(base, _evenly("logspace", start, end, steps))
     return made(values.astype(dtype_or_default(dtype)), requires_grad)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.ops.shaped import and_inplace, applied, shaped
 from tapegrad.ops.table import docs
+from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.tensor import Tensor
@@ -99,7 +100,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
 
     Notes
     -----
-    Derivative: 1 above `threshold`, 0 elsewhere.
+    Derivative: 1 above `threshold`, 0 elsewhere. Of integers both numbers are cut to integers.
 
     Examples
     --------
@@ -107,4 +108,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     >>> tg.nn.functional.threshold(tg.tensor([-1.0, 0.5, 2.0]), 0.5, 20.0)
     tensor([20., 20.,  2.])
     """
-    return applied(inplace, _threshold, input, threshold, value)
+    x = as_operand(input, "threshold", "input", 1)
+    if x.dtype.kind in "iu":
+        threshold, value = int(threshold), int(value)
+    return applied(inplace, _threshold, x, threshold, value)

@@ -69,6 +69,8 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     tensor([1, 2, 3])
     """
     x, place = splittable("narrow", input, dim, "() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.kind not in "iu"):
+        raise RuntimeError(f"start must be an 0-dim integral Tensor; got {start.dtype} of shape {list(start.shape)}")
     first, size = start.__index__(), x._layout.shape[place]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")

@@ -19,6 +19,8 @@ from tapegrad.ops.table.loading import load_all
 from tapegrad.ops.table.public import TOP, registry
 from tests.fuzz import shapes, windows
 from tests.fuzz.chosen_calls import CHOSEN
+from tests.fuzz.matrices import TEXTS, linear_algebra
+from tests.fuzz.transforms import FREQUENCIES, TRANSFORMS, frequencies, transform
 
 NUMBERS = (0, 1, 2, 3, -1, -2, 0.0, 0.5, 1.0, 2.0, -1.5, 1e-3)
 
@@ -216,19 +218,6 @@ def product(draw: Draw, name: str) -> str | None:
 def logit(draw: Draw, name: str) -> str | None:
     x = draw.one(real)
     return None if x is None else draw.call(name, x, *draw.rng.choice([[], ["eps=0.1"], ["0.3"], ["None"]]))
-
-
-def matrix(draw: Draw, name: str) -> str | None:
-    """Of matrices that are well-conditioned, and whose eigenvalues differ."""
-    x = draw.one(lambda value: real(value) and len(value.shape) >= 2 and max(value.shape[-2:]) < 50)
-    if x is None or x.kind != "f" or len(x.shape) < 2 or math.prod(x.shape) > 1000:
-        return None
-    n = x.shape[-2]
-    number = f"m.where({x.name} == {x.name}, {x.name}, 0.5).clamp(-2, 2)"
-    matrix = f"({number} @ {number}.mT + (m.eye({n}) * m.arange(1, {n + 1}) ** 2).type_as({x.name}))"
-    if name == "solve":
-        return f"m.linalg.solve({matrix}, {x.name}).clone()"
-    return f"m.linalg.{name}({matrix}){'[0]' if name == 'eigh' else '.clone()'}"
 
 
 def convolution(draw: Draw, name: str) -> str | None:
@@ -728,7 +717,9 @@ KINDS: dict[Generator, str] = {
     reduction: "sum mean amax amin any all argmax argmin logsumexp",
     product: "prod cumsum",
     logit: "logit",
-    matrix: "inv solve eigh",
+    linear_algebra: " ".join(TEXTS),
+    transform: " ".join(TRANSFORMS),
+    frequencies: " ".join(FREQUENCIES),
     convolution: "conv2d",
     variance: "var",
     extremum: "max min",
@@ -779,18 +770,8 @@ KINDS: dict[Generator, str] = {
     network: " ".join(NETWORK),
 }
 
-_LINEAR_ALGEBRA = (
-    "addbmm addmv addr baddbmm cdist cholesky cholesky_ex cholesky_inverse cholesky_solve cond conv1d conv3d "
-    "conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cov cross det dist eig eigvals eigvalsh frexp "
-    "ger householder_product inner inv_ex inverse isclose kron logdet lstsq lu lu_factor lu_factor_ex lu_solve "
-    "lu_unpack matrix_exp matrix_norm matrix_power matrix_rank multi_dot mvlgamma norm orgqr ormqr pinv "
-    "pinverse polygamma qr renorm slogdet solve_ex solve_triangular special svd svdvals tensordot tensorinv "
-    "tensorsolve trace triangular_solve vander vdot vecdot"
-)
-
 #: Public names that PyTorch has too and that no program calls, with the reason.
 NOT_CALLED: dict[str, str] = {
-    **dict.fromkeys(_LINEAR_ALGEBRA.split(), "not drawn yet; tests/test_opinfo.py has PyTorch's own samples"),
     **shapes.NOT_CALLED,
     **windows.NOT_CALLED,
     **dict.fromkeys(["numel", "broadcast_shapes", "result_type", "promote_types"], "returns no tensor"),
@@ -857,6 +838,7 @@ NOT_CALLED: dict[str, str] = {
         [
             "autograd",
             "linalg",
+            "special",
             "nn",
             "optim",
             "enable_grad",
@@ -916,10 +898,12 @@ def calls() -> list[tuple[Generator, str]]:
 
 
 def public(torch: Any) -> set[str]:
-    """Return the public names that are in PyTorch too: of the module, of `nn.functional` and of tensors."""
+    """Return the public names that are in PyTorch too: of the module, of its namespaces and of tensors."""
     functional_names = {name for name in dir(tg.nn.functional) if callable(getattr(tg.nn.functional, name))}
     found = {name for name in tg.__all__ if hasattr(torch, name)}
-    found |= {name for name in dir(tg.linalg) if hasattr(torch.linalg, name) and name.islower()}
+    for space in ("linalg", "special", "fft"):
+        own, other = getattr(tg, space), getattr(torch, space)
+        found |= {name for name in dir(own) if hasattr(other, name) and callable(getattr(own, name)) and name.islower()}
     found |= {name for name in functional_names if hasattr(torch.nn.functional, name) and name.islower()}
     found |= {name for name in dir(tg.Tensor) if hasattr(torch.Tensor, name)}
     return {name for name in found if not name.startswith("_") and name != "annotations"}

@@ -212,24 +212,7 @@ def indexed(draw: Draw, name: str) -> str | None:
     return f"{x.name}.__setitem__(({index},), {value})"
 
 
-# Linear algebra ------------------------------------------------------------------------------------------------------
-
-
-def system(draw: Draw, name: str) -> str | None:
-    """Of matrices that are well-conditioned: batches, right-hand sides beside or vectors, upper triangles."""
-    x = draw.one(lambda value: real(value) and len(value.shape) >= 2 and max(value.shape[-2:]) < 50 and _small(value))
-    if x is None or x.kind != "f" or len(x.shape) < 2 or math.prod(x.shape) > 1000:
-        return None
-    n = x.shape[-2]
-    matrix = f"({_finite(x)} @ {_finite(x)}.mT + (m.eye({n}) * m.arange(1, {n + 1}) ** 2).type_as({x.name}))"
-    texts = {
-        "solve": [f"{matrix}, {x.name}[..., 0]" if len(x.shape) == 2 and x.shape[1] else f"{matrix}, {x.name}",
-                  f"{matrix}, {x.name}.mT, left=False"],
-        "inv": [f"{matrix} + {matrix}.mT * 0.1", f"{matrix} * (1 + 0.5j)"],
-        "eigh": [f"{matrix}, UPLO='U'", f"{matrix} + 0j"],
-    }  # fmt: skip
-    result = {"eigh": draw.rng.choice([".eigenvalues", "[0]", ".eigenvectors.abs() ** 2"])}.get(name, ".clone()")
-    return f"m.linalg.{name}({draw.rng.choice(texts[name])}){result}"
+# Networks -------------------------------------------------------------------------------------------------------------
 
 
 def images(draw: Draw, name: str) -> str | None:
@@ -433,7 +416,6 @@ KINDS: dict[Generator, str] = {
     chosen: "where",
     bounded: "clamp clip",
     indexed: "getitem setitem",
-    system: "solve inv eigh",
     images: "conv2d",
     affine: "linear",
     sums_of_products: "einsum",

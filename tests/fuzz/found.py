@@ -241,6 +241,48 @@ FOUND: dict[str, list[str]] = {
         "v0 = m.full((2, 2), float('inf'), requires_grad=True)",
         "v1 = m.addmm(m.eye(2), v0, v0, alpha=0)",
     ],
+    "xlogy, second order, with the cotangent 0": [
+        "v0 = m.tensor(data(455, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v1 = m.tensor(data(456, (3, 1), 'float64', 'uniform'), requires_grad=True)",
+        "v2 = m.xlogy(v0, v1).square()",
+    ],
+    "the slope of an incomplete gamma function below 0, of the parameter 1": [
+        "v0 = m.tensor(data(179, (3, 3), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.ones((), dtype=m.float64).igammac(v0)",
+    ],
+    "threshold of integers by a fraction": [
+        "v0 = m.tensor(data(1, (3, 3), 'int64'))",
+        "v1 = F.threshold(v0, 1.5, -0.5)",
+    ],
+    "prelu, second order, with an infinite slope": [
+        "v0 = m.tensor(data(3, (3,), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = m.full((1,), float('inf'), dtype=m.float64)",
+        "v2 = m.prelu(v0, v1).square()",
+    ],
+    "multilabel_soft_margin_loss without dimensions was taken": [
+        "v0 = m.tensor(data(1, (), 'float64'), requires_grad=True)",
+        "v1 = F.multilabel_soft_margin_loss(v0, (v0 > 0) * 1.0)",
+    ],
+    "kernels without an output channel were taken": [
+        "v0 = m.tensor(data(1, (0, 2, 2), 'float64'), requires_grad=True)",
+        "v1 = F.conv1d(v0, v0)",
+    ],
+    "a transposed convolution without elements was taken": [
+        "v0 = m.tensor(data(1, (1, 1, 1, 2, 1), 'float64'), requires_grad=True)",
+        "v1 = F.conv_transpose3d(v0, m.ones(1, 1, 1, 1, 2, dtype=m.float64), padding=(0, 0, 1))",
+        "v2 = F.conv_transpose1d(v0[0, 0], m.ones(1, 1, 0, dtype=m.float64))",
+    ],
+    "cdist of points without coordinates": [
+        "v0 = m.tensor(data(1, (2, 0), 'float64'), requires_grad=True)",
+        "v1 = m.cdist(v0, v0 * 2, float('inf'))",
+    ],
+    "norms and condition numbers of matrices without elements": [
+        "v0 = m.tensor(data(1, (2, 0, 0), 'complex64'), requires_grad=True)",
+        "v1 = m.linalg.matrix_norm(v0, 1)",
+        "v2 = m.linalg.matrix_norm(v0, 2, keepdim=True)",
+        "v3 = m.linalg.cond(v0, 1)",
+        "v4 = m.linalg.cond(v0)",
+    ],
 }
 
 #: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.

@@ -30,19 +30,20 @@ class Error:
 #: Errors that only tapegrad raises. A program ends there.
 REFUSED = (
     Error(
-        r"softmax|clamp|clip|amax|amin", r"not implemented for", "PyTorch looks at the dtype only if there are elements"
+        r"softm|clamp|clip|amax|amin", r"not implemented for", "PyTorch looks at the dtype only if there are elements"
     ),
     Error(r"pow|\*\*", r"Integers to negative integer powers", "NumPy shows through; PyTorch gives 0"),
     Error(r"\bview", r"view size is not compatible", "strides are NumPy's"),
     Error(r"einsum", r"expected m1 and m2 to have the same dtype", "PyTorch multiplies where it sums one product"),
     Error(r"where", r"boolean tensor, but got a tensor with dtype uint8", "PyTorch takes it for bools, with a warning"),
     Error(r"\broll\(", r"Dimension out of range", "PyTorch rolls nothing along any dimension", of_nothing=True),
-    Error(r"max_pool", r"not implemented for '\w+'", "PyTorch has loops for integers"),
+    Error(r"max_pool|interpolate", r"not implemented for ('\w+'|dtype uint8)", "PyTorch has loops for integers"),
+    Error(r"conv1d", r"kernel size should be greater than zero", "PyTorch looks only if there are channels"),
     Error(r"cat|stack", r"Dimension out of range", "PyTorch joins tensors of shape (0,) along any dimension"),
     Error(
-        r"fill_|zero_|setitem|nan_to_num_|index_put_",
+        r"fill_|zero_|setitem|nan_to_num_|index_put_|tri[lu]_|conj_physical_",
         r"more than one element of the written-to",
-        "PyTorch writes one number several times, and integers that are none of them nan not at all",
+        "PyTorch writes one number several times, and what changes nothing not at all",
     ),
     Error(r"_\(|__i\w+__|setitem", r"read-only", "a part of what was stretched, with distinct elements"),
     Error(r"addcmul", r"alpha must not be a floating point number", "PyTorch cuts the fraction off"),
@@ -51,7 +52,8 @@ REFUSED = (
 #: Errors that only PyTorch raises.
 ACCEPTED = (
     Error(
-        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round|multi_margin_loss|softsign",
+        r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round|multi(label)?_margin_loss|softsign|threshold|"
+        r"multilabel_soft_margin_loss|F\.(un)?fold",
         r"not implemented for '\w+'",
         "PyTorch has no loop for the dtype",
     ),
@@ -60,10 +62,18 @@ ACCEPTED = (
         r"the `-` operator, (with|on) a bool tensor",
         "raised by derivatives of PyTorch's",
     ),
+    Error(r"cdist", r"derivative for '_cdist_backward' is not", "PyTorch lacks the derivative of the derivative"),
+    Error(r"\bcond\(", r"output 0 of LinalgInvEx, is at version 1", "PyTorch writes over what it saved"),
+    Error(r"hardtanh|relu6", r"Bool inputs not supported", "bools are numbers"),
+    Error(r"threshold", r"cannot be converted to type uint8_t", "a fraction below 0 is cut off, too"),
+    Error(r"hinge_embedding", r"mean\(\): could not infer output dtype", "integers are numbers"),
+    Error(r"soft_margin_loss", r"can't be cast to the desired output type", "integers are numbers"),
+    Error(r"m\.fft\.", r"MKL FFT error", "of no signals PyTorch's library has none", of_nothing=True),
+    Error(r"batch_norm", r"mixed dtype \(CPU\)", "weights of bools or integers are numbers"),
     Error(r"cumulative_trapezoid", r"received a bool input", "taken if there is none", of_nothing=True),
     Error(r"binary_cross_entropy\(", r"elements of input should be between 0 and 1", "nan stays nan"),
     Error(r"gradient\(", r"does not support uint8 input", "differences of integers are taken in double precision"),
-    Error(r"soft_margin_loss", r"the `-` operator, on a bool tensor", "bools are numbers"),
+    Error(r"soft_margin_loss|hinge_embedding|tanhshrink", r"the `-` operator, .* bool tensor", "bools are numbers"),
     Error(r"bilinear", r"_trilinear does not support automatic", "as of real numbers"),
     Error(r"embedding_bag", r"to have one of the following scalar types", "PyTorch has no loop for the dtype"),
     Error(r"repeat_interleave", r"Dimension out of range", "one number is repeated along its last dimension"),
@@ -86,7 +96,11 @@ ACCEPTED = (
         r"logaddexp|where|ldexp|lerp|setitem|fill_|copy_", r"isFloatingType\(grad", "derivatives of real beside complex"
     ),
     Error(r"addcdiv", r"can't be cast to the desired output type", "of PyTorch's derivative by bools or integers"),
-    Error(r"eigh\(", r"specified up to multiplication by e\^\{i phi\}", "no phase is checked, nor what is nan"),
+    Error(
+        r"\b(eigh?|eigvalsh?|svd(vals)?|cond|matrix_norm|pinv)\(",
+        r"specified up to multiplication by e\^\{i phi\}",
+        "no phase is checked, nor what is nan",
+    ),
     Error(r"allclose", r"did not match", "tensors of two dtypes are compared"),
     Error(r"_\(", r"some elements of the input tensor and the written-to", "what is written over is copied first"),
     Error(r"setitem", r"Index put requires the source and destination dtypes match", "what is written is converted"),
@@ -96,6 +110,8 @@ ACCEPTED = (
         r"derivative for aten::(floor_divide|heaviside)_? is not",
         "they are flat",
     ),
+    Error(r"\bkron\(", r"view size is not compatible", "strides are NumPy's"),
+    Error(r"max_unpool", r"invalid max index", "of several nans the pools take the first"),
     Error(r"setitem|fill_|copy_", r"isDifferentiableType\(grad", "integers never require grad, here"),
     Error(r"nll_loss|cross_entropy", r"grad_input must be contiguous", "of PyTorch's second derivative"),
 )

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import tapegrad as tg
-from tests.fuzz.compare import Mismatch
+from tests.fuzz import overwritten, prelude
+from tests.fuzz.compare import Mismatch, array
 from tests.fuzz.known_values import known_zeros
 from tests.fuzz.trace import Culprit, culprits, is_on_cut, is_singular, steps, turning
 
@@ -45,12 +46,17 @@ def _unsigned(culprit: Culprit) -> bool:
     return any(values.dtype.kind == "u" for values in culprit.operands.values())
 
 
+def _result(culprit: Culprit) -> np.ndarray:
+    """Return what a line gives."""
+    space = prelude.space(tg) | {name: tg.tensor(values) for name, values in culprit.operands.items()}
+    exec(culprit.line, space)
+    return array(space[re.split(r" = |\.", culprit.line, maxsplit=1)[0]])
+
+
 def _too_few(culprit: Culprit) -> bool:
     """Whether a variance is of no more elements than its correction."""
-    space = {"m": tg} | {name: tg.tensor(values) for name, values in culprit.operands.items()}
-    exec(culprit.line, space)
     (operand,) = culprit.operands.values()
-    elements = operand.size // max(space[culprit.line.split(" = ")[0]].numel(), 1)
+    elements = operand.size // max(_result(culprit).size, 1)
     correction = re.search(r"correction=([\d.]+)", culprit.line)
     return elements <= (float(correction[1]) if correction else 1)
 
@@ -61,6 +67,22 @@ def _overflows(culprit: Culprit) -> bool:
         abs(values[np.isfinite(values)]).clip(1) for values in culprit.operands.values() if values.dtype.kind in "fc"
     ]
     return any(bool(np.log(values.astype(float)).sum() > np.log(np.finfo(values.dtype).max) - 1) for values in large)
+
+
+def _at_pole(culprit: Culprit) -> bool:
+    """Whether an operand is a pole of the gamma function, 0 or a negative integer; near one, in single precision."""
+    return _any(lambda x: (x < 0.5) & (abs(x - np.round(x)) <= (2e-3 if x.dtype == np.float32 else 0)))(culprit)
+
+
+def _at_no_limit(culprit: Culprit) -> bool:
+    """Whether an incomplete gamma function is of the parameter 1 and the limit 0."""
+    return _zero(culprit) and _any(lambda x: x == 1)(culprit)
+
+
+def _keeps_left_out(culprit: Culprit) -> bool:
+    """Whether what `scatter_reduce` left out of the result is as large as what it kept, somewhere."""
+    left_out = culprit.operands[overwritten.operands(culprit.line.split(" = ")[-1])[0]]
+    return bool((left_out == _result(culprit)).any())
 
 
 def _wraps_around(culprit: Culprit) -> bool:
@@ -94,6 +116,7 @@ class Slope:
     sees: Callable[[Culprit], bool]
     reason: str
     infinite: bool = False  # if a cotangent is inf or nan, too
+    zero: bool = False  # if a cotangent is 0, too
 
 
 GRADIENTS = (
@@ -121,17 +144,60 @@ GRADIENTS = (
     Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
-    Slope(r"normalize\(", _zero, "second derivatives at 0; PyTorch has nan"),
+    Slope(r"normalize\(|cosine_similarity", _zero, "second derivatives at 0; PyTorch has nan", infinite=True),
     Slope(
         r"(scatter|index)_reduce|max_pool", _nan, "of nan: among several the first, and PyTorch's amax makes all nan"
     ),
-    Slope(r"(hard|soft)shrink", _nan, "of nan; PyTorch has 0"),
+    Slope(r"(hard|soft)shrink|hardtanh|relu6", _nan, "of nan; PyTorch has 0, or 1 for the last ones of an array"),
+    Slope(r"(scatter|index)_reduce.*am(ax|in)", _never, "PyTorch multiplies the others by 0", infinite=True),
+    Slope(r"\bmish\(", _any(lambda x: x > 88), "second derivatives of large numbers; PyTorch has nan"),
+    Slope(r"\brenorm_?\(", _any(lambda x: x == 0), "second derivatives at 0; PyTorch has nan"),
+    Slope(r"\b(norm|vector_norm|dist)\(.*inf", _nan, "of nan among the elements; PyTorch has 0"),
     Slope(
-        r"\b(elu|celu|selu|glu|silu|mish|gelu|tanhshrink|logsigmoid|softsign|hardswish|logcumsumexp|cumprod|interpolate|"
+        r"\b(norm|vector_norm|dist)\(",
+        lambda culprit: bool((_result(culprit) == 0).any()),
+        "second derivatives at 0; PyTorch has nan, as 0 times inf is",
+        infinite=True,
+    ),
+    Slope(r"(layer|rms|group|instance|batch)_norm", _never, "sums with inf, in another order", infinite=True),
+    Slope(
+        r"nan(sum|mean)",
+        lambda culprit: bool(np.isnan(_result(culprit)).any()),
+        "PyTorch multiplies what is left out by 0, or by inf if that is all",
+        infinite=True,
+    ),
+    Slope(r"quantile", _never, "weights of 0 times inf, of two neighbours that may be one", infinite=True),
+    Slope(r"igamma|gammainc", _any(np.isneginf), "of the parameter -inf, where lgamma is -inf"),
+    Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
+    Slope(r"cumprod", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
+    Slope(r"polar\(", _never, "products with complex numbers, inf or nan in part", infinite=True),
+    Slope(
+        r"(lgamma|gammaln|digamma|psi|polygamma)_?\(",
+        _at_pole,
+        "inf at poles; PyTorch loses digits near them",
+    ),
+    Slope(r"igammac?|gammaincc?", _at_no_limit, "0 times the logarithm of 0; PyTorch has nan"),
+    Slope(r"\bi[01]_?\(", _any(lambda x: ~(abs(x) < 85)), "second derivatives that overflow, or of nan"),
+    Slope(r"prelu\(", _zero, "second derivatives at 0, of the slope that the first is; PyTorch has that above 0"),
+    Slope(r"scatter_reduce.*False", _keeps_left_out, "PyTorch counts what is left out among the largest or smallest"),
+    Slope(
+        r"\bdet\(",
+        lambda culprit: bool((_result(culprit) == 0).any()),
+        "second derivatives of singular matrices; PyTorch has nan",
+    ),
+    Slope(
+        r"\b(elu|celu|selu|glu|silu|mish|gelu|tanhshrink|logsigmoid|softsign|hardswish|cumprod|interpolate|"
         r"erfinv|digamma)_?\(",
         _any(lambda x: ~np.isfinite(x)),
         "of inf or nan, or with such cotangents: 0 times inf, or inf less inf, in other places",
         infinite=True,
+    ),
+    Slope(
+        r"logcumsumexp",
+        _any(lambda x: ~np.isfinite(x)),
+        "PyTorch takes the logarithm of a cotangent",
+        infinite=True,
+        zero=True,
     ),
     Slope(r"cumprod", _zero, "second derivatives where two elements are 0"),
     Slope(r"\bsinc_?\(", _zero, "second derivatives at 0; PyTorch has nan"),
@@ -149,6 +215,12 @@ GRADIENTS = (
         "what stands beside nothing has the cotangent 0, and 0 times nan is nan",
     ),
     Slope(r"addcdiv", _any(lambda x: np.isinf(x) | (x == 0)), "second derivatives by 0 or inf; PyTorch has nan"),
+    Slope(
+        r"m\.linalg\.|m\.fft\.|\b(cholesky_\w+|p?inverse|\w+_solve|lu\w*|or[gm]qr|qr|matrix_\w+|(slog|log)?det)\(",
+        _never,
+        "products with inf are added up in another order",
+        infinite=True,
+    ),
     Slope(r"eigh\(", _never, "PyTorch multiplies what does not depend on the matrix by 0", infinite=True),
     Slope(r"ldexp", _wraps_around, "PyTorch's derivative raises 2 to integers as integers"),
     Slope(
@@ -188,6 +260,7 @@ def _is_known(culprit: Culprit, mismatch: Mismatch) -> bool:
     if culprit.of_infinite and mismatch.is_infinite and any(map(np.iscomplexobj, culprit.operands.values())):
         return True
     return any(
-        re.search(slope.call, culprit.line) and (slope.sees(culprit) or (slope.infinite and culprit.of_infinite))
+        re.search(slope.call, culprit.line)
+        and (slope.sees(culprit) or (slope.infinite and culprit.of_infinite) or (slope.zero and culprit.of_zero))
         for slope in GRADIENTS
     )

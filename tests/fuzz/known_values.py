@@ -45,6 +45,10 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"max_unpool|interpolate": lambda ours, theirs: np.isnan(ours) | np.isnan(theirs),
     # PyTorch adds the ends, and takes them away.
     r"trapz|trapezoid": lambda ours, theirs: np.isnan(theirs),
+    # Between two numbers of which one is infinite PyTorch's lerp has two formulas.
+    r"quantile\(": lambda ours, theirs: ~np.isfinite(ours) & ~np.isfinite(theirs),
+    # The mean of inf is inf; PyTorch takes differences.
+    r"(var|std)_mean\(": lambda ours, theirs: np.isinf(ours) & np.isnan(theirs),
     # A variance of as few numbers as its correction is 0/0, but for rounding.
     r"\bvar\(": lambda ours, theirs: np.isnan(ours) & np.isposinf(theirs) | np.isposinf(ours) & np.isnan(theirs),
     # Without classes PyTorch divides by their number.
@@ -71,6 +75,9 @@ ARITHMETIC = (
 
 #: Calls that add up products, of which the same holds.
 PRODUCTS = r"\b(linear|matmul|mm|bmm|mv|dot|outer|einsum|addmm|conv2d|addcmul|addcdiv)_?\(| @ "
+
+#: Calls whose result has a shape that depends on values.
+COUNTS = re.compile(r"\b(nonzero|argwhere|unique|unique_consecutive|masked_select|bincount)\(")
 
 #: Calls that copy where strides ask for it. Here `clone` and linear algebra give C-contiguous results.
 DEPENDS_ON_STRIDES = r"\b(contiguous|reshape|reshape_as|flatten|ravel)\("
@@ -100,8 +107,13 @@ ZEROS = {
     r"(cross_entropy|nll_loss)\(": "the negative of a zero in PyTorch",
     r"remainder_?\(|%|__imod__": "that of the divisor, as in NumPy",
     r"\b(maximum|minimum|max|min|fmax|fmin|amax|amin|clamp|clamp_min|clamp_max|clip)_?\(": "of two that are equal",
-    r"\b(linear|matmul|mm|bmm|mv|dot|einsum|addmm|conv2d|cumsum)\(| @ ": "sums begin with a 0, or do not",
+    r"\b(linear|matmul|mm|bmm|mv|dot|einsum|addmm|conv2d|cumsum|index_add_?)\(| @ ": "sums begin with a 0, or do not",
     r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": "without dimensions that of C's power",
+    r"m\.linalg\.|\b(cholesky_\w+|inverse|pinverse|\w+_solve|lu\w*|or[gm]qr|qr)\(": "of numbers that LAPACK computes",
+    r"\b(add\w*m[mv]|baddbmm|addr|ger|inner|kron|tensordot|v(ec)?dot)\(": "sums begin with a 0, or do not",
+    r"m\.fft\.": "of parts that are 0, as by conjugates",
+    r"logsigmoid\(": "below 0, as all its values are",
+    r"softshrink\(": "that of the element, in PyTorch only of the last ones of an array",
     r"copysign_?\(": "that of a nan is left to chance",
     r"\bneg(ative)?_?\(| = -v": "that of the parts of several complex zeros is lost in PyTorch",
     r"\b(add|sub|subtract|rsub)_?\(.*alpha=0(?![.\d])": "of a product with alpha, or its negative",
@@ -117,7 +129,8 @@ def known_of_operands(line: str, operands: Sequence[np.ndarray], ours: np.ndarra
     """Whether values differ only where operands are such that a difference is known, or are known themselves."""
     theirs = np.where(_known_elements(line, ours, theirs), ours, theirs)
     known = (
-        _of_nan_order, _of_infinite, _of_nan_sign, _of_overflow, _of_padding, _of_small_divisor, _of_large_products,
+        _of_nan_order, _of_infinite, _of_infinite_signals, _of_nan_sign, _of_overflow, _of_padding, _of_small_divisor,
+        _of_large_products,
     )  # fmt: skip
     return any(is_one(line, operands, ours, theirs) for is_one in known)
 
@@ -165,6 +178,13 @@ def _of_large_products(line: str, operands: Sequence[np.ndarray], ours: np.ndarr
     largest = [np.abs(own[np.isfinite(own)]).max(initial=0).astype(np.float64) for own in operands if own.size]
     overflows = np.log(np.maximum(largest, 1)).sum() > np.log(np.finfo(ours.dtype).max)
     return bool(overflows and (near(ours, theirs) | (~np.isfinite(ours) & ~np.isfinite(theirs))).all())
+
+
+def _of_infinite_signals(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether a Fourier transform is of inf or nan: which results are inf, and which nan, depends on the order."""
+    infinite = any(bool((~np.isfinite(operand)).any()) for operand in operands)
+    either = ~np.isfinite(ours) & ~np.isfinite(theirs)
+    return bool("m.fft." in line and infinite and (near(ours, theirs) | either).all())
 
 
 def _of_nan_sign(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:

@@ -26,11 +26,7 @@ class Machine:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.space: dict[str, Any] = {
-            "m": module,
-            "F": module.nn.functional,
-            "data": prelude.data,
-        }
+        self.space: dict[str, Any] = prelude.space(module)
 
     def run(self, line: str) -> Exception | None:
         """Run a line, and return what it raised."""
@@ -44,12 +40,12 @@ class Machine:
         """Return all values by name."""
         return {name: value for name, value in self.space.items() if re.fullmatch(r"v\d+", name)}
 
-    def gradients(self) -> Results | Exception:
-        """Return the gradients of all results by all leaves."""
+    def gradients(self, orders: int = 2) -> Results | Exception:
+        """Return the gradients of all results by all leaves, of the first orders."""
         tensors = [value for value in self.values().values() if isinstance(value, self.module.Tensor)]
         leaves = list({id(value): value for value in tensors if value.requires_grad and value.is_leaf}.values())
         try:
-            found = prelude.gradients(self.module, tensors, leaves)
+            found = prelude.gradients(self.module, tensors, leaves, orders)
         except Exception as error:
             return error.with_traceback(None)
         return {f"{order} gradient {number}": value for order, own in found.items() for number, value in enumerate(own)}

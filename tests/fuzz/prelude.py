@@ -20,6 +20,45 @@ def data(seed, shape, dtype, kind="grid"):
     return np.asarray(abs(x) if dtype == "uint8" else x).astype(dtype)
 
 
+def finite(m, x):
+    """Return a value with 0.5 in place of what is large, or nan."""
+    return m.where(x.abs() < 3.7, x, 0.5)
+
+
+def definite(m, x):
+    """Return positive definite matrices of as many rows as a value has, whose eigenvalues differ."""
+    n, a = x.shape[-2], finite(m, x)
+    return a @ a.mH * 0.25 + (m.eye(n) * m.arange(1, n + 1) ** 2).type_as(a)
+
+
+def invertible(m, x):
+    """Return matrices that are not Hermitian; as their Hermitian parts are definite, they are invertible."""
+    p = definite(m, x)
+    return p + m.tril(p, -1) - m.triu(p, 1)
+
+
+def tall(m, x):
+    """Return matrices of full rank, with twice as many rows as columns."""
+    p = definite(m, x)
+    return m.cat([p, m.triu(p) + 1], -2)
+
+
+def first(x):
+    """Return the first matrix of a batch."""
+    return x.reshape(-1, *x.shape[-2:])[0]
+
+
+def sizes(vectors):
+    """Return the squares of absolute values, in which no phase is seen."""
+    return (vectors * vectors.conj()).real
+
+
+def with_vectors(pair):
+    """Return a matrix by its eigenvalues, squared, and eigenvectors."""
+    values, vectors = pair
+    return (vectors * (values * values)[..., None, :]) @ vectors.inverse()
+
+
 def total(m, values):
     """Return a sum of all elements with weights, in double precision."""
     loss = 0.0
@@ -30,11 +69,11 @@ def total(m, values):
     return loss
 
 
-def gradients(m, values, leaves):
+def gradients(m, values, leaves, orders=2):
     """Return first and second gradients."""
     found = {}
     values = [x for x in values if x.requires_grad]
-    for order in ("first", "second"):
+    for order in ("first", "second")[:orders]:
         if not values or not leaves:
             break
         loss = total(m, values)
@@ -43,3 +82,9 @@ def gradients(m, values, leaves):
         found[order] = m.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
         values = [x for x in found[order] if x is not None and x.requires_grad]
     return found
+
+
+def space(m):
+    """Return what the lines of a program read."""
+    helpers = data, finite, definite, invertible, tall, first, sizes, with_vectors
+    return {"m": m, "F": m.nn.functional} | {helper.__name__: helper for helper in helpers}

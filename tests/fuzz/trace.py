@@ -24,7 +24,7 @@ Alike = Callable[[str, np.ndarray, np.ndarray], bool]
 
 @dataclass
 class Culprit:
-    """A line, with the values of its operands; `of_infinite` if its slopes differ for cotangents inf or nan only.
+    """A line, with the values of its operands; its slopes differ for the cotangents `ends` and all between.
 
     No gradient is wanted for the operands in `constants`.
     """
@@ -32,7 +32,17 @@ class Culprit:
     line: str
     operands: dict[str, np.ndarray]
     constants: set[str]
-    of_infinite: bool = False
+    ends: tuple[float, float] = COTANGENTS[0]
+
+    @property
+    def of_infinite(self) -> bool:
+        """Whether slopes differ for cotangents inf or nan only."""
+        return not np.isfinite(self.ends[0])
+
+    @property
+    def of_zero(self) -> bool:
+        """Whether slopes differ for cotangents 0 only, of those that are finite."""
+        return self.ends == (0.0, 0.0)
 
 
 def culprits(torch: Any, lines: list[str]) -> list[Culprit]:
@@ -41,13 +51,13 @@ def culprits(torch: Any, lines: list[str]) -> list[Culprit]:
     for ends in COTANGENTS:
         found = [step for step in operations if _differs(torch, step, ends)]
         if found:
-            return [replace(culprit, of_infinite=not np.isfinite(ends[0])) for culprit in found]
+            return [replace(culprit, ends=ends) for culprit in found]
     return []
 
 
 def steps(torch: Any, lines: list[str]) -> Iterator[Culprit]:
     """Yield the lines that have a gradient, with the values of their operands, each of them innocent so far."""
-    space = _space(torch)
+    space = prelude.space(torch)
     for line in lines:
         operands = {name: space[name] for name in re.findall(r"\bv\d+\b", line.split(" = ")[-1]) if name in space}
         tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
@@ -99,10 +109,6 @@ def _apart(step: Culprit) -> Culprit:
     return Culprit(f"{result} = {re.sub(overwritten.NAME, renamed, expression)}", own, constants)
 
 
-def _space(module: Any) -> dict[str, Any]:
-    return {"m": module, "F": module.nn.functional, "data": prelude.data}
-
-
 def _differs(torch: Any, step: Culprit, ends: tuple[float, float]) -> bool:
     own, other = (_derivatives(module, step, ends) for module in (tg, torch))
     if own is None or other is None:
@@ -143,7 +149,7 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
 
     Where one side has none, or refuses one that the program takes, the program itself shows it.
     """
-    space, leaves = _space(module), []
+    space, leaves = prelude.space(module), []
     written = re.match(r"(v\d+)\.", step.line) if " = " not in step.line else None
     for name, values in step.operands.items():
         leaf = module.tensor(values)
@@ -201,7 +207,7 @@ def from_zeros(line: str, ours: dict[str, Any], theirs: dict[str, Any], own: np.
 
 def turning(torch: Any, lines: list[str]) -> list[str]:
     """Return the lines of whose zeros the signs are not PyTorch's, though those of their operands are."""
-    spaces, found = (_space(tg), _space(torch)), []
+    spaces, found = (prelude.space(tg), prelude.space(torch)), []
     for line in lines:
         before = _turned_names(*spaces)
         for space in spaces:
@@ -242,7 +248,7 @@ def _follows(
     """Whether tapegrad has PyTorch's value of a line at PyTorch's operands, and its own at copies of its own."""
     result = re.split(r" = |\.", line, maxsplit=1)[0]
     for space, expected in ((ours, own), (theirs, other)):
-        own_space = _space(tg) | {operand: tg.tensor(array(space[operand])) for operand in names}
+        own_space = prelude.space(tg) | {operand: tg.tensor(array(space[operand])) for operand in names}
         try:
             exec(line, own_space)
         except Exception:
