@@ -91,7 +91,7 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
         if place in _taken:
             raise ValueError(f"{place[0]}.{place[1]} is taken")
     _taken.update(places)
-    registry.append(Public(name, with_numpy_names(function), names))
+    registry.append(Public(name, with_numpy_names(function, module_of(names)), names))
 
 
 def withdraw(name: str) -> None:
