@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +103,13 @@ def test_methods_in_place_take_them(name: str) -> None:
     x, y = tg.tensor(X), tg.tensor(X)
     more = ARGUMENTS.get(name[:-1], {})
     assert getattr(x, name)(axis=1, **more).tolist() == getattr(y, name)(dim=1, **more).tolist()
+
+
+@pytest.mark.parametrize("where", list(FUNCTIONS))
+def test_functions_are_pickled_by_name(where: str) -> None:
+    one = FUNCTIONS[where]
+    if one.names.namespaces and one.name == one.function.__name__:
+        assert pickle.loads(pickle.dumps(one.function)) is one.function
 
 
 def test_gradients_flow() -> None:

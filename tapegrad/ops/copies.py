@@ -13,7 +13,7 @@ from tapegrad.ops.splitting import narrow, select, split_with_sizes, unbind
 from tapegrad.ops.strided import as_strided, unfold
 from tapegrad.ops.table.callers import with_numpy_names
 from tapegrad.ops.table.composites import composite, composites
-from tapegrad.ops.table.public import public
+from tapegrad.ops.table.public import TOP, public
 
 VIEWS: tuple[Callable[..., Any], ...] = (
     as_strided, diagonal, expand, narrow, permute, select, split_with_sizes, squeeze, t, transpose, unbind,
@@ -30,7 +30,7 @@ def copying(function: Callable[..., Any]) -> Callable[..., Any]:
         return tuple([clone(one) for one in out]) if isinstance(out, tuple) else clone(out)
 
     call.__name__ = call.__qualname__ = f"{name}_copy"
-    call.__module__ = __name__
+    call.__module__ = TOP  # where pickle finds it
     call.__wrapped__ = function  # type: ignore[attr-defined]  # whose arguments they are
     call.__doc__ = f"Compute `{name}` in a copy, which shares no memory with the tensor."
     known = composites.get(name) or function.op  # type: ignore[attr-defined]

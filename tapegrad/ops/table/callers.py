@@ -189,8 +189,17 @@ def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Cal
 _SURPLUS: Final = "/"  # no name, so that it is given by position only
 
 
-def with_numpy_names(function: F) -> F:
-    """Return a function of Python as one that takes NumPy's names of its parameters as well."""
+def with_numpy_names(function: F, module: str = "") -> F:
+    """Return a function of Python as one that takes NumPy's names of its parameters as well.
+
+    A parameter that is given its default counts as not given.
+
+    Parameters
+    ----------
+    function : callable
+    module : str
+        Where the result is found under the function's name: pickle looks there.
+    """
     if not isinstance(function, FunctionType) or NUMPY_NAMES.keys().isdisjoint(function.__code__.co_varnames):
         return function
     parameters = _Parameters(function)
@@ -222,4 +231,5 @@ def with_numpy_names(function: F) -> F:
     }  # fmt: skip
     call = _renamed(template, function.__name__, positional, parameters.by_keyword, defaults)
     functools.update_wrapper(call, function)
+    call.__module__ = module or function.__module__
     return call  # type: ignore[return-value]

@@ -109,7 +109,7 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
     ValueError
         If a list has another function of one of its names.
     """
-    one = Public(name, with_numpy_names(function), names, importing())
+    one = Public(name, with_numpy_names(function, module_of(names)), names, importing())
     for place in one.places():
         other = _found.get(place)
         if other is not None and (other.file != one.file or not one.file):  # else an import was interrupted
