@@ -1,10 +1,10 @@
 """Files made from the op table: `python -m tools.stubs` writes them, with `--check` it only compares.
 
 Editors and type checkers do not run code, so that they know nothing of lists that are made from a table. The stubs say
-what a module or a class gets: `tapegrad.ops`, `tapegrad.linalg` and other modules that have public functions, none of
+what a module or a class gets: `tapegrad`, `tapegrad.linalg` and other modules that have public functions, none of
 which have other code, and the methods of Tensor, as a base class that exists for type checkers only. What the examples
 in docstrings of ops print is written down too, so that it is not computed at each import; and docs/ops.md is the table
-itself, for readers.
+itself, for readers, and the last section of docs/kinks.md has its points.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tapegrad.ops.table.callers import numpy_names
 from tapegrad.ops.table.docs import example_output, has_example
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.ops.table.scope import PAGE
+from tools import kinks_page
 from tools.ops_page import page
 
 ROOT = Path(__file__).parents[1]
@@ -180,6 +181,7 @@ def stubs() -> dict[str, str]:
         "tapegrad/methods.pyi": class_stub(),
         "tapegrad/ops/table/outputs.py": example_outputs(),
         PAGE: page(),
+        kinks_page.PAGE: kinks_page.page((ROOT / kinks_page.PAGE).read_text(encoding="utf-8")),
     }
     for namespace in public.NAMESPACES:
         module = importlib.import_module("tapegrad.ops.table.functions" if namespace == public.TOP else namespace)
