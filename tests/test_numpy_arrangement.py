@@ -206,6 +206,7 @@ def test_files() -> None:
         (lambda x: np.fill_diagonal(x[0], 1.0), ValueError, "array must be at least 2-d"),
         (lambda x: np.fill_diagonal(x[None], 1.0), ValueError, "All dimensions of input must be of equal length"),
         (lambda x: np.apply_along_axis(np.sum, 0, x[:, :0]), ValueError, "Cannot apply_along_axis when any iteration"),
+        (lambda x: np.apply_over_axes(lambda y, axis: y.sum(), x, [0]), ValueError, "is not returning an array"),
         (lambda x: np.rollaxis(x, 2), IndexError, "Dimension out of range"),
     ],
 )  # fmt: skip

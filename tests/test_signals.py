@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tests import checks
 
 torch: Any = pytest.importorskip("torch")
 
@@ -137,3 +138,18 @@ def test_warned() -> None:
     spectrum = tg.stft(x, 4, return_complex=True)
     with pytest.warns(UserWarning, match="The length of signal is shorter than the length parameter"):
         tg.istft(spectrum, 4, window=tg.ones(4), length=30)
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+def test_derivatives_by_windows(kind: str) -> None:
+    """Of istft PyTorch lacks those by some windows."""
+    rng = np.random.default_rng(2)
+    spectrum = rng.normal(size=(4, 5)) + 1j * rng.normal(size=(4, 5))
+    window = rng.uniform(0.5, 1.5, 3) + (0.3j * rng.normal(size=3) if kind == "complex" else 0.0)
+
+    def inverse(x: tg.Tensor, w: tg.Tensor) -> tg.Tensor:
+        return tg.istft(x, 4, 2, 3, w, return_complex=True, length=5)
+
+    problem = checks.Problem(inverse, (spectrum, window), (0, 1))
+    checks.check_gradient(problem)
+    checks.check_second(problem)

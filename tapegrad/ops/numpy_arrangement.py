@@ -102,9 +102,9 @@ def _apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
     x = as_operand(a, "apply_over_axes", "a", 2)
     for axis in np.atleast_1d(axes).tolist():
         found = func(x, axis)
-        x = found if found.ndim == x.ndim else unsqueeze(found, one_dim("apply_over_axes", x.ndim, axis))
         if found.ndim not in (x.ndim, x.ndim - 1):
             raise ValueError("function is not returning an array of the correct shape")
+        x = found if found.ndim == x.ndim else unsqueeze(found, one_dim("apply_over_axes", x.ndim, axis))
     return x
 
 
