@@ -24,7 +24,7 @@ entr = unary(
 
 
 def _times_log(ct: Any, x: Any, y: Any, log: Any) -> Any:
-    """Return `ct` times a logarithm: 0 where `ct` or x is 0 and there is none, or where `ct` is 0 and it is infinite."""
+    """Return `ct` times a logarithm: 0 where `ct` or x is 0 and y is not positive, and where `ct` is 0 and y is inf."""
     hidden = ((x == 0) | (ct == 0)) & (y <= 0) | (ct == 0) & (y == math.inf)
     return xp.where(hidden, 0.0, ct) * log(xp.where(hidden, 1.0, y))
 
