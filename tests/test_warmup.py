@@ -225,8 +225,7 @@ def test_without_rich(tmp_path):
 @pytest.mark.parametrize("op", op_table)
 def test_every_operation(op):
     """Some take no Python numbers, or only numbers of their dtype; the whole command is not run in tests."""
-    for dtype in warmup._dtypes(warmup._DTYPES):
-        warmup._do((op, dtype))
+    warmup._do((op, "float32"))
 
 
 def test_kernels_of_single_operands_are_compiled_too():
