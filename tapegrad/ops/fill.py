@@ -164,9 +164,8 @@ def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, require
     tensor([[1., 0.],
             [0., 1.]])
     """
-    for name, count in (("n", n), ("m", n if m is None else m)):
-        if count < 0:
-            raise RuntimeError(f"{name} must be greater or equal to 0, got {count} in eye()")
+    if n < 0 or (m is not None and m < 0):
+        raise RuntimeError(f"n and m must be greater or equal to 0, got eye({n}, {m})")
     return made(np.eye(n, m, dtype=dtype_or_default(dtype)), requires_grad)
 
 

@@ -108,7 +108,8 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     >>> tg.nn.functional.threshold(tg.tensor([-1.0, 0.5, 2.0]), 0.5, 20.0)
     tensor([20., 20.,  2.])
     """
-    x = as_operand(input, "threshold", "input", 1)
-    if x.dtype.kind in "iu":
-        threshold, value = int(threshold), int(value)
-    return applied(inplace, _threshold, x, threshold, value)
+    if not (isinstance(input, Tensor) and input._layout.floating):
+        input = as_operand(input, "threshold", "input", 1)
+        if input.dtype.kind in "iu":
+            threshold, value = int(threshold), int(value)
+    return applied(inplace, _threshold, input, threshold, value)
