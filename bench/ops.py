@@ -134,7 +134,14 @@ def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float] | No
             continue
         try:
             runs = {tool: _run_of(tool, subject, chosen) for tool in ("tapegrad", "torch")}
-        except (TypeError, ValueError, RuntimeError, IndexError):  # the sample was not made for these lengths
+        except (
+            TypeError,
+            ValueError,
+            RuntimeError,
+            IndexError,
+            AttributeError,
+            AssertionError,
+        ):  # not for such operands
             continue
         (ours, value), (theirs, other) = runs["tapegrad"], runs["torch"]
         if (
