@@ -97,6 +97,30 @@ def test_an_interrupted_import_is_done_again() -> None:
     assert run(INTERRUPTED, "1000") == "done\n"
 
 
+def test_threads_wait_for_the_end_of_an_import() -> None:
+    program = """
+import threading, time
+import tapegrad as tg
+from tapegrad.ops.table import public
+
+register, found = public.register, []
+other = threading.Thread(target=lambda: found.append(tg.linalg.svdvals))
+
+def slow(name, *rest):
+    register(name, *rest)
+    if name == "svdvals":
+        other.start()
+        other.join(0.2)
+        assert not found, "it was handed out before its file was there"
+
+public.register = slow
+tg.linalg.svdvals
+other.join()
+assert found == [tg.linalg.svdvals]
+"""
+    run(program)
+
+
 def test_attributes_are_made_when_they_are_first_used() -> None:
     class Own:
         pass

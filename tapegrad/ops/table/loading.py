@@ -1,4 +1,4 @@
-"""Files of `tapegrad.ops` are imported when a name that stands in them is first used: all of them take 50 ms.
+"""Files of `tapegrad.ops` are imported when a name that stands in them is first used: all take as long as the rest.
 
 `tapegrad.ops.table.places`, which `tools/stubs.py` writes, says where each name stands.
 """
@@ -20,6 +20,7 @@ RULES: Final = "rules"  # the list of what rules call
 files: Final = {
     place: {name: file for file, names in found.items() for name in names.split()} for place, found in PLACES.items()
 }
+complete: Final[set[str]] = set()  # files that were imported to their end
 _lock = module_lock()
 hold_while_forking(_lock)  # a child that is forked within an import would never get to its end
 
@@ -30,6 +31,7 @@ def load(place: str, name: str) -> bool:
     if file is not None:
         with _lock:
             import_module(OPS + file)
+            complete.add(file)
     return file is not None
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from tapegrad.ops.table.callers import with_numpy_names
 from tapegrad.ops.table.docs import RESULT, Common, docstring
-from tapegrad.ops.table.loading import files, importing, load
+from tapegrad.ops.table.loading import complete, files, importing, load
 from tapegrad.ops.table.op import Op, xp
 from tapegrad.runtime.named_tuples import NamedTuple
 
@@ -131,7 +131,8 @@ def withdraw(name: str) -> None:
 def find(place: str, name: str) -> Public | None:
     """Return what a list has under a name, and import its file if nobody did."""
     found = _found.get((place, name))
-    if found is None and load(place, name):
+    # Another thread may be at the import of its file, whose last lines it may need.
+    if (found is None or found.file not in complete) and load(place, name):
         found = _found[place, name]
     return found
 
