@@ -183,7 +183,7 @@ def nanquantile(
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.nanquantile(tg.tensor([0.0, float("nan"), 20.0]), 0.5)
+    >>> tg.nanquantile(tg.tensor([0.0, tg.nan, 20.0]), 0.5)
     tensor(10.)
     """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)

@@ -255,7 +255,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.nanmedian(tg.tensor([4.0, float("nan"), 3.0]))
+    >>> tg.nanmedian(tg.tensor([4.0, tg.nan, 3.0]))
     tensor(3.)
     """
     return median_of_all(input, True) if dim is None else nanmedian_along(input, dim, keepdim)

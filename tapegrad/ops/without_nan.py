@@ -50,7 +50,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLi
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.nansum(tg.tensor([1.0, float("nan"), 2.0]))
+    >>> tg.nansum(tg.tensor([1.0, tg.nan, 2.0]))
     tensor(3.)
     """
     x = _number("nansum", input, dtype)
@@ -76,7 +76,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DTypeL
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.nanmean(tg.tensor([1.0, float("nan"), 2.0]))
+    >>> tg.nanmean(tg.tensor([1.0, tg.nan, 2.0]))
     tensor(1.5000)
     """
     x = _number("nanmean", input, dtype)
