@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.forward import chosen
+from tapegrad.tape.layout import layout_of
 from tests.torch_programs import torch
 
 F = tg.nn.functional
@@ -221,3 +223,31 @@ def test_in_place(name: str) -> None:
         return y * v[0]
 
     both(call, np.array([1.0, 2.0, 3.0]), np.array([2, 0, 1]))
+
+
+def test_kernels_serve_indices_in_range_and_no_others() -> None:
+    """Of other indices NumPy's way decides, which raises."""
+
+    def by_numpy(*arrays: Any, **attrs: Any) -> None:
+        raise LookupError
+
+    x, source = np.arange(12.0).reshape(3, 4), np.ones((2, 4))
+    right, wrong = np.array([[0, 1, 2, 0], [1, 1, 0, 2]]), np.array([[0, 1, 2, 0], [1, 3, 0, 2]])
+    layouts = layout_of(x), layout_of(right), layout_of(source)
+    gather = chosen.gather(layouts[0], layouts[1], 0, by_numpy)
+    np.testing.assert_array_equal(gather(x, right), np.take_along_axis(x, right, 0))
+    functions = [gather]
+    for way in ("replace", "sum", "amax"):
+        scatter = chosen.scatter(layouts, 0, way, True, by_numpy)
+        assert scatter(x, right, source).shape == x.shape
+        functions.append(lambda x, indices, scatter=scatter: scatter(x, indices, source))
+    for function in functions:
+        for indices in (wrong, wrong - 4):
+            with pytest.raises(LookupError):
+                function(x, indices)
+
+
+def test_the_largest_of_bags_of_none_and_of_one() -> None:
+    table, indices = tg.tensor([[1.0, -2.0], [3.0, -4.0]]), tg.tensor([1, 0, 1])
+    found = tg.nn.functional.embedding_bag(indices, table, tg.tensor([0, 1, 1]), mode="max")
+    assert found.tolist() == [[3.0, -4.0], [0.0, 0.0], [3.0, -2.0]]

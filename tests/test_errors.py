@@ -304,3 +304,10 @@ def test_nan_and_inf(T):
     assert str(z.grad.tolist()) == "[nan, 0.5]"
     (root,) = T.autograd.grad(T.sqrt(z).sum(), z)
     assert root.tolist() == [float("inf"), 0.5]
+
+
+def test_the_number_of_an_argument_is_named():
+    with pytest.raises(TypeError, match=r"addbmm\(\): argument 'batch2' \(position 3\)"):
+        tapegrad.addbmm(tapegrad.ones(1), tapegrad.ones(2, 1, 3), "text")
+    with pytest.raises(TypeError, match=r"addbmm\(\): argument 'batch1' \(position 2\)"):
+        tapegrad.addbmm(tapegrad.ones(1), "text", tapegrad.ones(2, 1, 3))

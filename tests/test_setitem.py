@@ -196,3 +196,13 @@ def test_single_bools_beside_arrays(key):
     written[key] = 7.0
     values[key] = 7.0
     assert written.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize(("key", "expected"), [(True, [5.0, 5.0]), (False, [1.0, 2.0]), ((..., True), [5.0, 5.0])])
+def test_a_truth_value_as_index_chooses_all_or_nothing(key, expected):
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1.0
+    y[key] = 5.0
+    assert y.tolist() == expected
+    y.sum().backward()
+    assert x.grad.tolist() == [float(value != 5.0) for value in expected]
