@@ -311,3 +311,20 @@ def test_the_number_of_an_argument_is_named():
         tapegrad.addbmm(tapegrad.ones(1), tapegrad.ones(2, 1, 3), "text")
     with pytest.raises(TypeError, match=r"addbmm\(\): argument 'batch1' \(position 2\)"):
         tapegrad.addbmm(tapegrad.ones(1), "text", tapegrad.ones(2, 1, 3))
+
+
+@pytest.mark.parametrize("name", ["weight", "bias"])
+def test_weights_of_a_layer_norm_have_its_shape(name):
+    words = rf"Expected {name} to be of same shape as normalized_shape, but got {name} of shape \[2\]"
+    with pytest.raises(RuntimeError, match=words):
+        tapegrad.nn.functional.layer_norm(tapegrad.ones(2, 3), (3,), **{name: tapegrad.ones(2)})
+
+
+def test_means_of_windows_take_one_dtype_of_integers():
+    pool = tapegrad.nn.functional.avg_pool2d
+    assert pool(tapegrad.ones(1, 1, 4, 4, dtype=tapegrad.int64), 2).dtype == np.int64
+    for dtype in (tapegrad.int32, tapegrad.bool):
+        with pytest.raises(NotImplementedError, match='"avg_pool2d" not implemented for'):
+            pool(tapegrad.ones(1, 1, 4, 4, dtype=dtype), 2)
+    with pytest.raises(NotImplementedError, match='"max_pool2d" not implemented for'):
+        tapegrad.nn.functional.max_pool2d(tapegrad.ones(1, 1, 4, 4, dtype=tapegrad.int64), 2)
