@@ -79,3 +79,14 @@ def test_third_order_and_edges() -> None:
         leaves = [tg.tensor(own, requires_grad=True) for own in at]
         (by_parameter,) = tg.autograd.grad(function(*leaves).sum(), leaves[0])
         assert by_parameter.item() == 0.0
+
+
+def test_truth_values_as_parameters() -> None:
+    x = tg.tensor([0.25, 0.5], requires_grad=True)
+    for create_graph in (False, True):
+        value = (
+            tg.special.betainc(x, tg.tensor([True, True]), 0.5).sum() + tg.special.betainc(2.0, np.array(True), x).sum()
+        )
+        (slope,) = tg.autograd.grad(value, x, create_graph=create_graph)
+        expected = np.log(0.5) * 0.5 ** x.detach().numpy() + 2 * x.detach().numpy()  # of 0.5**x + x**2
+        np.testing.assert_allclose(slope.detach().numpy(), expected, rtol=1e-8)

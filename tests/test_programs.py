@@ -188,9 +188,8 @@ def _double() -> Iterator[None]:
 
 @needs_torch
 @pytest.mark.usefixtures("_double")
-@each_program(
-    150, only=[name for name in op_table if name not in WITHOUT_DERIVATIVE and torch and function_on_torch(name)]
-)
+# The second derivative of erfcx far from 0 in single precision has lost its digits, PyTorch's more of them than ours.
+@each_program(150, only=[name for name in ON_TORCH if name != "erfcx"])
 def test_torch(program: Program) -> None:
     problem = program.problem()
     ct, weights = problem.cotangent(), problem.weights()

@@ -122,7 +122,8 @@ def _log_beta(a: Any, b: Any) -> Any:
 
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of the incomplete beta function by its limit."""
-    return xp.exp(xp.xlogy(a - 1, x) + xp.xlog1py(b - 1, -x) - _log_beta(a, b))
+    # Truth values, which may be parameters, have sums with numbers, not differences.
+    return xp.exp(xp.xlogy(a + -1.0, x) + xp.xlog1py(b + -1.0, -x) - _log_beta(a, b))
 
 
 def _beta_slope(a: Any, b: Any, x: Any, j: int, k: int) -> Any:
