@@ -43,7 +43,7 @@ expm1 = unary(
 
 cbrt = unary(
     "cbrt", np.cbrt, lambda ct, out: ct / (3 * out * out),
-    doc="Real cube root.", derivative=":math:`x^{-2/3}/3`.", special={0.0: np.inf}, real_only=True,
+    doc="Real cube root.", derivative=":math:`x^{-2/3}/3`.", special={0.0: np.inf}, real_only=True, domain=(0.1, 3.0),
     names=Names(namespaces=(SPECIAL,)),
 )  # fmt: skip
 
