@@ -16,6 +16,8 @@ from bench.timing import Run, interleaved, once
 from bench.tools import installed
 
 LONGEST = 0.1  # seconds of a call that is timed; combinations of all elements take more
+# What tools say of operands that a sample was not made for.
+REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, AttributeError, AssertionError)
 SIZES = (1, 100, 10_000)  # elements of the largest operand; the first stands for a sample as it is
 HEAD = """# Operations
 
@@ -134,14 +136,7 @@ def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float] | No
             continue
         try:
             runs = {tool: _run_of(tool, subject, chosen) for tool in ("tapegrad", "torch")}
-        except (
-            TypeError,
-            ValueError,
-            RuntimeError,
-            IndexError,
-            AttributeError,
-            AssertionError,
-        ):  # not for such operands
+        except REFUSALS:
             continue
         (ours, value), (theirs, other) = runs["tapegrad"], runs["torch"]
         if (

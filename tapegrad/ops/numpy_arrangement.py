@@ -37,7 +37,7 @@ def _rearranged(function: Callable[..., Any], *tensors: Tensor) -> Tensor:
 
 def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     x = as_operand(arr, "insert", "arr", 1)
-    values = np.asarray(values) if isinstance(values, (list, tuple)) else values
+    values = numpy_ufuncs.no_list(values)
     new = cast(as_operand(values, "insert", "values", 3), x.dtype)
     return _rearranged(lambda old, more: np.insert(old, numpy_ufuncs.values(obj), more, axis), x, new)
 

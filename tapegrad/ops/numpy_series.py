@@ -14,14 +14,14 @@ from tapegrad.ops.cumulative import cumsum, prod
 from tapegrad.ops.differences import diff
 from tapegrad.ops.fill import zeros
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.numpy_ufuncs import unsupported
+from tapegrad.ops.numpy_ufuncs import no_list, unsupported
 from tapegrad.ops.scans import cumprod
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor, from_array
 
 
 def _flat(call: str, name: str, value: Any) -> Tensor:
-    given = np.asarray(value) if isinstance(value, (list, tuple)) else value
+    given = no_list(value)
     return reshape(as_operand(given, call, name, 1), (-1,))
 
 

@@ -14,7 +14,7 @@ from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.index_dim import index_select
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.numpy_ufuncs import refuse, values
+from tapegrad.ops.numpy_ufuncs import array_of, refuse
 from tapegrad.ops.ordering import sort
 from tapegrad.ops.permutations import permute
 from tapegrad.ops.quantiles import nanquantile, quantile
@@ -29,10 +29,6 @@ from tapegrad.tensor import Tensor, from_array
 def _floating(name: str, a: Any) -> Tensor:
     x = as_operand(a, name, "a", 1)
     return x if x._layout.floating else cast(x, default_dtype())
-
-
-def _array(value: Any) -> np.ndarray:
-    return np.asarray(values(value))
 
 
 def _quantiles(
@@ -113,7 +109,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     at, nodes, values = _floating("interp", x), _floating("interp", xp), _floating("interp", fp)
     if nodes.ndim != 1 or nodes.shape != values.shape or not nodes.numel():
         raise ValueError(f"fp and xp are not of the same length: they have shapes {values.shape} and {nodes.shape}")
-    known, places = _array(nodes), _array(at)
+    known, places = array_of(nodes), array_of(at)
     below = np.clip(np.searchsorted(known, places, "right") - 1, 0, max(len(known) - 2, 0))
     above = np.minimum(below + 1, len(known) - 1)
     x0, x1, y0, y1 = (getitem(own, part) for own in (nodes, values) for part in (below, above))
@@ -129,13 +125,13 @@ def _select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0
         raise ValueError("list of cases must be same length as list of conditions")
     found = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        found = where(_array(condition), choice, found)
+        found = where(array_of(condition), choice, found)
     return as_operand(found, "select", "default", 3)
 
 
 def _compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Tensor:
     refuse("compress", out=out)
-    chosen, x = np.flatnonzero(_array(condition)), as_operand(a, "compress", "a", 2)
+    chosen, x = np.flatnonzero(array_of(condition)), as_operand(a, "compress", "a", 2)
     return index_select(reshape(x, (-1,)) if axis is None else x, axis or 0, chosen)
 
 
@@ -158,6 +154,6 @@ FUNCTIONS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {
     np.nanpercentile: _quantile_of("nanpercentile", nanquantile, 100),
     np.nanvar: _nanvar("nanvar"), np.nanstd: _nanvar("nanstd"),
     np.average: _average, np.interp: _interp, np.select: _select, np.compress: _compress, np.ptp: _ptp, np.sort: _sort,
-    np.extract: lambda condition, arr: _compress(_array(condition).ravel(), arr),
-    np.digitize: lambda x, bins, right=False: from_array(np.asarray(np.digitize(_array(x), _array(bins), right))),
+    np.extract: lambda condition, arr: _compress(array_of(condition).ravel(), arr),
+    np.digitize: lambda x, bins, right=False: from_array(np.asarray(np.digitize(array_of(x), array_of(bins), right))),
 }  # fmt: skip

@@ -45,6 +45,11 @@ def values(value: Any) -> Any:
     return type(value)(map(values, value)) if isinstance(value, (list, tuple)) else value
 
 
+def array_of(value: Any) -> np.ndarray:
+    """Return the `values` of an argument as an array."""
+    return np.asarray(values(value))
+
+
 def no_list(value: Any) -> Any:
     """Return an array in place of a list: NumPy hands over what it was given, and lists are no operands of ours."""
     return np.asarray(value) if isinstance(value, (list, tuple)) else value

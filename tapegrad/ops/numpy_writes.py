@@ -11,7 +11,7 @@ from tapegrad.ops.arithmetic import where as choose
 from tapegrad.ops.casts import cast
 from tapegrad.ops.inplace import copy_
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.numpy_ufuncs import plain, unsupported
+from tapegrad.ops.numpy_ufuncs import array_of, no_list, plain, unsupported
 from tapegrad.ops.setitem import setitem
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor
@@ -32,32 +32,28 @@ def _on_tensors(function: Callable[..., Any]) -> Callable[[Callable[..., None]],
     return decorate
 
 
-def _array(value: Any) -> np.ndarray:
-    return np.asarray(value._data if isinstance(value, Tensor) else value)
-
-
 def _repeated(call: str, values: Any, count: int) -> Tensor:
     """Return values one after another, from the beginning again until there are so many."""
-    values = np.asarray(values) if isinstance(values, (list, tuple)) else values
+    values = no_list(values)
     given = as_operand(values, call, "values", 3)
     return reshape(given, (-1,))[np.arange(count) % max(given.numel(), 1)]
 
 
 @_on_tensors(np.copyto)
 def _copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    src = np.asarray(src) if isinstance(src, (list, tuple)) else src
+    src = no_list(src)
     source = as_operand(src, "copyto", "src", 2)
     if not source._layout.weak and not np.can_cast(source.dtype, dst.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(
             f"Cannot cast array data from {source.dtype!r} to {dst.dtype!r} according to the rule '{casting}'"
         )
     source = cast(source, dst.dtype)
-    copy_(dst, source if where is True else choose(_array(where), source, dst))
+    copy_(dst, source if where is True else choose(array_of(where), source, dst))
 
 
 @_on_tensors(np.put)
 def _put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
-    places = _array(ind).ravel()
+    places = array_of(ind).ravel()
     if mode != "raise":
         raise unsupported("np.put", f"with mode={mode!r}")
     at = np.unravel_index(np.where(places < 0, places + a.numel(), places), a.shape)
@@ -67,19 +63,19 @@ def _put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
 @_on_tensors(np.putmask)
 def _putmask(a: Tensor, mask: Any, values: Any) -> None:
     new = reshape(_repeated("putmask", values, a.numel()), a.shape)
-    copy_(a, choose(_array(mask), cast(new, a.dtype), a))
+    copy_(a, choose(array_of(mask), cast(new, a.dtype), a))
 
 
 @_on_tensors(np.place)
 def _place(arr: Tensor, mask: Any, vals: Any) -> None:
-    chosen = _array(mask).astype(bool)
+    chosen = array_of(mask).astype(bool)
     if chosen.any():
         setitem(arr, chosen, _repeated("place", vals, int(chosen.sum())))
 
 
 @_on_tensors(np.put_along_axis)
 def _put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) -> None:
-    places = _array(indices)
+    places = array_of(indices)
     if axis is None:
         at: Any = np.unravel_index(np.where(places < 0, places + arr.numel(), places), arr.shape)
     else:
