@@ -339,3 +339,19 @@ def test_what_a_kernel_calls_gets_no_machine_code_of_its_own():
     made.compile((types.float64,))
     (result,) = made.overloads.values()
     assert type(result.entry_point) is object
+
+
+def test_what_a_kernel_calls_is_compiled_once_for_all_constants():
+    def scaled(x, n):
+        return x * n
+
+    def kernel(target, n):
+        out = as_pointer(target, "float64")
+        store(out, 0, scaled(load(out, 0), 3) + scaled(load(out, 0), 4) + scaled(load(out, 0), n))
+        return 0
+
+    numbers = np.ones(1)
+    c_function(kernel)(address(numbers), 5)
+    assert numbers[0] == 12
+    (callee,) = [made for made in jit._callees.values() if made.py_func.__qualname__ == scaled.__qualname__]
+    assert len(callee.overloads) == 1

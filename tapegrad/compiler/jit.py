@@ -170,6 +170,7 @@ def _callee(function: types.FunctionType) -> Any:
     """
     from numba.core import compiler, dispatcher
     from numba.core.registry import CPUDispatcher
+    from numba.core.types import unliteral
 
     class Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc]
         def _compile_core(self, args: Any, return_type: Any) -> Any:
@@ -187,6 +188,10 @@ def _callee(function: types.FunctionType) -> Any:
             return result
 
     class Callee(CPUDispatcher):  # type: ignore[misc]
+        def get_call_template(self, args: Any, kws: Any) -> Any:
+            # One variant for all constants: LLVM sees them where it inlines the function.
+            return super().get_call_template([unliteral(own) for own in args], kws)
+
         def add_overload(self, result: Any) -> None:
             self.overloads[tuple(result.signature.args)] = result  # Python never calls it
 

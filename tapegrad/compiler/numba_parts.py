@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from tapegrad.compiler.elements import divide
 
 __all__ = ["library", "pipeline"]
+
+# Passes for closures made within a function, for expressions of arrays, and for checks of numba's other passes. Kernels
+# have no use for them, and each is followed by an analysis of the whole function.
+_UNNEEDED: Final = ("inline_closure_likes", "nopython_rewrites", "ir_legalization")
 
 
 @cache
@@ -49,6 +53,7 @@ def pipeline() -> Any:
     class Pipeline(compiler.Compiler):  # type: ignore[misc]
         def define_pipelines(self) -> list[Any]:
             (manager,) = super().define_pipelines()
+            manager.passes = [own for own in manager.passes if own[0].name() not in _UNNEEDED]
             manager.add_pass_after(Divisions, IRProcessing)
             manager.finalize()
             return [manager]
