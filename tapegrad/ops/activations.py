@@ -113,7 +113,7 @@ def selu(input: Any, inplace: bool = False) -> Tensor:
 
 
 def _silu_rule(ct: Any, x: Any) -> Any:
-    part = 1 / (1 + xp.exp(-x))
+    part = xp.sigmoid(x)  # 1 / (1 + exp(-x)) has no second derivative where exp overflows
     return ct * xp.conj(part * (1 + x * (1 - part)))
 
 

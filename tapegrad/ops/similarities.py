@@ -96,7 +96,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     tensor(0.6000)
     """
     x, y = as_operand(x1, "cosine_similarity", "x1", 1), as_operand(x2, "cosine_similarity", "x2", 2)
-    if not (x._layout.floating or y._layout.floating):
+    if "c" in (x.dtype.kind, y.dtype.kind) or not (x._layout.floating or y._layout.floating):
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {x.dtype} and {y.dtype} in "
             "cosine_similarity(); convert with .to(...) first"

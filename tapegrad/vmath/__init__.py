@@ -7,10 +7,10 @@ numbers are within 2 ulp of the truth everywhere, and loops with them vectorise:
 from __future__ import annotations
 
 from tapegrad.vmath.error import erf
-from tapegrad.vmath.exponential import cosh, exp, expm1, sigmoid, sinh, tanh
+from tapegrad.vmath.exponential import cosh, exp, expm1, sinh, tanh
 from tapegrad.vmath.logarithm import log, log1p, softplus
 from tapegrad.vmath.psi import trigamma
-from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sqrt, tan, where
+from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sigmoid, sqrt, tan, where
 from tapegrad.vmath.trigonometric import cos, sin
 
 __all__ = [

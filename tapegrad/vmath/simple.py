@@ -1,4 +1,4 @@
-"""sqrt, pow, complex tan, and what needs no mathematics: plain functions that numba compiles."""
+"""sqrt, pow, complex tan and sigmoid, and what needs no mathematics: plain functions that numba compiles."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.vmath.exponential import sigmoid as real_sigmoid
 from tapegrad.vmath.exponential import tanh
 from tapegrad.vmath.powers import power
 from tapegrad.vmath.trigonometric import tan as real_tan
@@ -28,6 +29,12 @@ def tan(x: Scalar) -> Scalar:
         t, h = real_tan(x.real), tanh(x.imag)
         return complex(t, h) / complex(1.0, -t * h)
     return real_tan(x)
+
+
+def sigmoid(x: Scalar) -> Scalar:
+    if isinstance(x, (complex, np.complex64)):
+        return 1.0 / (1.0 + np.exp(-x))
+    return real_sigmoid(x)
 
 
 def sgn(x: Scalar) -> Scalar:

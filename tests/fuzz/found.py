@@ -734,4 +734,12 @@ EXPLAINED: dict[str, list[str]] = {
         "v5 = m.logsumexp(v3, dim=(-1, -2), keepdim=False)",
         "v6 = m.addcmul(v1, v5, v0)",
     ],
+    "cosine_similarity of complex numbers was not refused": [
+        "v0 = m.tensor(data(260, (3, 3), 'complex128', 'uniform'))",
+        "v1 = F.cosine_similarity(v0, v0 * 0.5 + 1)",
+    ],
+    "the second derivative of silu where exp overflows": [
+        "v0 = m.tensor(data(1, (3,), 'float64', 'uniform'), requires_grad=True)",
+        "v1 = F.silu(v0 * -1000)",
+    ],
 }

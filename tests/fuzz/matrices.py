@@ -67,7 +67,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "eigvalsh": ("m.linalg.eigvalsh(P)", "m.linalg.eigvalsh(P, UPLO='U')"),
     "svd": ("m.linalg.svd(T, False)[1]", "sizes(m.linalg.svd(T, False)[0])", "sizes(m.linalg.svd(T, False)[2])"),
     "svdvals": ("m.linalg.svdvals(T)", "m.linalg.svdvals(T.mT)"),
-    "qr": ("m.linalg.qr(T)[0]", "m.linalg.qr(T)[1]", "m.linalg.qr(T.mT)[1]", "m.qr(G)[0]"),
+    "qr": ("m.linalg.qr(T)[0]", "m.linalg.qr(T)[1]", "m.linalg.qr(T.mT)[1]", "m.qr(G)[0] @ m.qr(G)[1]"),
     "lu": ("m.linalg.lu(G)[0]", "m.linalg.lu(G)[1]", "m.linalg.lu(T)[2]"),
     "lu_factor": ("m.linalg.lu_factor(G)[0]", "m.linalg.lu_factor(G)[1]"),
     "lu_factor_ex": ("m.linalg.lu_factor_ex(G)[0]", "m.linalg.lu_factor_ex(G * 0)[2]"),
