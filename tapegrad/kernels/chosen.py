@@ -97,7 +97,8 @@ def _left_out(dtype: str) -> Callable[..., int]:
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         outer, n, inner, length = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
         indices, target = get(args, 1), get(args, 2)
-        memcpy(target, get(args, 0), get(geometry, 5))
+        if target != get(args, 0):
+            memcpy(target, get(args, 0), get(geometry, 5))
         for i in range(outer):
             for k in range(n):
                 for j in range(inner):

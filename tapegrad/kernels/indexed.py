@@ -70,12 +70,13 @@ def _indexed_kernel(way: str, dtype: str) -> Callable[..., int]:
 
 
 def _left_out_kernel(dtype: str) -> Callable[..., int]:
-    """Return the kernel that copies a source, with zeros at the indices."""
+    """Return the kernel that copies a source, with zeros at the indices; or zeroes the source, if it is both."""
     size = np.dtype(dtype).itemsize
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
         source, target = get(args, 0), get(args, get(geometry, _ARRAYS) + 1)
-        memcpy(target, source, get(geometry, _BYTES))
+        if target != source:
+            memcpy(target, source, get(geometry, _BYTES))
         target += get(geometry, _BEGIN)
         for i in range(get(geometry, _OUTER)):
             for j in range(get(geometry, _CHOSEN)):

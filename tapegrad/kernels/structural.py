@@ -133,7 +133,7 @@ def _bits_of_reciprocal(dtype: str, count: int) -> int:
 
 
 def _part_kernel() -> Callable[..., int]:
-    """Return the kernel that copies a source and writes zeros to a part of the copy.
+    """Return the kernel that copies a source and writes zeros to a part of the copy; or of the source, if it is both.
 
     Its geometry after the first word: bytes of the source; the part's offset, bytes of a row, number of dimensions,
     lengths and strides.
@@ -143,7 +143,8 @@ def _part_kernel() -> Callable[..., int]:
         nbytes, offset, size, ndim = get(geometry, 1), get(geometry, 2), get(geometry, 3), get(geometry, 4)
         lengths, strides, index = geometry + 40, geometry + 40 + 8 * ndim, stack(512)
         at, count = get(args, 1) + offset, 1
-        memcpy(get(args, 1), get(args, 0), nbytes)
+        if get(args, 1) != get(args, 0):
+            memcpy(get(args, 1), get(args, 0), nbytes)
         for dim in range(ndim):
             put(index, dim, 0)
             count *= get(lengths, dim)
@@ -183,7 +184,13 @@ def part_left_out_step(plan: Plan, view: Callable[[np.ndarray], np.ndarray]) -> 
 
 
 def zeroed_step(own: Layout, kernel: Callable[[], int], geometry: Sequence[int], sources: Sequence[Source]) -> Step:
-    """Return the step of a kernel that cannot add: it writes to scratch memory, which a second kernel adds."""
+    """Return the step of a kernel that cannot add: it writes to scratch memory, which a second kernel adds.
+
+    The kernel writes zeros to a copy of its source, or to the source itself where the operand takes it over.
+    """
     dtype, size = dtype_name(own.dtype), own.dtype.itemsize
     addition = loop_step("identity", identity, (own.size,), [((CT, 0), dtype, (size,))], (dtype, (size,)))
-    return Step(kernel, geometry, sources, reduce_to=(addition.kernel, addition.geometry), scratch=max(own.nbytes, 1))
+    return Step(
+        kernel, geometry, sources, reduce_to=(addition.kernel, addition.geometry), scratch=max(own.nbytes, 1),
+        in_place=True,
+    )  # fmt: skip

@@ -24,6 +24,7 @@ from tapegrad.ops.table.gateway import names_of_arrays
 from tapegrad.ops.table.op import Op
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
+from tapegrad.recording.steps import address_of_array
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.hooks import hooks_of, retains_grad
@@ -75,9 +76,12 @@ def is_part(target: Tensor, part: np.ndarray, value: Any) -> bool:
     base = views.base_of(value) if isinstance(value, Tensor) else None
     if base is None or base is not views.root_of(target):
         return False
-    own, other = part.__array_interface__, value._array().__array_interface__
+    other = value._array()
     return (
-        all(own[name] == other[name] for name in ("data", "shape", "typestr")) and part.strides == value._data.strides
+        part.shape == other.shape
+        and part.strides == other.strides
+        and part.dtype == other.dtype
+        and address_of_array(part) == address_of_array(other)
     )
 
 
@@ -174,7 +178,7 @@ def part_of(base: np.ndarray, data: np.ndarray) -> Part | None:
     if not base.flags.c_contiguous:
         return None
     size, of_real = data.itemsize, data.dtype != base.dtype
-    offset = (data.ctypes.data - base.ctypes.data) // size if data.size else 0
+    offset = (address_of_array(data) - address_of_array(base)) // size if data.size else 0
     strides = [step // size if length > 1 else 0 for step, length in zip(data.strides, data.shape, strict=True)]
     return Part(data.shape, tuple(strides), offset, of_real)
 

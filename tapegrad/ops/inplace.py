@@ -39,7 +39,10 @@ from tapegrad.tensor import Tensor
 
 def _copy(value: Any, target: np.ndarray) -> Any:
     """Return an operand with a copy of its data if that is about to be written over."""
-    if not isinstance(value, Tensor) or not isinstance(value._data, np.ndarray):
+    if not isinstance(value, Tensor):
+        return value
+    views.renewed(value)
+    if not isinstance(value._data, np.ndarray):
         return value
     if value._data.size and not np.may_share_memory(value._data, target):
         return value
@@ -54,7 +57,7 @@ def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ..
     """Record ``function(target, *args)``, write its value to the target's memory, and let the target be its result."""
     array = target._array()
     check_distinct(array)
-    result = function(*(_copy(views.renewed(v) if isinstance(v, Tensor) else v, array) for v in (target, *args)))
+    result = function(_copy(target, array), *[_copy(own, array) for own in args])
     if result.shape != target.shape:
         raise shape_error(target.shape, result.shape)
     if result.dtype != array.dtype:

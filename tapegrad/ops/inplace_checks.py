@@ -16,8 +16,9 @@ from tapegrad.tensor import Tensor
 
 def records(target: Tensor, *others: Any) -> bool:
     """Whether a write to a tensor is recorded: it, or another operand, wants a gradient."""
-    operands = (views.renewed(value) for value in (target, *others) if isinstance(value, Tensor))
-    return any(operand._node is not None for operand in operands) and modes.is_grad_enabled()
+    if not modes.is_grad_enabled():
+        return False
+    return any(isinstance(value, Tensor) and views.renewed(value)._node is not None for value in (target, *others))
 
 
 def check_leaf(target: Tensor) -> None:
@@ -58,7 +59,8 @@ def shape_error(target: tuple[int, ...], result: tuple[int, ...]) -> RuntimeErro
 
 def check_distinct(array: np.ndarray) -> None:
     """Raise PyTorch's error if elements share memory, as after `expand`."""
-    if array.size > 1 and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+    steps = array.strides
+    if 0 in steps and array.size > 1 and any(s == 0 and n > 1 for s, n in zip(steps, array.shape, strict=True)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

@@ -19,6 +19,7 @@ from tapegrad.ops.history import give_node, is_part, keep_quotient, part_of, rew
 from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.inplace_checks import check_distinct, check_leaf, records, wrapped
+from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
 from tapegrad.ops.table.gateway import as_operand, names_of_arrays
 from tapegrad.recording.keys import TAKES_ARRAYS
@@ -77,25 +78,28 @@ _plans.connect("setitem", 2, _set_new, 1, TAKES_ARRAYS)
 
 def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
     """Write at an index, and record it where a gradient is wanted; `call` is how errors name this."""
-    keys, index_arrays = encode(self, key)
     array = self._array()
+    mask = None if np.ndim(getattr(value, "_data", value)) else whole_mask(self, key)
+    keys, index_arrays = encode(self, key) if mask is None else (MASKED, (mask,))
     if _wraps_around(value, array.dtype):
         check_range(value, array.dtype)
         value = wrapped(value, array.dtype)
     check_distinct(array)
     try:
         part = None if index_arrays else basic_part(array, keys)
+        if part is not None and is_part(self, part, value):
+            return  # what the write to the part did is in the history of both
         operand = as_operand(value, call, "value", 2)
         recorded = records(self, operand)
         if recorded:
             check_leaf(self)
-        if part is not None and is_part(self, part, value):
-            return
         keep_quotient(self)
-        fits = operand._layout.ndim <= _ndim_of(array, part, index_arrays, keys)
+        fits = mask is not None or operand._layout.ndim <= _ndim_of(array, part, index_arrays, keys)
         if fits and base_of(self) is None and base_of(operand) is None and (part is None or array.flags.c_contiguous):
             _write_by_plan(self, operand, part, index_arrays, keys, (self, value, key))
             return
+        if mask is not None:  # of a view, or of what has one: its history knows places
+            keys, index_arrays = encode(self, key)
         write_at(array, index_arrays, keys, operand._data)
         versions.note(array)
         if recorded and self._layout.floating:
@@ -132,12 +136,16 @@ def _write_by_plan(
         op, attrs = index_put_op, attributes_of(keys, index_arrays)
         if part is not None:
             op, attrs = strided_put_op, {"part": part_of(array, part)}
+        elif keys is MASKED:
+            op, attrs = mask_put_op, {}
         plan = Plan(op, layouts, attrs, writer, layout_of(array), names_of_arrays(len(index_arrays)))
         _plans.remember(plan_key, plan)
     else:
         plan.forward(array, value._data, *index_arrays)
         _plans.insert(plan, args, {}, (self, value), index_arrays)
     if plan.records:
+        if keys is MASKED:  # the entry keeps it, and the user may change it
+            index_arrays = (index_arrays[0].copy(),)
         _take_history(self, compiled.finish(plan, array, self, value, *index_arrays))
 
 
@@ -163,4 +171,4 @@ def _writer(keys: Key, index_arrays: tuple[np.ndarray, ...]) -> Callable[..., np
 
     if index is not None:
         return write_part
-    return write_by_array if keys == (ARRAY,) else write
+    return write_by_array if keys in ((ARRAY,), MASKED) else write

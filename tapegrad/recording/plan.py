@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, FUSED, ELEMENTS, MULTIPLE, PACK,
     IS_VIEW, ITSELF, CALLS,
 ) = (field.offset // WORD for field in PlanFields.fields())  # fmt: skip
-READY, PYTHON, PENDING = 1, 2, 4  # bits of the word STATE, which is 0 before the kernel calls are made
+# Bits of the word STATE, which is 0 before the kernel calls are made. By the last, operands are served in reverse.
+READY, PYTHON, PENDING, LAST_FIRST = 1, 2, 4, 8
 
 _preparing = module_lock()
 
@@ -248,7 +249,7 @@ class Plan:
 
 
 def _state(calls: KernelCalls) -> int:
-    return READY | PYTHON if calls.python_operands else READY
+    return READY | (PYTHON if calls.python_operands else 0) | (LAST_FIRST if calls.last_first else 0)
 
 
 def in_one_array(calls: KernelCalls) -> KernelCalls:

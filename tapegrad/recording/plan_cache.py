@@ -182,8 +182,8 @@ class PlanCache(dict[Any, Plan]):
         fits = len(values) == len(operands) and all(map(key.add_operand, values, operands))
         if not fits or not all(map(key.add_argument, args[self._n_operands :])) or not key.add_keywords(kwargs):
             return
-        shapes = [array.shape for array in index_arrays]
-        if len(key.words) > LONGEST_KEY or key.array_shapes != shapes or len(shapes) > MAX_ARRAYS:
+        arrays = [(array.dtype, array.shape) for array in index_arrays]  # of a mask, they may be the places
+        if len(key.words) > LONGEST_KEY or key.arrays != arrays or len(arrays) > MAX_ARRAYS:
             return
         floats = sum(1 << place for place, value in enumerate(values)
                      if value.__class__ is int and operands[place]._layout is FLOAT)  # fmt: skip
@@ -228,7 +228,7 @@ class _Key:
     def __init__(self) -> None:
         self.words: list[int] = []
         self.held: list[object] = []
-        self.array_shapes: list[tuple[int, ...]] = []
+        self.arrays: list[tuple[np.dtype, tuple[int, ...]]] = []
 
     def hold(self, thing: object) -> bool:
         """Append the address of an object that cannot change."""
@@ -278,12 +278,12 @@ class _Key:
         return constant and self.hold(item)
 
     def _add_array(self, array: Any) -> bool:
-        if array.__class__ is not np.ndarray or array.dtype != np.int64 or not array.flags.c_contiguous:
+        if array.__class__ is not np.ndarray or array.dtype.kind not in "ib" or not array.flags.c_contiguous:
             return False
         self.hold(np.ndarray)
         self.hold(array.dtype)
         self.words += array.ndim, *array.shape
-        self.array_shapes.append(array.shape)
+        self.arrays.append((array.dtype, array.shape))
         return True
 
     def add_keywords(self, keywords: Mapping[str, Any]) -> bool:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     N_SOURCES, PARTIAL_SUMS_KERNEL, COMBINE_KERNEL, PARTIAL_SUMS_CLASS, STREAMS, SOURCES,
 ) = (field.offset // WORD for field in KernelCallFields.fields())  # fmt: skip
 
-# Kinds of kernel calls, beside 0: see `KernelCallFields.kind`.
-IN_PARTS, ALIAS, SUMS_ROWS = 1, 2, 3
+# Bits of the kind of a kernel call: see `KernelCallFields.kind`.
+IN_PARTS, ALIAS, SUMS_ROWS = 1, 2, 4
 # A source of a kernel is a pair: the cotangent, and bytes from its beginning; a residual that is an array, or one that
 # is a scalar object, and its index in the node; or NUMBER, the number of the step.
 CT, ARRAY, INLINE, STATIC = 0, 1, 2, 3
@@ -83,6 +83,9 @@ class Step(NamedTuple):
         The kernel goes over rows and sums each: the target has one element a row.
     donate : bool
         The operand's cotangent equals the result's, so it may take over the memory.
+    in_place : bool
+        It equals a part of it, and the kernel, which does not add, changes the rest: it may take over the memory too,
+        and be the kernel's source and target.
     streams : int
         The bit of `accumulate` for which the kernel writes a new target past the caches; 0 if there is none. It is
         used if the result is large.
@@ -98,6 +101,7 @@ class Step(NamedTuple):
     number: int | None = None
     elements: int = 0
     donate: bool = False
+    in_place: bool = False
     partial_sums: tuple[Callable[[], int], Callable[[], int], int] | None = None
     sums_rows: bool = False
     streams: int = 0
@@ -143,6 +147,8 @@ class KernelCalls(NamedTuple):
         See `tapegrad.tape.structs.PlanFields`.
     python_operands : tuple of int
         Operands whose rules have no kernel.
+    last_first : bool
+        The first operand may take over the cotangent, and change it: the others read it before.
     """
 
     words: list[int] | array[int]
@@ -152,6 +158,7 @@ class KernelCalls(NamedTuple):
     elements: int
     multiple: int
     python_operands: tuple[int, ...]
+    last_first: bool
 
     def place(self, block: array[int], address: int) -> None:
         """Write the addresses into the array that holds the words; `address` is where the array begins."""
@@ -205,7 +212,8 @@ def kernel_calls(plan: Plan, first_word: int, fused_word: int, before: Sequence[
             )
         calls.append(KernelCall(plan_word, start, step.kernel))
     python = tuple([operand for operand, step in enumerate(steps) if step is None and plan.wants(operand)])
-    return KernelCalls(words, tuple(addresses), tuple(sources), tuple(calls), elements, multiple, python)
+    last_first = steps[0] is not None and steps[0].in_place
+    return KernelCalls(words, tuple(addresses), tuple(sources), tuple(calls), elements, multiple, python, last_first)
 
 
 def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
@@ -216,7 +224,7 @@ def _words_of(step: Step, target: Layout, result: Layout) -> list[int]:
         scratch = NOTHING if step.scratch == NOTHING else applied(buffer_class, step.scratch)
     kind = 0
     if step.into_view or step.offset or sum_kernel or step.geometry[0]:
-        kind = IN_PARTS
+        kind = IN_PARTS | (ALIAS if step.in_place else 0)
     elif step.donate and target.nbytes == result.nbytes:
         kind = ALIAS
     elif step.sums_rows:

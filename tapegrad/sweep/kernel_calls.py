@@ -117,6 +117,12 @@ def donate(cts: Array[int], entry_id: int, edge: Array[int], operand: int, arity
     return 1
 
 
+def change(kernel_call: KernelCallFields, args: Array[int], ct: int, items: Array[Object]) -> None:
+    """Change a cotangent, which an operand has taken over, where the operand's differs."""
+    args[find_sources(kernel_call, args, ct, items)] = ct
+    call(kernel_call.kernel, args, kernel_call.geometry, 0)
+
+
 def run_call(
     state: State, items: Array[Object], kernel_call: KernelCallFields, ct: int, target_at: Array[int], args: Array[int]
 ) -> int:
@@ -126,7 +132,7 @@ def run_call(
         return 0
     buffer, accumulate = target & ~FLAG_BITS, target & WRITTEN
     count = find_sources(kernel_call, args, ct, items)
-    if kernel_call.kind == IN_PARTS:
+    if kernel_call.kind & IN_PARTS:
         if run_in_parts(state, kernel_call, args, count, buffer, accumulate) == 0:
             return 0
     else:

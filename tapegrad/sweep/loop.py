@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from tapegrad.compiler.intrinsics import stack
 from tapegrad.recording.native import new_integer, release_gil, take_gil
-from tapegrad.recording.plan import PYTHON
-from tapegrad.recording.steps import ALIAS
+from tapegrad.recording.plan import LAST_FIRST, PYTHON
+from tapegrad.recording.steps import ALIAS, IN_PARTS
 from tapegrad.runtime.objects import List, NDArray, Object
 from tapegrad.runtime.structs import Array
-from tapegrad.sweep.kernel_calls import donate, give_back, run_call, run_fused
+from tapegrad.sweep.kernel_calls import change, donate, give_back, run_call, run_fused
 from tapegrad.sweep.workspace import (
     BORROWED,
     CAPTURED,
@@ -92,7 +92,9 @@ def go_back(state: State) -> int:
                 is_fused = run_fused(state, items, plan, ct & ~FLAG_BITS, cts, edge, args)
             if is_fused < 0:
                 return pause(state, MEMORY, position, 0)
-            for operand in range(first, plan.arity if is_fused == 0 else 0):
+            last = plan.arity - 1 if plan.state & LAST_FIRST else 0
+            for turn in range(first, plan.arity if is_fused == 0 else 0):
+                operand = turn if last == 0 else last - turn
                 operand_id = edge[operand]
                 kernel_call = plan.calls[operand]
                 if operand_id < 0 or kernel_call == 0:
@@ -102,12 +104,14 @@ def go_back(state: State) -> int:
                     continue
                 if kernel_call.kernel == 0:
                     state.problem = plan
-                    return pause(state, INCOMPLETE, position, operand)
-                if kernel_call.kind == ALIAS and donate(cts, entry_id, edge, operand, plan.arity) != 0:
+                    return pause(state, INCOMPLETE, position, turn)
+                if kernel_call.kind & ALIAS and donate(cts, entry_id, edge, operand, plan.arity) != 0:
+                    if kernel_call.kind & IN_PARTS:
+                        change(kernel_call, args, ct & ~FLAG_BITS, items)
                     ct |= BORROWED
                     continue
                 if run_call(state, items, kernel_call, ct & ~FLAG_BITS, target_at, args) == 0:
-                    return pause(state, MEMORY, position, operand)
+                    return pause(state, MEMORY, position, turn)
             if ct & (BORROWED | CAPTURED) == 0:
                 give_back(state, plan.result_class, FreeBuffer(ct & ~FLAG_BITS))
         first = 0

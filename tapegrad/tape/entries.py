@@ -222,6 +222,13 @@ def order_of(slot: int) -> tuple[int, int]:
     return read_entry(base)[SEQUENCE], (slot - base) // ENTRY_BYTES - HEAD_ENTRIES
 
 
+def is_older(slot: int, other: int) -> bool:
+    """Whether an entry was recorded before another one."""
+    if slot ^ other < PAGE_BYTES:  # in the same page
+        return slot < other
+    return order_of(slot) < order_of(other)
+
+
 def operand_nodes(node: TapeNode) -> list[TapeNode | Leaf | None]:
     """Return the nodes of an entry's operands, None where no gradient is wanted."""
     return node[FIRST_OPERAND : FIRST_OPERAND + node[PLAN_OBJECT].arity]

@@ -17,8 +17,9 @@ class KernelCallFields(Struct):
     kernel: int  # its address, 0 until it is needed
     geometry: Geometry
     target_class: int  # size class of the operand's cotangent
-    # IN_PARTS if the geometry has outer dimensions, or one of the fields `into_view` to `sum_geometry` is not 0;
-    # ALIAS if both cotangents are equal; SUMS_ROWS if the target has one element a row; else 0.
+    # IN_PARTS if the geometry has outer dimensions, or one of the fields `into_view` to `sum_geometry` is not 0; ALIAS
+    # if both cotangents are equal (with IN_PARTS: but for what the kernel changes in place); SUMS_ROWS if the
+    # target has one element a row; else 0.
     kind: int
     target_bytes: int
     into_view: int  # the target must be zeroed first
@@ -40,7 +41,7 @@ class PlanFields(Struct):
     arity: int
     result_class: int  # size class of the result's cotangent
     result_bytes: int
-    state: int  # READY, PYTHON, PENDING
+    state: int  # READY, PYTHON, PENDING, LAST_FIRST
     forward: Object
     result: Object  # its layout
     save: int  # the residuals: a bit for each operand, then one for the result

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tapegrad import modes
-from tapegrad.tape.entries import SLOT, Leaf, order_of
+from tapegrad.tape.entries import SLOT, Leaf, is_older
 from tapegrad.tape.versions import owner_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def base_of(tensor: Tensor) -> Tensor | None:
     if base is None or isinstance(tensor._node, Leaf):
         return None
     # The data of either may have been replaced. (NumPy copies arrays without elements.)
-    if tensor._layout.size and owner_of(tensor._data) is not owner_of(base._array()):
+    memory, owner = tensor._data.base, base._data
+    shared = memory is owner or (memory is not None and memory is owner.base)  # else the bases of bases tell
+    if not shared and tensor._layout.size and owner_of(tensor._data) is not owner_of(base._array()):
         del tensor._base
         return None
     return base
@@ -44,7 +46,7 @@ def is_stale(tensor: Tensor) -> bool:
     if base is None or not isinstance(base._node, list):
         return False
     node = tensor._node
-    return node is None or (isinstance(node, list) and order_of(node[SLOT]) < order_of(base._node[SLOT]))
+    return node is None or (isinstance(node, list) and is_older(node[SLOT], base._node[SLOT]))
 
 
 def renewed(tensor: Tensor) -> Tensor:

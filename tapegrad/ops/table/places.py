@@ -168,6 +168,7 @@ PLACES: dict[str, dict[str, str]] = {
         "losses": "huber_loss l1_loss",
         "lu": "lu_factor_ex",
         "margins": "cosine_embedding hinge hinge_embedding soft_margin",
+        "mask_put": "mask_replace",
         "matrices": "inv solve",
         "matrix_functions": "matrix_exp solve_sylvester sqrtm",
         "max_pooling": "pooled",
