@@ -12,7 +12,9 @@ from tapegrad.tensor import Tensor
 
 __all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]  # fmt: skip
 
-def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ...) -> Tensor:
+def fft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ..., out: Any = ...
+) -> Tensor:
     """Discrete Fourier transform, of one dimension."""
 
 def fft2(
@@ -22,10 +24,13 @@ def fft2(
     norm: str | None = None,
     *,
     axis: Sequence[int] = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Discrete Fourier transform, of two dimensions."""
 
-def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...
+) -> Tensor:
     """Frequencies of the elements of what `fft` returns."""
 
 def fftn(
@@ -35,13 +40,18 @@ def fftn(
     norm: str | None = None,
     *,
     axis: Sequence[int] | None = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Discrete Fourier transform, of several dimensions."""
 
-def fftshift(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ...) -> Tensor:
+def fftshift(
+    input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ..., out: Any = ...
+) -> Tensor:
     """Swap the halves of a spectrum, so that frequency 0 stands in the middle."""
 
-def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ...) -> Tensor:
+def hfft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ..., out: Any = ...
+) -> Tensor:
     """Fourier transform, which is real, of half of a Hermitian signal, of one dimension."""
 
 def hfft2(
@@ -51,6 +61,7 @@ def hfft2(
     norm: str | None = None,
     *,
     axis: Sequence[int] = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Fourier transform, which is real, of half of a Hermitian signal, of two dimensions."""
 
@@ -61,10 +72,13 @@ def hfftn(
     norm: str | None = None,
     *,
     axis: Sequence[int] | None = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Fourier transform, which is real, of half of a Hermitian signal, of several dimensions."""
 
-def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ...) -> Tensor:
+def ifft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ..., out: Any = ...
+) -> Tensor:
     """Inverse discrete Fourier transform, of one dimension."""
 
 def ifft2(
@@ -74,6 +88,7 @@ def ifft2(
     norm: str | None = None,
     *,
     axis: Sequence[int] = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Inverse discrete Fourier transform, of two dimensions."""
 
@@ -84,13 +99,18 @@ def ifftn(
     norm: str | None = None,
     *,
     axis: Sequence[int] | None = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Inverse discrete Fourier transform, of several dimensions."""
 
-def ifftshift(input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ...) -> Tensor:
+def ifftshift(
+    input: Any, dim: int | Sequence[int] | None = None, *, axis: int | Sequence[int] | None = ..., out: Any = ...
+) -> Tensor:
     """Swap the halves of a spectrum back: the inverse of `fftshift`."""
 
-def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ...) -> Tensor:
+def ihfft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ..., out: Any = ...
+) -> Tensor:
     """Inverse of `hfft`: half of the signal of a real spectrum, of one dimension."""
 
 def ihfft2(
@@ -100,6 +120,7 @@ def ihfft2(
     norm: str | None = None,
     *,
     axis: Sequence[int] = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Inverse of `hfft2`: half of the signal of a real spectrum, of two dimensions."""
 
@@ -110,10 +131,13 @@ def ihfftn(
     norm: str | None = None,
     *,
     axis: Sequence[int] | None = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Inverse of `hfftn`: half of the signal of a real spectrum, of several dimensions."""
 
-def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ...) -> Tensor:
+def irfft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ..., out: Any = ...
+) -> Tensor:
     """Inverse of `rfft`: real numbers from half of their Fourier transform, of one dimension."""
 
 def irfft2(
@@ -123,6 +147,7 @@ def irfft2(
     norm: str | None = None,
     *,
     axis: Sequence[int] = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Inverse of `rfft2`: real numbers from half of their Fourier transform, of two dimensions."""
 
@@ -133,10 +158,13 @@ def irfftn(
     norm: str | None = None,
     *,
     axis: Sequence[int] | None = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Inverse of `rfftn`: real numbers from half of their Fourier transform, of several dimensions."""
 
-def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ...) -> Tensor:
+def rfft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int = ..., out: Any = ...
+) -> Tensor:
     """Half of the Fourier transform of real numbers: the rest is its conjugate, of one dimension."""
 
 def rfft2(
@@ -146,10 +174,13 @@ def rfft2(
     norm: str | None = None,
     *,
     axis: Sequence[int] = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Half of the Fourier transform of real numbers: the rest is its conjugate, of two dimensions."""
 
-def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def rfftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...
+) -> Tensor:
     """Frequencies of the elements of what `rfft` returns."""
 
 def rfftn(
@@ -159,5 +190,6 @@ def rfftn(
     norm: str | None = None,
     *,
     axis: Sequence[int] | None = ...,
+    out: Any = ...,
 ) -> Tensor:
     """Half of the Fourier transform of real numbers: the rest is its conjugate, of several dimensions."""

@@ -158,7 +158,7 @@ class TensorMethods:
     def __pos__(self) -> Tensor:
         """Return the tensor itself: what ``+x`` computes."""
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Call the function that a ufunc, or its reduction, stands for."""
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -1055,7 +1055,6 @@ class TensorMethods:
         p: builtins.float | str | None = "fro",
         dim: builtins.int | tuple[builtins.int, ...] | None = None,
         keepdim: builtins.bool = False,
-        out: None = None,
         dtype: DTypeLike | None = None,
         *,
         axis: builtins.int | tuple[builtins.int, ...] | None = ...,

@@ -23,7 +23,7 @@ from typing import Any
 
 from tapegrad.ops import bind
 from tapegrad.ops.table import loading, public
-from tapegrad.ops.table.callers import numpy_names
+from tapegrad.ops.table.callers import OUT, numpy_names
 from tapegrad.ops.table.docs import example_output, has_example
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.ops.table.scope import PAGE
@@ -78,6 +78,8 @@ def signature_of(function: Callable[..., Any], is_method: bool) -> str:
     keywords_only = has_numpy_name = False
     theirs = {name: ours for name, ours in numpy_names(function).items() if name not in signature.parameters}
     for number, one in enumerate(signature.parameters.values()):
+        if one.name == OUT:
+            continue
         if one.kind is one.KEYWORD_ONLY and not keywords_only:
             parts.append("*")
         keywords_only = one.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL)
@@ -93,6 +95,9 @@ def signature_of(function: Callable[..., Any], is_method: bool) -> str:
     parts += ["*"] if theirs and not keywords_only else []
     for name, ours in theirs.items():
         parts.append(f"{name}: {_annotation(signature.parameters[ours].annotation, space, is_method)} = ...")
+    if not is_method and OUT in getattr(getattr(function, "__code__", None), "co_varnames", ()):
+        parts += ["*"] if not (keywords_only or theirs) else []
+        parts.append(f"{OUT}: Any = ...")
     return f"({', '.join(parts)}) -> {_annotation(signature.return_annotation, space, is_method)}"
 
 

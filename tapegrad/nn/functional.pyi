@@ -33,7 +33,9 @@ def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = Fal
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return the grid of `grid_sample` by which images are moved, turned and scaled."""
 
-def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, *, out: Any = ...
+) -> Tensor:
     """Set elements to the lower limit of `selu` at random, and keep mean 0 and variance 1 by a scale and a shift."""
 
 def avg_pool1d(
@@ -77,10 +79,12 @@ def batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-05,
+    *,
+    out: Any = ...,
 ) -> Tensor:
     """Normalise each channel over all items and places."""
 
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None, *, out: Any = ...) -> Tensor:
     """Bilinear forms of pairs of vectors."""
 
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
@@ -91,13 +95,13 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Cross entropy of the `sigmoid` of scores with truth values, computed so that nothing overflows."""
 
-def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False, *, out: Any = ...) -> Tensor:
     """Return `input` where it is positive, and :math:`\\alpha (e^{x/\\alpha} - 1)` elsewhere."""
 
 def celu_(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute `celu` in place; recorded where a gradient is wanted."""
 
-def channel_shuffle(input: Any, groups: int) -> Tensor:
+def channel_shuffle(input: Any, groups: int, *, out: Any = ...) -> Tensor:
     """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""
 
 def conv1d(
@@ -172,7 +176,7 @@ def conv_transpose3d(
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:
     """Of vectors that are alike :math:`1 - \\cos`, of those that are not :math:`\\max(0, \\cos - m)`."""
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08, *, axis: int = ...) -> Tensor:
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08, *, axis: int = ..., out: Any = ...) -> Tensor:
     """Cosine of the angle between vectors along a dimension: :math:`x \\cdot y / (\\lVert x \\rVert \\lVert y \\rVert)`."""
 
 def cross_entropy(
@@ -196,7 +200,7 @@ def ctc_loss(
 ) -> Tensor:
     """Negative log-likelihood of sequences of classes, over all ways to align them with the steps."""
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, out: Any = ...) -> Tensor:
     """Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean."""
 
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -222,6 +226,8 @@ def embedding(
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
+    *,
+    out: Any = ...,
 ) -> Tensor:
     """Rows of a table that indices choose."""
 
@@ -240,7 +246,9 @@ def embedding_bag(
 ) -> Tensor:
     """Reduce rows of a table that bags of indices choose: to sums, means or largest elements."""
 
-def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def feature_alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, *, out: Any = ...
+) -> Tensor:
     """`alpha_dropout` of whole channels, which are the second dimension."""
 
 def fold(
@@ -250,6 +258,8 @@ def fold(
     dilation: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
+    *,
+    out: Any = ...,
 ) -> Tensor:
     """Images to which columns are added where `unfold` took them."""
 
@@ -297,7 +307,7 @@ def gumbel_softmax(
 ) -> Tensor:
     """Probabilities near to a category that is drawn: :math:`\\operatorname{softmax}((x + g)/\\tau)`."""
 
-def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = ...) -> Tensor:
     """Replace elements from ``-lambd`` to `lambd` by 0."""
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
@@ -327,6 +337,8 @@ def instance_norm(
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-05,
+    *,
+    out: Any = ...,
 ) -> Tensor:
     """Normalise each channel of each item over its places."""
 
@@ -348,7 +360,13 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None
     """Absolute values of the differences."""
 
 def layer_norm(
-    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05
+    input: Any,
+    normalized_shape: int | Sequence[int],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-05,
+    *,
+    out: Any = ...,
 ) -> Tensor:
     """Normalise over the last dimensions: :math:`(x - \\bar x)/\\sqrt{\\operatorname{var}(x) + \\epsilon}`."""
 
@@ -358,13 +376,15 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 def leaky_relu_(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Compute `leaky_relu` in place; recorded where a gradient is wanted."""
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
+def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = ...) -> Tensor:
     """Multiply by the transpose of a matrix and add a vector."""
 
 def local_response_norm(input: Any, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Divide by :math:`(k + \\alpha \\overline{x^2})^\\beta`, with the mean over neighbouring channels."""
 
-def log_softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
+def log_softmax(
+    input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...
+) -> Tensor:
     """Logarithm of `softmax`, computed so that nothing overflows or cancels."""
 
 def logsigmoid(input: Any) -> Tensor:
@@ -495,6 +515,8 @@ def multi_head_attention_forward(
     static_v: Any = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
+    *,
+    out: Any = ...,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention of several heads: `scaled_dot_product_attention` of parts of projected queries, keys and values."""
 
@@ -524,7 +546,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     """Add elements at the ends of dimensions; negative lengths take elements away."""
 
 def pairwise_distance(
-    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False, *, keepdims: bool = ...
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False, *, keepdims: bool = ..., out: Any = ...
 ) -> Tensor:
     """Distances between vectors, along the last dimension."""
 
@@ -542,7 +564,7 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Negative log-likelihood of counts with a Poisson distribution: :math:`e^x - y x` for logarithms of rates."""
 
-def prelu(input: Any, weight: Any) -> Tensor:
+def prelu(input: Any, weight: Any, *, out: Any = ...) -> Tensor:
     """Return `input` where it is positive, and `weight` times `input` elsewhere."""
 
 def relu(input: Any, inplace: bool = False) -> Tensor:
@@ -554,11 +576,19 @@ def relu6(input: Any, inplace: bool = False) -> Tensor:
 def relu_(input: Any, inplace: bool = False) -> Tensor:
     """Compute `relu` in place; recorded where a gradient is wanted."""
 
-def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
+def rms_norm(
+    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None, *, out: Any = ...
+) -> Tensor:
     """Divide by the root of the mean square over the last dimensions: :math:`x/\\sqrt{\\overline{x^2} + \\epsilon}`."""
 
 def rrelu(
-    input: Any, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
+    input: Any,
+    lower: float = 0.125,
+    upper: float = 0.3333333333333333,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    out: Any = ...,
 ) -> Tensor:
     """Return `input` where it is positive, and `input` times a slope elsewhere: a random one for each element."""
 
@@ -579,13 +609,13 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Means of values, with weights :math:`\\operatorname{softmax}(q k^T/\\sqrt{e})`."""
 
-def selu(input: Any, inplace: bool = False) -> Tensor:
+def selu(input: Any, inplace: bool = False, *, out: Any = ...) -> Tensor:
     """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
 
 def selu_(input: Any, inplace: bool = False) -> Tensor:
     """Compute `selu` in place; recorded where a gradient is wanted."""
 
-def sigmoid(input: Any) -> Tensor:
+def sigmoid(input: Any, *, out: Any = ...) -> Tensor:
     """Logistic function :math:`1/(1 + e^{-x})`."""
 
 def silu(input: Any, inplace: bool = False) -> Tensor:
@@ -597,7 +627,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """Logistic loss :math:`\\log(1 + e^{-y x})` of scores with the signs that they should have."""
 
-def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ...) -> Tensor:
+def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
 
 def softmin(input: Any, dim: int = ..., dtype: Any = None, *, axis: int = ...) -> Tensor:
@@ -612,13 +642,13 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
 def softsign(input: Any) -> Tensor:
     """Return :math:`x/(1 + |x|)`."""
 
-def tanh(input: Any) -> Tensor:
+def tanh(input: Any, *, out: Any = ...) -> Tensor:
     """Hyperbolic tangent."""
 
 def tanhshrink(input: Any) -> Tensor:
     """Return `input` less its hyperbolic tangent."""
 
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False, *, out: Any = ...) -> Tensor:
     """Replace elements that are not above `threshold` by `value`."""
 
 def threshold_(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -654,6 +684,8 @@ def unfold(
     dilation: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
+    *,
+    out: Any = ...,
 ) -> Tensor:
     """Blocks of images as columns."""
 

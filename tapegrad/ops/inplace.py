@@ -16,7 +16,11 @@ from tapegrad.forward.powers import check_exponent
 from tapegrad.ops import arithmetic, rounding
 from tapegrad.ops.casts import cast
 from tapegrad.ops.history import before_write, rewrite
-from tapegrad.ops.inplace_checks import (
+from tapegrad.ops.scaled import ADD, SUB, times
+from tapegrad.ops.setitem import write_at_index
+from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.write_checks import (
     can_hold,
     cast_error,
     check_distinct,
@@ -25,10 +29,6 @@ from tapegrad.ops.inplace_checks import (
     shape_error,
     wrapped,
 )
-from tapegrad.ops.scaled import ADD, SUB, times
-from tapegrad.ops.setitem import write_at_index
-from tapegrad.ops.table.gateway import as_operand, constant
-from tapegrad.ops.table.op import Op
 from tapegrad.tape import versions, views
 from tapegrad.tape.layout import layout_of
 from tapegrad.tape.views import base_of

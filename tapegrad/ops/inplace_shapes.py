@@ -8,9 +8,9 @@ from typing import Any, Final
 from tapegrad import modes
 from tapegrad.ops.broadcasting import squeeze, unsqueeze
 from tapegrad.ops.history import give_node
-from tapegrad.ops.inplace_checks import check_leaf
 from tapegrad.ops.permutations import t, transpose
 from tapegrad.ops.table.public import Names, register
+from tapegrad.ops.table.write_checks import check_leaf
 from tapegrad.tape import views
 from tapegrad.tape.entries import Leaf, reshaped
 from tapegrad.tensor import Tensor

@@ -17,6 +17,7 @@ from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.qr import QR
 from tapegrad.ops.qr import qr as linalg_qr
 from tapegrad.ops.svd import svd as linalg_svd
+from tapegrad.ops.table.callers import into
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample, xp
@@ -141,7 +142,7 @@ def norm(
     p: float | str | None = "fro",
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
-    out: None = None,
+    out: Any = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Norms of vectors; see `tapegrad.linalg.vector_norm`.
@@ -156,8 +157,8 @@ def norm(
         Dimensions to reduce; default all.
     keepdim : bool
         Keep them, with length 1.
-    out : None
-        Results are always new.
+    out : Tensor, optional
+        What the result is written to.
     dtype : dtype, optional
         To compute in.
 
@@ -174,6 +175,8 @@ def norm(
     >>> tg.norm(tg.tensor([3.0, 4.0]))
     tensor(5.)
     """
+    if out is not None:
+        return into(out, "norm", norm, (input, p, dim, keepdim, None, dtype))  # type: ignore[no-any-return]
     if p == "nuc":
         x = as_operand(input, "norm", "input", 1)
         return matrix_norm(x, "nuc", (-2, -1) if dim is None else tuple(dim), keepdim, dtype=dtype)  # type: ignore[arg-type]

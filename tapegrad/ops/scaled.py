@@ -12,6 +12,7 @@ from tapegrad.ops.arithmetic import div as true_divide
 from tapegrad.ops.arithmetic import mul, pow
 from tapegrad.ops.casts import cast
 from tapegrad.ops.table import docs
+from tapegrad.ops.table.callers import into
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import elementwise
 from tapegrad.ops.table.gateway import as_operand
@@ -48,13 +49,15 @@ def times(op: Op, factor: Any, *operands: Any) -> Tensor:
 
 
 @public(method=True, common=docs.BINARY, of=arithmetic.add)
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Add `other`, times a factor.
 
     Parameters
     ----------
     alpha : number
         The factor.
+    out : Tensor, optional
+        What the result is written to.
 
     Notes
     -----
@@ -66,18 +69,21 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.add(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
     tensor([2., 3.])
     """
-    result: Tensor = _add.call(input, other if alpha == 1 else times(ADD, alpha, input, other))
+    last = other if alpha == 1 else times(ADD, alpha, input, other)
+    result: Tensor = _add.call(input, last) if out is None else into(out, "add", _add.call, (input, last))
     return result
 
 
 @public(aliases=("subtract",), method=True, common=docs.BINARY, of=arithmetic.sub)
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Subtract `other`, times a factor.
 
     Parameters
     ----------
     alpha : number
         The factor.
+    out : Tensor, optional
+        What the result is written to.
 
     Notes
     -----
@@ -89,7 +95,8 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> tg.sub(tg.tensor([1.0, 2.0]), 0.5, alpha=2)
     tensor([0., 1.])
     """
-    result: Tensor = _sub.call(input, other if alpha == 1 else times(SUB, alpha, input, other))
+    last = other if alpha == 1 else times(SUB, alpha, input, other)
+    result: Tensor = _sub.call(input, last) if out is None else into(out, "sub", _sub.call, (input, last))
     return result
 
 

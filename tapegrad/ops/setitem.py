@@ -18,10 +18,10 @@ from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.history import give_node, is_part, keep_quotient, part_of, rewrite_at
 from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
-from tapegrad.ops.inplace_checks import check_distinct, check_leaf, records, wrapped
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
 from tapegrad.ops.table.gateway import as_operand, names_of_arrays
+from tapegrad.ops.table.write_checks import check_distinct, check_leaf, records, wrapped
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled

@@ -93,7 +93,7 @@ _PLACES: Final = [f"a{place}" for place in range(16)]
 @functools.cache
 def _template(count: int, expression: str) -> Callable[[Any, Any, Any], FunctionType]:
     text = f"lambda call, other, missing: lambda {_listed(range(count))}: {expression}"
-    made: Callable[[Any, Any, Any], FunctionType] = eval(compile(text, __file__, "eval"))
+    made: Callable[[Any, Any, Any], FunctionType] = eval(compile(text, __file__, "eval"), {"into": into})
     return made
 
 
@@ -118,10 +118,22 @@ def _renamed(
     return call
 
 
+# The result written to `out` --------------------------------------------------------------------------------------
+
+OUT: Final = "out"
+
+
+def into(out: Any, name: str, function: Caller, args: tuple[Any, ...]) -> Any:
+    """Write what a function returns to `out`, and return that."""
+    from tapegrad.ops.table.out import into as write  # few programs call functions so
+
+    return write(out, name, function, args)
+
+
 # Ops ---------------------------------------------------------------------------------------------------------------
 
 
-def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Caller:
+def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str, ...] = (), name: str = "") -> Caller:
     """Return the function that calls an op, with the parameters of `signature` and NumPy's names.
 
     It hands over all arguments by position, in the order of `binder`, and so looks at none of them.
@@ -134,7 +146,10 @@ def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str,
         Takes the operand, or a list of operands, and arguments.
     operands : tuple of str, optional
         The parameters that are operands, if these do not stand first: compiled code gets them first.
+    name : str
+        Of the function, if `signature` has another.
     """
+    name = name or signature.__name__
     parameters = _Parameters(signature)
     if parameters.any:
         return lambda *args, **kwargs: plans.call(*args, **kwargs)
@@ -147,11 +162,18 @@ def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str,
         return result
 
     names = (*positional, *by_keyword)
-    order = [names.index(name) for name in _handed_over(names, operands)]
-    template = _template(len(names), f"call({_listed(order)})")(first_call, None, None)
+    order = [names.index(one) for one in _handed_over(names, operands)]
+    expression = f"call({_listed(order)})"
+    if OUT not in names:
+        out = _PLACES[len(names)]
+        expression += f" if {out} is None else into({out}, {name!r}, call, ({_listed(order)},))"
+        names, by_keyword = (*names, OUT), (*by_keyword, OUT)
+    template = _template(len(names), expression)(first_call, None, None)
     either = (*parameters.numpy, *parameters.numpy.values(), *parameters.required())
-    defaults = {**parameters.defaults, **dict.fromkeys(either, missing)}
-    return _renamed(template, signature.__name__, positional, by_keyword, defaults)
+    defaults = {**parameters.defaults, **dict.fromkeys(either, missing), OUT: None}
+    call = _renamed(template, name, positional, by_keyword, defaults)
+    call.__annotations__ = {**signature.__annotations__, "return": "Tensor"}
+    return call
 
 
 def _handed_over(names: tuple[str, ...], operands: tuple[str, ...]) -> tuple[str, ...]:
@@ -189,7 +211,7 @@ def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Cal
 _SURPLUS: Final = "/"  # no name, so that it is given by position only
 
 
-def with_numpy_names(function: F, module: str = "") -> F:
+def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
     """Return a function of Python as one that takes NumPy's names of its parameters as well.
 
     A parameter that is given its default counts as not given.
@@ -199,18 +221,26 @@ def with_numpy_names(function: F, module: str = "") -> F:
     function : callable
     module : str
         Where the result is found under the function's name: pickle looks there.
+    has_out : bool
+        It takes `out`, too: what the result is written to.
     """
-    if not isinstance(function, FunctionType) or NUMPY_NAMES.keys().isdisjoint(function.__code__.co_varnames):
+    if not isinstance(function, FunctionType):
         return function
     parameters = _Parameters(function)
-    if parameters.any or parameters.numpy.keys() <= {*parameters.positional, *parameters.by_keyword}:
+    own_names = {*parameters.positional, *parameters.by_keyword}
+    theirs = () if parameters.numpy.keys() <= own_names else tuple(parameters.numpy)
+    further = (OUT,) if has_out and OUT not in own_names else ()
+    if parameters.any or not (theirs or further):
         return function  # it has none, or takes them already
-    theirs, required = tuple(parameters.numpy), parameters.required()
+    required = parameters.required() if theirs else ()
     positional = (*parameters.positional, _SURPLUS, *theirs)
-    names = (*positional, *parameters.by_keyword)
+    names = (*positional, *parameters.by_keyword, *further)
 
     def other(*values: Any) -> Any:
         given = dict(zip(names, values, strict=True))
+        out = given.pop(OUT) if further else None
+        if out is not None:
+            return into(out, function.__name__, other, (*values[:-1], None))
         if given.pop(_SURPLUS) is not None:
             return function(*values[: len(parameters.positional) + 1])  # raises Python's error
         given = {
@@ -219,17 +249,18 @@ def with_numpy_names(function: F, module: str = "") -> F:
         }  # fmt: skip
         return function(**_in_our_names(function.__name__, given, parameters.numpy, parameters.defaults))
 
-    own = [place for place, name in enumerate(names) if name != _SURPLUS and name not in theirs]
-    tests = [f"a{names.index(name)} is None" for name in (_SURPLUS, *theirs)]
+    own = [place for place, name in enumerate(names) if name != _SURPLUS and name not in (*theirs, *further)]
+    tests = [f"a{names.index(name)} is None" for name in (_SURPLUS, *theirs, *further)]
     tests += [f"a{names.index(name)} is not missing" for name in required]
     expression = f"call({_listed(own)}) if {' and '.join(tests)} else other({_listed(range(len(names)))})"
     code = function.__code__.replace(co_argcount=len(own), co_kwonlyargcount=0)
     by_position = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
     template = _template(len(names), expression)(by_position, other, missing)
     defaults = {
-        **parameters.defaults, **dict.fromkeys(required, missing), **dict.fromkeys((_SURPLUS, *theirs), None)
+        **parameters.defaults, **dict.fromkeys(required, missing),
+        **dict.fromkeys((_SURPLUS, *theirs, *further), None),
     }  # fmt: skip
-    call = _renamed(template, function.__name__, positional, parameters.by_keyword, defaults)
+    call = _renamed(template, function.__name__, positional, (*parameters.by_keyword, *further), defaults)
     functools.update_wrapper(call, function)
     call.__module__ = module or function.__module__
     return call  # type: ignore[return-value]

@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, fused_step
+from tapegrad.ops.table.callers import caller
 from tapegrad.ops.table.docs import BINARY, UNARY, op_docstring
 from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
@@ -34,6 +35,12 @@ BINARY_SAMPLES = (
 
 
 METHOD = Names(method=True, inplace=True)  # public, and a method, also one that writes
+
+
+def _of_input(input: Any) -> Any: ...  # the parameters of functions of one operand, and of two
+
+
+def _of_input_and_other(input: Any, other: Any) -> Any: ...
 
 
 def unary(
@@ -100,12 +107,10 @@ def unary(
         bind=bind_operands(name, ("x",)),
     )
     connect(op, 0, flags)
-    plans = op.plans
 
-    def function(input: Any) -> Tensor:
-        return plans.call(input)
-
-    return publish(function, op, op_docstring(op, doc, UNARY, derivative, module_of(names)), names)
+    return publish(
+        caller(op.plans, _of_input, name=name), op, op_docstring(op, doc, UNARY, derivative, module_of(names)), names
+    )
 
 
 def binary(
@@ -182,11 +187,8 @@ def binary(
         check=lambda bound: check_broadcast(name, bound.operands),
     )
     connect(op)
-    plans = op.plans
 
-    def call(input: Any, other: Any) -> Tensor:
-        return plans.call(input, other)
-
+    call = caller(op.plans, _of_input_and_other, name=name)
     return publish(call, op, op_docstring(op, doc, BINARY, derivative, module_of(names)), names)
 
 

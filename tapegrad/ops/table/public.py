@@ -109,7 +109,8 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
     ValueError
         If a list has another function of one of its names.
     """
-    one = Public(name, with_numpy_names(function, module_of(names)), names, importing())
+    module = module_of(names)
+    one = Public(name, with_numpy_names(function, module, _has_out(function, module)), names, importing())
     for place in one.places():
         other = _found.get(place)
         if other is not None and (other.file != one.file or not one.file):  # else an import was interrupted
@@ -118,6 +119,13 @@ def register(name: str, function: Callable[..., Any], names: Names) -> None:
         one.function.__module__ = module_of(names)
     registry.append(one)
     _found.update(dict.fromkeys(one.places(), one))
+
+
+def _has_out(function: Callable[..., Any], module: str) -> bool:
+    """Whether a function takes `out`: it computes tensors, and does not make them of something else."""
+    returns = str(getattr(function, "__annotations__", {}).get("return", ""))
+    makes = {"data", "obj", "ndarray"} & set(getattr(function, "__annotations__", ()))
+    return module != FUNCTIONAL and not makes and ("Tensor" in returns or returns == "Any")
 
 
 def withdraw(name: str) -> None:

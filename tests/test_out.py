@@ -1,0 +1,101 @@
+"""The argument `out`: as PyTorch treats it, and errors that lose nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+CALLS = {
+    "sin": (lambda m, x, out: m.sin(x, out=out), (3, 3)),
+    "add": (lambda m, x, out: m.add(x, 2, alpha=3, out=out), (3, 3)),
+    "mul": (lambda m, x, out: m.mul(x, x, out=out), (3, 3)),
+    "sum": (lambda m, x, out: m.sum(x, 0, out=out), (3,)),
+    "mean": (lambda m, x, out: m.mean(x, 1, keepdim=True, out=out), (3, 1)),
+    "cumsum": (lambda m, x, out: m.cumsum(x, 0, out=out), (3, 3)),
+    "matmul": (lambda m, x, out: m.matmul(x, x, out=out), (3, 3)),
+    "cat": (lambda m, x, out: m.cat([x, x], out=out), (6, 3)),
+    "stack": (lambda m, x, out: m.stack([x, x], dim=1, out=out), (3, 2, 3)),
+    "where": (lambda m, x, out: m.where(x > 2, x, -x, out=out), (3, 3)),
+    "clamp": (lambda m, x, out: m.clamp(x, 1, 3, out=out), (3, 3)),
+    "norm": (lambda m, x, out: m.norm(x, dim=0, out=out), (3,)),
+    "inv": (lambda m, x, out: m.linalg.inv(x, out=out), (3, 3)),
+    "det": (lambda m, x, out: m.linalg.det(x, out=out), ()),
+    "erf": (lambda m, x, out: m.special.erf(x, out=out), (3, 3)),
+    "index_select": (lambda m, x, out: m.index_select(x, 0, m.tensor([2, 0]), out=out), (2, 3)),
+}
+X = np.array([[1.0, 2.0, 0.5], [0.25, 3.0, 1.0], [2.0, -1.0, 4.0]])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_as_torch(name):
+    torch = pytest.importorskip("torch")
+    call, shape = CALLS[name]
+    found = []
+    for module in (tg, torch):
+        x, out = module.tensor(X), module.zeros(shape, dtype=module.float64)
+        other = out[...]
+        assert call(module, x, out) is out
+        found.append([np.asarray(own) for own in (out, other)])
+    for own, expected in zip(*found, strict=True):
+        assert own.dtype == expected.dtype
+        np.testing.assert_allclose(own, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients_are_refused(name):
+    call, shape = CALLS[name]
+    out = tg.ones(shape, requires_grad=True)
+    words = rf"{name}\(\): functions with out=... arguments don't support automatic differentiation"
+    for x, target in ((tg.tensor(X), out), (tg.tensor(X, requires_grad=True), tg.ones(shape))):
+        with pytest.raises(RuntimeError, match=words):
+            call(tg, x, target)
+        assert (target.detach() == 1).all()
+    with tg.no_grad():
+        assert call(tg, tg.tensor(X, requires_grad=True), out) is out
+
+
+def test_another_shape():
+    x, out, empty = tg.tensor(X), tg.zeros(2), tg.empty(0)
+    with pytest.warns(UserWarning, match="was resized since it had shape"):
+        assert tg.sin(x, out=out) is out
+    assert out.shape == (3, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tg.cos(x, out=empty)
+    np.testing.assert_allclose(empty.numpy(), np.cos(X))
+
+
+def test_several_results():
+    x, values, places = tg.tensor(X), tg.empty(3), tg.empty(3, dtype=tg.int64)
+    result = tg.max(x, 0, out=(values, places))
+    assert result.values is values
+    assert result.indices is places
+    assert values.tolist() == [2, 3, 4]
+    assert places.tolist() == [2, 1, 2]
+    with pytest.raises(TypeError, match="must be a tuple of 2 tensors"):
+        tg.max(x, 0, out=values)
+
+
+def test_errors():
+    x, single = tg.tensor(X), tg.zeros((3, 3), dtype=tg.float32)
+    assert tg.sin(x, out=single) is single
+    np.testing.assert_allclose(single.numpy(), np.sin(X), rtol=1e-6)
+    with pytest.raises(RuntimeError, match="result type Double can't be cast to the desired output type Long"):
+        tg.sin(x, out=tg.zeros((3, 3), dtype=tg.int64))
+    with pytest.raises(TypeError, match=r"sin\(\): argument 'out' must be Tensor, not ndarray"):
+        tg.sin(x, out=np.zeros((3, 3)))
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        tg.sin(x, out=tg.zeros(3).expand(3, 3))
+
+
+def test_a_write_is_noticed():
+    x = tg.tensor(X, requires_grad=True)
+    y = x.exp()
+    with tg.no_grad():
+        tg.mul(x, 2.0, out=y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
