@@ -26,6 +26,7 @@ ORDER = [
     {"autograd"},
     {"ops"},
     {"nn", "optim", "linalg", "fft", "special", "data"},
+    {"serialization"},
     {"tapegrad"},
     {"testing"},
     {"demo"},
