@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-import numpy as np
-
-from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.fill import empty
 from tapegrad.tensor import Tensor
 
 
-def _share(own: Tensor, data: Any, call: str) -> None:
+def _share(own: Tensor, data: Any) -> None:
     """Let a new tensor have the memory of another, without history."""
-    if data is None:
-        data = empty(0)
-    elif isinstance(data, np.ndarray):
-        data = as_tensor(data)
-    elif not isinstance(data, Tensor):
-        raise TypeError(f"{call}(): argument 'data' (position 1) must be Tensor, not {type(data).__name__}")
-    detached = data.detach()
+    detached = (empty(0) if data is None else data).detach()
     own._data, own._layout, own._node, own._grad = detached._data, detached._layout, None, None
 
 
@@ -35,7 +26,7 @@ class Parameter(Tensor):
 
     Raises
     ------
-    TypeError
+    AttributeError
         If `data` is no tensor.
     RuntimeError
         If a gradient is wanted and the dtype is neither floating nor complex.
@@ -49,7 +40,7 @@ class Parameter(Tensor):
     """
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
-        _share(self, data, "Parameter")
+        _share(self, data)
         self._require(requires_grad, "O")
 
     def _replace(self, convert: Callable[[Tensor], Tensor]) -> None:
@@ -95,5 +86,5 @@ class Buffer(Tensor):
     """
 
     def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
-        _share(self, data, "Buffer")
+        _share(self, data)
         self.persistent = persistent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any, Self
 
@@ -310,7 +310,7 @@ class ParameterList(Module):
     __iadd__ = extend
 
     def extra_repr(self) -> str:
-        return "\n".join(_lines(enumerate(self)))
+        return "\n".join(_lines(enumerate(self), lambda value: f"torch.{value.dtype}"))
 
 
 class ParameterDict(_Dict):
@@ -332,18 +332,18 @@ class ParameterDict(_Dict):
         setattr(self, key, _as_parameter(value))
 
     def extra_repr(self) -> str:
-        return "\n".join(_lines(self.items()))
+        return "\n".join(_lines(self.items(), typename))
 
 
 def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _lines(items: Iterable[tuple[Any, Any]]) -> Iterator[str]:
+def _lines(items: Iterable[tuple[Any, Any]], shown: Callable[[Tensor], str]) -> Iterator[str]:
     for name, value in items:
         if isinstance(value, Tensor):
             kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
             size = "x".join(map(str, value.shape))
-            yield f"  ({name}): {kind} containing: [{typename(value.detach())} of size {size}]"
+            yield f"  ({name}): {kind} containing: [{shown(value.detach())} of size {size}]"
         else:
             yield f"  ({name}): Object of type: {type(value).__name__}"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
+from tapegrad.ops.concat import cat
+from tapegrad.ops.fill import zeros_like
 from tapegrad.tape.hooks import RemovableHandle
 from tapegrad.tensor import Tensor
 
@@ -17,6 +20,7 @@ BACKWARD: Final = "backward"
 SAVE_PRE, SAVE, LOAD_PRE, LOAD = "save_pre", "save", "load_pre", "load"
 
 Hook = Callable[..., Any]
+Grads = list[Tensor | None]
 
 
 class Entry(NamedTuple):
@@ -179,86 +183,99 @@ def _after(module: Hooked, hook: Hook, with_kwargs: bool, args: Any, kwargs: Any
 
 
 class _Backward:
-    """The backward hooks of one call: they wait until the gradients of all outputs, and of all inputs, are there."""
+    """The backward hooks of one call: they get the gradients of all outputs, and those of all inputs."""
 
     def __init__(self, module: Hooked) -> None:
         self.module = module
-        self.inputs: list[Any] = []
-        self.outputs: list[Any] = []
-        self.waiting: set[int] = set()
+        self.outputs: Grads = []
+        self.inputs: Grads = []
+        self.places: list[int] = []  # of the inputs that have a gradient
 
     def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments, with views of the tensors whose gradients are wanted in their place."""
-        self.inputs = [None for arg in args if isinstance(arg, Tensor)]
-        places = iter(range(len(args)))
-
-        def watched(arg: Any) -> Any:
-            if not isinstance(arg, Tensor):
-                return arg
-            place = next(places)
-            if not arg.requires_grad:
-                return arg
-            self.waiting.add(place)
-            return _watched(arg, lambda grad: self.arrived(place, grad))
-
-        return tuple(watched(arg) for arg in args)
+        """Return the arguments, with tensors in their place that tell of their gradients."""
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        self.inputs = [None] * len(tensors)
+        self.places = [place for place, own in enumerate(tensors) if own.requires_grad]
+        for place, own in zip(self.places, _watched([tensors[at] for at in self.places], self.of_inputs), strict=True):
+            tensors[place] = own
+        found = iter(tensors)
+        return tuple(next(found) if isinstance(arg, Tensor) else arg for arg in args)
 
     def watch_outputs(self, result: Any) -> Any:
-        """Return the result, with views of its tensors."""
-        if isinstance(result, Tensor):
-            results: tuple[Any, ...] = (result,)
-        elif isinstance(result, tuple):
-            results = result
-        else:
+        """Return the result, with tensors in its place that tell of their gradients."""
+        if not isinstance(result, (Tensor, tuple)):
             warnings.warn(
                 f"For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
                 f"{type(result)}",
+                UserWarning,
                 stacklevel=4,
             )
             return result
-        self.outputs = [None] * len(results)
-        watched = [self._watched_output(place, own) for place, own in enumerate(results)]
-        return watched[0] if isinstance(result, Tensor) else type(result)(watched)
+        results = list(result) if isinstance(result, tuple) else [result]
+        places = [place for place, own in enumerate(results) if isinstance(own, Tensor) and own.requires_grad]
 
-    def _watched_output(self, place: int, own: Any) -> Any:
-        if not isinstance(own, Tensor) or not own.requires_grad:
-            return own
+        def of_outputs(grads: Grads) -> Grads:
+            self.outputs = [None] * len(results)
+            for place, grad in zip(places, grads, strict=True):
+                self.outputs[place] = grad
+            for entry in self.module._entries(BACKWARD_PRE):
+                self.outputs = _replaced(self.outputs, entry.hook(self.module, tuple(self.outputs)), "output")
+            if not self.places:
+                self.of_inputs([])
+            return [self.outputs[place] for place in places]
 
-        def of_output(grad: Tensor) -> Tensor:
-            self.outputs[place] = grad
-            for changed in self._changed(BACKWARD_PRE, tuple(self.outputs)):
-                self.outputs = list(changed)
-            if not self.waiting:
-                self._run()
-            return cast(Tensor, self.outputs[place])
+        for place, own in zip(places, _watched([results[at] for at in places], of_outputs), strict=True):
+            results[place] = own
+        return type(result)(results) if isinstance(result, tuple) else results[0]
 
-        return _watched(own, of_output)
-
-    def arrived(self, place: int, grad: Tensor) -> Any:
-        """Note the gradient of an input; run the hooks if it is the last."""
-        self.inputs[place] = grad
-        self.waiting.discard(place)
-        return self._run()[place] if not self.waiting else None
-
-    def _run(self) -> list[Any]:
-        for changed in self._changed(BACKWARD, self.inputs):
-            if len(changed) != len(self.inputs):
-                raise RuntimeError(
-                    f"Backward hook returned an invalid number of grad_input, got {len(changed)}, but expected "
-                    f"{len(self.inputs)}"
-                )
-            self.inputs = list(changed)
-        return self.inputs
-
-    def _changed(self, kind: str, grads: Any) -> Iterator[tuple[Any, ...]]:
-        for entry in self.module._entries(kind):
-            both = (tuple(self.inputs), tuple(self.outputs)) if kind == BACKWARD else (tuple(self.outputs),)
-            changed = entry.hook(self.module, *both)
-            if changed is not None:
-                yield changed if isinstance(changed, tuple) else (changed,)
+    def of_inputs(self, grads: Grads) -> Grads:
+        """Run the hooks, and return the gradients as they replace them."""
+        inputs: Grads = [None] * len(self.inputs)
+        for place, grad in zip(self.places, grads, strict=True):
+            inputs[place] = grad
+        for entry in self.module._entries(BACKWARD):
+            inputs = _replaced(inputs, entry.hook(self.module, tuple(inputs), tuple(self.outputs)), "input")
+        return [inputs[place] for place in self.places]
 
 
-def _watched(tensor: Tensor, hook: Callable[[Tensor], Any]) -> Tensor:
-    view: Tensor = tensor.view_as(tensor)
-    view.register_hook(hook)
-    return view
+def _replaced(grads: Grads, result: Any, which: str) -> Grads:
+    if result is None:
+        return grads
+    several = list(result) if isinstance(result, tuple) else [result]
+    if len(several) != len(grads):
+        raise RuntimeError(
+            f"Backward hook returned an invalid number of grad_{which}, got {len(several)}, but expected {len(grads)}"
+        )
+    return several
+
+
+def _watched(tensors: list[Tensor], hook: Callable[[Grads], Grads]) -> list[Tensor]:
+    """Return tensors of the same values; a function gets, once in a pass, the gradients of all that have one."""
+    if len(tensors) <= 1:
+        views = [own.view_as(own) for own in tensors]
+        for view in views:
+            view.register_hook(lambda grad: hook([grad])[0])
+        return views
+    # All pass through one entry, behind which the gradients of all of them are there.
+    whole: Tensor = cat([own.reshape(-1) for own in tensors])
+    pieces = whole.split([own.numel() for own in tensors])
+    parts = [part.view(own.shape).to(own.dtype) for part, own in zip(pieces, tensors, strict=True)]
+    grads: Grads = [None] * len(tensors)
+
+    def of_whole(_: Tensor) -> Tensor:
+        found = hook(list(grads))
+        grads[:] = [None] * len(grads)
+        return cast(
+            Tensor,
+            cat(
+                [
+                    (zeros_like(own) if grad is None else grad).reshape(-1)
+                    for own, grad in zip(parts, found, strict=True)
+                ]
+            ),
+        )
+
+    for place, part in enumerate(parts):
+        part.register_hook(partial(grads.__setitem__, place))
+    whole.register_hook(of_whole)
+    return parts
