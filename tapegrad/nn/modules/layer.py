@@ -75,9 +75,12 @@ class Layer(Module):
         """Look at the fields, which are there now."""
 
     def _options(self) -> dict[str, Any]:
-        """Return the arguments of the function beside its operands."""
+        """Return the arguments of the function beside its operands: those fields that are not as by default.
+
+        The function has the same defaults, and is called faster without arguments.
+        """
         own = self.__dict__
-        return {name: own[name] for name in self._fields}
+        return {name: own[name] for name, default in self._fields.items() if own.get(name, default) is not default}
 
     def forward(self, *operands: Any, **options: Any) -> Any:
         return getattr(functional, self._function)(*operands, **self._options(), **options)

@@ -36,10 +36,6 @@ class _Loss(Layer, show=""):
             if name in self._fields:
                 self._register(name, own[name], BUFFER)
 
-    def _options(self) -> dict[str, Any]:
-        own = self.__dict__
-        return {name: own[name] for name in self._fields if name in own}
-
 
 class _Elements(_Loss):
     size_average: bool | None = None
