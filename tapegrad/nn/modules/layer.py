@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar, dataclass_transform
 
 from tapegrad.nn import functional
@@ -35,8 +36,8 @@ class Layer(Module):
         super().__init_subclass__()
         own = {
             name: vars(cls).get(name, _REQUIRED)
-            for name, annotation in vars(cls).get("__annotations__", {}).items()
-            if not annotation.startswith("ClassVar")
+            for name, annotation in inspect.get_annotations(cls).items()
+            if not str(annotation).startswith(("ClassVar", "typing.ClassVar"))
         }
         for name in own:
             if name in vars(cls):
