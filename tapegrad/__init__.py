@@ -41,6 +41,7 @@ from tapegrad.ops.warmup import warmup
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
+from tapegrad.serialization import load, save
 from tapegrad.tensor import Tensor
 
 install()
@@ -52,6 +53,8 @@ __all__ = [
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
     # memory and threads
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
+    # files
+    "save", "load",
     # compiling ahead of time
     "warmup",
     # namespaces
