@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tapegrad.optim import lr_scheduler
-    from tapegrad.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+    from tapegrad.optim.adam import Adam, AdamW
+    from tapegrad.optim.adam_like import Adamax, NAdam, RAdam
     from tapegrad.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
     from tapegrad.optim.lbfgs import LBFGS
     from tapegrad.optim.optimizer import Optimizer
@@ -21,7 +22,7 @@ if not TYPE_CHECKING:
     _FILES = {
         name: file
         for file, names in {
-            "adam": "Adam Adamax AdamW NAdam RAdam", "adaptive": "Adadelta Adagrad RMSprop Rprop",
+            "adam": "Adam AdamW", "adam_like": "Adamax NAdam RAdam", "adaptive": "Adadelta Adagrad RMSprop Rprop",
             "lbfgs": "LBFGS", "optimizer": "Optimizer", "sgd": "ASGD SGD",
         }.items()
         for name in names.split()

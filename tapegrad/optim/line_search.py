@@ -63,7 +63,7 @@ def strong_wolfe(
     """
 
     def decreases(point: Point) -> bool:
-        return point.value <= start.value + _DECREASE * point.t * start.slope
+        return bool(point.value <= start.value + _DECREASE * point.t * start.slope)
 
     def is_flat(point: Point) -> bool:
         return bool(abs(point.slope) <= -_CURVATURE * start.slope)
@@ -87,7 +87,7 @@ def strong_wolfe(
         low, high = sorted((0, 1), key=lambda end: ends[end].value)
         if abs(ends[1].t - ends[0].t) * longest < tolerance:
             break
-        t = _minimum(*ends)
+        t = _minimum(ends[0], ends[1])
         left, right = min(end.t for end in ends), max(end.t for end in ends)
         margin = 0.1 * (right - left)
         if min(right - t, t - left) < margin:

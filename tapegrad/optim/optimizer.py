@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import itertools
 import warnings
 from collections import defaultdict
@@ -11,61 +10,29 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tapegrad import modes
-from tapegrad.tape.hooks import HookTable, RemovableHandle
+from tapegrad.optim.hooks import (
+    Hooked,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+    with_hooks,
+)
 from tapegrad.tensor import Tensor
+
+__all__ = [
+    "Group",
+    "Optimizer",
+    "Params",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]
 
 Group = dict[str, Any]
 Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[Group]
-#: Hooks of all optimizers, before and after a step.
-_pre_hooks: Final = HookTable()
-_post_hooks: Final = HookTable()
-#: The kinds of hooks of one optimizer, and what each is called with beside the optimizer.
-_KINDS: Final = (
-    "step_pre",
-    "step_post",
-    "state_dict_pre",
-    "state_dict_post",
-    "load_state_dict_pre",
-    "load_state_dict_post",
-)
+
+_NO_SCHEDULE: Final = object()
 
 
-def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(optimizer, args, kwargs)`` before each step of any optimizer."""
-    return RemovableHandle(_pre_hooks, hook)
-
-
-def register_optimizer_step_post_hook(hook: Callable[..., None]) -> RemovableHandle:
-    """Call ``hook(optimizer, args, kwargs)`` after each step of any optimizer."""
-    return RemovableHandle(_post_hooks, hook)
-
-
-def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a class's `step` with the hooks before and after it."""
-
-    @functools.wraps(step)
-    def call(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        self._was_stepped = True
-        hooks = self._hooks
-        if not (hooks["step_pre"] or hooks["step_post"] or _pre_hooks or _post_hooks):
-            return step(self, *args, **kwargs)
-        given: tuple[Any, ...] = (self, *args)
-        for hook in [*_pre_hooks.values(), *hooks["step_pre"].values()]:
-            result = hook(self, given, kwargs)
-            if result is None:
-                continue
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
-            given, kwargs = result
-        loss = step(*given, **kwargs)
-        for hook in [*hooks["step_post"].values(), *_post_hooks.values()]:
-            hook(self, given, kwargs)
-        return loss
-
-    return call
-
-
-class Optimizer:
+class Optimizer(Hooked):
     """Base class: groups of parameters with options, and a state for each parameter.
 
     Parameters
@@ -85,7 +52,7 @@ class Optimizer:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "step" in vars(cls):
-            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+            cls.step = with_hooks(cls.step)  # type: ignore[method-assign]
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -105,8 +72,8 @@ class Optimizer:
 
     def _restore(self) -> None:
         """Make what is not saved with the optimizer."""
-        self._hooks = {kind: HookTable() for kind in _KINDS}
-        self._was_stepped = False
+        super()._restore()
+        self._scheduled_step: Any = _NO_SCHEDULE
 
     def add_param_group(self, param_group: Group) -> None:
         """Add a group of parameters.
@@ -208,47 +175,29 @@ class Optimizer:
         with modes.enable_grad():
             return closure()
 
-    # --- hooks ------------------------------------------------------------------------------------------------------
+    # --- schedules --------------------------------------------------------------------------------------------------
 
-    def _register(self, kind: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        table = self._hooks[kind]
-        before = dict(table) if prepend else {}
-        for number in before:
-            del table[number]
-        handle = RemovableHandle(table, hook)
-        table.update(before)
-        return handle
+    def _begin_schedule(self) -> None:
+        """Watch from now on whether `step` is called before the first schedule's."""
+        if self._scheduled_step is _NO_SCHEDULE:
+            self._was_stepped, self._scheduled_step = False, vars(self).get("step")
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return other arguments, as a pair."""
-        return self._register("step_pre", hook)
-
-    def register_step_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` after each step."""
-        return self._register("step_post", hook)
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer)`` before `state_dict` reads the state."""
-        return self._register("state_dict_pre", hook, prepend)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` on the result of `state_dict`; it may return another one."""
-        return self._register("state_dict_post", hook, prepend)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` before `load_state_dict`; it may return another one."""
-        return self._register("load_state_dict_pre", hook, prepend)
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(optimizer)`` after `load_state_dict`."""
-        return self._register("load_state_dict_post", hook, prepend)
-
-    def _run_hooks(self, kind: str, state_dict: dict[str, Any]) -> dict[str, Any]:
-        """Return a state dict as hooks replace it, one after the other."""
-        for hook in list(self._hooks[kind].values()):
-            result = hook(self, state_dict)
-            state_dict = state_dict if result is None else result
-        return state_dict
+    def _check_order(self) -> None:
+        """Warn if `step` was not called, or could not be watched."""
+        if vars(self).get("step") is not self._scheduled_step:
+            warnings.warn(
+                "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. "
+                "Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`.",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif not self._was_stepped:
+            warnings.warn(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`: call them in the opposite order, "
+                "or the first value of the schedule is skipped.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     # --- state ------------------------------------------------------------------------------------------------------
 
