@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from tapegrad.devices import DeviceLike
 from tapegrad.tensor import Tensor
 
 __all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]  # fmt: skip
@@ -25,7 +26,9 @@ def fft2(
 ) -> Tensor:
     """Discrete Fourier transform, of two dimensions."""
 
-def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """Frequencies of the elements of what `fft` returns."""
 
 def fftn(
@@ -149,7 +152,9 @@ def rfft2(
 ) -> Tensor:
     """Half of the Fourier transform of real numbers: the rest is its conjugate, of two dimensions."""
 
-def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def rfftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """Frequencies of the elements of what `rfft` returns."""
 
 def rfftn(

@@ -14,7 +14,8 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 ORDER = [
     {"_version", "runtime"},
     {"compiler"},
-    {"vmath", "dtypes", "errors", "printing", "modes"},
+    {"vmath", "dtypes", "devices", "errors", "printing", "modes"},
+    {"types"},
     {"tape"},
     {"methods"},  # a stub, for type checkers only
     {"tensor"},
@@ -25,7 +26,7 @@ ORDER = [
     {"sweep"},
     {"autograd"},
     {"ops"},
-    {"nn", "optim", "utils", "linalg", "fft", "special", "data"},
+    {"nn", "optim", "utils", "linalg", "fft", "special", "cuda", "backends", "data"},
     {"tapegrad"},
     {"testing"},
     {"demo"},

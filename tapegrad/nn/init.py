@@ -6,7 +6,7 @@ import math
 import warnings
 
 from tapegrad.modes import no_grad
-from tapegrad.ops.random import Generator
+from tapegrad.ops.generators import Generator
 from tapegrad.ops.table.docs import Common, documented
 from tapegrad.tensor import Tensor
 

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tapegrad.ops.random import Generator, randint
+from tapegrad.ops.generators import Generator
+from tapegrad.ops.random import randint
 from tapegrad.utils.data.collate import default_collate, default_convert
 from tapegrad.utils.data.dataset import IterableDataset
 from tapegrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler

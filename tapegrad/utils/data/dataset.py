@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from tapegrad.ops.random import Generator, randperm
+from tapegrad.ops.generators import Generator
+from tapegrad.ops.random import randperm
 from tapegrad.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)

@@ -10,7 +10,8 @@ import numpy as np
 
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.drawing import multinomial
-from tapegrad.ops.random import Generator, randint, randperm
+from tapegrad.ops.generators import Generator
+from tapegrad.ops.random import randint, randperm
 
 T_co = TypeVar("T_co", covariant=True)
 _PIECE = 32  # numbers that are drawn at a time
