@@ -3,8 +3,11 @@
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
-from tapegrad import autograd, fft, linalg, nn, optim, special
+from numpy import dtype as dtype
+
+from tapegrad import autograd, backends, cuda, fft, linalg, nn, optim, special, utils
 from tapegrad._version import __version__
+from tapegrad.devices import device
 from tapegrad.dtypes import (
     bool as bool,
 )
@@ -36,6 +39,7 @@ from tapegrad.dtypes import (
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.ops.bind import install
 from tapegrad.ops.creation import tensor as tensor  # not its file, `tapegrad.tensor`
+from tapegrad.ops.generators import default_generator
 from tapegrad.ops.table import public as _public
 from tapegrad.ops.warmup import warmup
 from tapegrad.printing import set_printoptions
@@ -43,12 +47,14 @@ from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.serialization import load, save
 from tapegrad.tensor import Tensor
+from tapegrad.types import Size, finfo, iinfo
 
 install()
 newaxis = None  # ``x[:, newaxis]``, as in NumPy
 
 __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
+    "Size", "device", "dtype", "finfo", "iinfo", "default_generator",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
     # memory and threads
@@ -58,7 +64,7 @@ __all__ = [
     # compiling ahead of time
     "warmup",
     # namespaces
-    "fft", "linalg", "nn", "optim", "special",
+    "backends", "cuda", "fft", "linalg", "nn", "optim", "special", "utils",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",

@@ -8,7 +8,7 @@ import warnings
 
 from tapegrad.modes import no_grad
 from tapegrad.nn.init_matrices import FILLED, WITH_GENERATOR, dirac_, eye_, orthogonal_, sparse_
-from tapegrad.ops.random import Generator
+from tapegrad.ops.generators import Generator
 from tapegrad.ops.table.docs import documented
 from tapegrad.tensor import Tensor
 

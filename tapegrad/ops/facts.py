@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tapegrad.devices import CPU, not_here
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
 from tapegrad.tape.views import root_of
@@ -153,7 +155,63 @@ def storage_offset(input: Tensor) -> int:
     return (address - first) // input.dtype.itemsize if first <= address < last else 0
 
 
+# Devices -----------------------------------------------------------------------------------------------------------
+
+
+@public(namespaces=(), attribute=True)
+def device(input: Tensor) -> Any:
+    """Return where the memory is: the CPU."""
+    return CPU
+
+
+@public(namespaces=(), attribute=True)
+def is_cpu(input: Tensor) -> bool:
+    """Return True: all tensors are in the memory of the CPU."""
+    return True
+
+
+@public(namespaces=(), attribute=True)
+def is_cuda(input: Tensor) -> bool:
+    """Return False: no tensor is in the memory of a GPU."""
+    return False
+
+
 @public(namespaces=(), method=True)
-def cpu(input: Tensor) -> Tensor:
-    """Return the tensor itself: all are in the memory of the CPU."""
-    return input
+def get_device(input: Tensor) -> int:
+    """Return the number of the GPU: -1, as there is none."""
+    return -1
+
+
+def _itself(name: str, why: str) -> Callable[..., Tensor]:
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return input
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return the tensor itself: {why}."
+    return call
+
+
+for _name, _why in (
+    ("cpu", "all are in the memory of the CPU"),
+    ("pin_memory", "there is no other device that its memory could be pinned for"),
+    ("share_memory_", "threads share memory"),
+):
+    public(namespaces=(), method=True)(_itself(_name, _why))
+
+
+@public(namespaces=(), method=True)
+def is_pinned(input: Tensor) -> bool:
+    """Return False: there is no other device that memory could be pinned for."""
+    return False
+
+
+@public(namespaces=(), method=True)
+def is_shared(input: Tensor) -> bool:
+    """Return False: other processes do not see the memory."""
+    return False
+
+
+@public(namespaces=(), method=True)
+def cuda(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Raise PyTorch's error: there is no GPU."""
+    raise not_here("cuda")
