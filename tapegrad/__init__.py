@@ -55,7 +55,7 @@ __all__ = [
     # compiling ahead of time
     "warmup",
     # namespaces
-    "fft", "linalg", "nn", "optim", "special",
+    "fft", "func", "linalg", "nn", "optim", "special", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
@@ -67,8 +67,19 @@ if TYPE_CHECKING:
 
     __all__ += list(_names)
 else:
-    __getattr__, _functions = _public.contents(_public.TOP)
+    _find, _functions = _public.contents(_public.TOP)
     __all__ += list(_functions())
+
+    def __getattr__(name):
+        if name == "func":  # programs without transforms of functions are not to wait for it
+            import tapegrad.func
+
+            return tapegrad.func
+        if name == "vmap":
+            from tapegrad.func import vmap
+
+            return vmap
+        return _find(name)
 
 
 def __dir__() -> list[str]:

@@ -25,7 +25,7 @@ ORDER = [
     {"sweep"},
     {"autograd"},
     {"ops"},
-    {"nn", "optim", "linalg", "fft", "special", "data"},
+    {"nn", "optim", "linalg", "fft", "special", "data", "func"},
     {"tapegrad"},
     {"testing"},
     {"demo"},
