@@ -62,6 +62,8 @@ __all__ = [
     "__version__",
 ]  # fmt: skip
 if TYPE_CHECKING:
+    from tapegrad import func
+    from tapegrad.func import vmap
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
 
