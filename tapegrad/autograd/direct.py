@@ -84,7 +84,7 @@ def _gradients_of_all(sweep: Sweep, leaves: list[Leaf]) -> list[Any] | None:
         n_bound = sweep.workspace.bind_inputs(leaves, results)
         is_served = n_bound == sweep.workspace.state[N_LEAVES]
         if not is_served and n_bound >= 0:
-            is_served = _living(sweep) <= {leaf.slot for leaf in leaves}
+            is_served = _reaches_only(sweep, {leaf.slot for leaf in leaves})
     except BaseException:
         sweep.undo()
         raise
@@ -95,17 +95,19 @@ def _gradients_of_all(sweep: Sweep, leaves: list[Leaf]) -> list[Any] | None:
     return results
 
 
-def leaves_behind(node: TapeNode) -> set[int]:
-    """Return the slots of the leaves that an entry depends on, of those whose tensors live; {0} if it was freed."""
+def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:
+    """Whether an entry depends on no leaves but those at some slots; nobody can ask for gradients of dead tensors.
+
+    Of a graph that was freed it is not known.
+    """
     try:
-        return run_pass([node], [], None, True, _living)
+        return run_pass([node], [], None, True, lambda sweep: _reaches_only(sweep, leaves))
     except RuntimeError:
-        return {0}
+        return False
 
 
-def _living(sweep: Sweep) -> set[int]:
-    """Return the slots of the leaves that were found and whose tensors live: nobody can ask for other gradients."""
-    return {slot for slot in sweep.leaf_slots() if leaf_at(slot).tensor() is not None}
+def _reaches_only(sweep: Sweep, leaves: set[int]) -> bool:
+    return all(slot in leaves or leaf_at(slot).tensor() is None for slot in sweep.leaf_slots())
 
 
 def _gradients(sweep: Sweep) -> list[Any] | None:

@@ -15,12 +15,12 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.autograd.backward import grad
-from tapegrad.autograd.direct import leaves_behind, run_to_own_leaves
+from tapegrad.autograd.direct import depends_only_on, run_to_own_leaves
 from tapegrad.autograd.roots import zeros_of
 from tapegrad.func.trees import flatten, rebuild, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
-from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.gateway import constant
 from tapegrad.tape.entries import Leaf
 from tapegrad.tensor import Tensor
 
@@ -58,8 +58,8 @@ class Level:
     ----------
     args : tuple
         The arguments; each may be a tree.
-    argnums : int or tuple of int
-        Which are differentiated.
+    argnums : int or tuple of int, optional
+        Which are differentiated; by default all.
 
     Attributes
     ----------
@@ -75,19 +75,23 @@ class Level:
 
     __slots__ = ("argnums", "args", "cts", "has_arrays", "inputs", "is_connected", "of_arrays", "records", "trees")
 
-    def __init__(self, args: Sequence[Any], argnums: Argnums) -> None:
+    def __init__(self, args: Sequence[Any], argnums: Argnums | None = None) -> None:
         self.argnums, self.records, self.is_connected = argnums, modes.is_grad_enabled(), False
         self.args, self.trees = list(args), []
         self.inputs: list[Tensor] = []
         self.cts: list[Tensor] = []
         self.of_arrays: list[bool] = []
-        for position in chosen_arguments(argnums, len(args)):
+        for position in range(len(args)) if argnums is None else chosen_arguments(argnums, len(args)):
             tree = args[position]
-            fresh = [self._fresh(leaf) for leaf in flatten(tree)]
             self.trees.append(tree)
-            self.args[position] = rebuild(tree, fresh)
-            self.inputs += fresh
-        self.has_arrays = all(self.of_arrays) and bool(self.inputs)
+            if isinstance(tree, Tensor):
+                self.args[position] = fresh = self._fresh(tree)
+                self.inputs.append(fresh)
+            else:
+                leaves = [self._fresh(leaf) for leaf in flatten(tree)]
+                self.args[position] = rebuild(tree, leaves)
+                self.inputs += leaves
+        self.has_arrays = bool(self.inputs) and all(self.of_arrays)
 
     def _fresh(self, value: Any) -> Tensor:
         is_tensor = isinstance(value, Tensor)
@@ -103,10 +107,7 @@ class Level:
 
     def call(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call the function, and record it."""
-        if self.records:
-            return function(*self.args, **kwargs)
-        with enable_grad():
-            return function(*self.args, **kwargs)
+        return recorded(function, *self.args, **kwargs)
 
     def call_with_aux(self, function: Callable[..., Any], kwargs: dict[str, Any], has_aux: bool, api: str) -> Any:
         """Call the function, and return what is differentiated, and what the function returns besides."""
@@ -144,16 +145,14 @@ class Level:
     def is_closed(self, tensor: Tensor) -> bool:
         """Whether a tensor depends on no leaf but those of this call, so that nobody can differentiate it later."""
         node = tensor._node
-        if isinstance(node, list):
-            return leaves_behind(node) <= self._own_leaves()
-        return node is None or node.slot in self._own_leaves()
-
-    def _own_leaves(self) -> set[int]:
-        return {x._node.slot for x in (*self.inputs, *self.cts) if isinstance(x._node, Leaf)}
+        if node is None or not self.records:
+            return True
+        own = {x._node.slot for x in (*self.inputs, *self.cts) if isinstance(x._node, Leaf)}
+        return node.slot in own if isinstance(node, Leaf) else depends_only_on(node, own)
 
     def cut(self, tensor: Tensor) -> Tensor:
         """Return a tensor as it leaves this call: without a graph, unless it belongs to the graph around."""
-        if tensor._node is None or (self.records and not self.is_closed(tensor)):
+        if tensor._node is None or not self.is_closed(tensor):
             return tensor
         return constant(tensor._data, tensor._layout.plain)
 
@@ -164,6 +163,16 @@ class Level:
         tensor = self.cut(value)
         return array_of(tensor) if self.has_arrays else tensor
 
+    def results(self, outputs: Sequence[Tensor]) -> tuple[list[Any], bool]:
+        """Return outputs as users get them, and whether all of them are closed."""
+        values, all_closed = [], True
+        for output in outputs:
+            is_closed = self.is_closed(output)
+            tensor = constant(output._data, output._layout.plain) if is_closed else output
+            values.append(array_of(tensor) if self.has_arrays else tensor)
+            all_closed = all_closed and is_closed
+        return values, all_closed
+
     def as_arguments(self, values: Sequence[Tensor]) -> Any:
         """Return a value for each input in the trees of the arguments: one tree, or a tuple of them."""
         leaves = [
@@ -172,6 +181,14 @@ class Level:
         if isinstance(self.argnums, int):
             return rebuild(self.trees[0], leaves)
         return rebuild(tuple(self.trees), leaves)
+
+
+def recorded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function in a mode that records."""
+    if modes.is_grad_enabled():  # a context manager would take 2 µs
+        return function(*args, **kwargs)
+    with enable_grad():
+        return function(*args, **kwargs)
 
 
 def array_of(tensor: Tensor) -> Any:
@@ -209,9 +226,6 @@ def check_floating(outputs: Sequence[Tensor]) -> None:
             )
 
 
-def vector_like(value: Any, like: Tensor, call: str, number: int) -> Tensor:
-    """Return a cotangent or tangent as a tensor of the dtype that it needs; arrays and numbers become tensors."""
-    if isinstance(value, Tensor):
-        return value
-    tensor = as_operand(value, call, "vector", number)
-    return as_tensor(np.asarray(tensor._data, like.dtype))
+def vector_like(value: Any, like: Tensor) -> Tensor:
+    """Return a cotangent or tangent as a tensor; arrays and numbers get the dtype that it needs."""
+    return value if isinstance(value, Tensor) else as_tensor(np.asarray(value, like.dtype))

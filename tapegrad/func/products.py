@@ -12,9 +12,9 @@ from typing import Any
 from tapegrad import errors
 from tapegrad.autograd.backward import grad
 from tapegrad.autograd.roots import zeros_of
-from tapegrad.func.level import Level, check_floating, outputs_of, vector_like
-from tapegrad.func.trees import flatten, ordered_like, rebuild, structure
-from tapegrad.modes import enable_grad, is_grad_enabled
+from tapegrad.func.level import Level, check_floating, outputs_of, recorded, vector_like
+from tapegrad.func.trees import flatten, flatten_like, is_like, rebuild, structure
+from tapegrad.modes import is_grad_enabled
 from tapegrad.tensor import Tensor
 
 _VJP, _JVP = "vjp(f, *primals)", "jvp(f, primals, tangents)"
@@ -53,27 +53,26 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     >>> value, vjp_fn(tg.tensor([1.0, 2.0]))
     (tensor([0., 0.]), (tensor([1., 2.]),))
     """
-    level = Level(primals, tuple(range(len(primals))))
+    level = Level(primals)
     output, aux = level.call_with_aux(func, {}, has_aux, _VJP)
     outputs = outputs_of(output, _VJP)
     check_floating(outputs)
-    value = rebuild(output, [level.result(tensor) for tensor in outputs])
+    values, is_closed = level.results(outputs)
+    value = rebuild(output, values)
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        given = ordered_like(cotangents, output)
-        if structure(given) != structure(output):
+        if not is_like(cotangents, output):
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                f"function. cotangents: {structure(given)}, primal output: {structure(output)}"
+                f"function. cotangents: {structure(cotangents)}, primal output: {structure(output)}"
             )
-        cts = [vector_like(ct, to, "vjp", number) for number, (ct, to) in
-               enumerate(zip(flatten(given), outputs, strict=True))]  # fmt: skip
+        cts = [vector_like(ct, to) for ct, to in zip(flatten_like(cotangents, output), outputs, strict=True)]
         for number, (ct, to) in enumerate(zip(cts, outputs, strict=True)):
             if ct.shape != to.shape:
                 raise errors.gradient_shape("vjp_fn()", number, ct.shape, to.shape)
         records = is_grad_enabled() if create_graph is None else create_graph
-        is_closed = not any(ct.requires_grad for ct in cts) and all(map(level.is_closed, outputs))
-        return level.as_arguments(level.pull(outputs, cts, records and not is_closed))
+        records = records and not (is_closed and all(ct._node is None for ct in cts))
+        return level.as_arguments(level.pull(outputs, cts, records))
 
     return (value, vjp_fn, aux) if has_aux else (value, vjp_fn)
 
@@ -92,22 +91,17 @@ class Linear:
     def __init__(self, level: Level, output: Any, api: str) -> None:
         self.level, self.output = level, output
         self.outputs = outputs_of(output, api)
-        self.is_closed = all(map(level.is_closed, self.outputs))
+        self.values, self.is_closed = level.results(self.outputs)
         self.wanted = [tensor for tensor in self.outputs if tensor.requires_grad]
         self.cts = level.cts = [zeros_of(tensor).requires_grad_() for tensor in self.wanted]
-        with enable_grad():
-            self.gradients = self._gradients()
-
-    def _gradients(self) -> Sequence[Tensor | None]:
-        if not self.wanted:
-            return [None] * len(self.level.inputs)
-        roots, cts = (self.wanted[0], self.cts[0]) if len(self.cts) == 1 else (self.wanted, self.cts)
-        found: Sequence[Tensor | None] = grad(roots, self.level.inputs, cts, create_graph=True, allow_unused=True)
-        return found
+        self.gradients: Sequence[Tensor | None] = [None] * len(level.inputs)
+        if self.wanted:
+            roots, cts = (self.wanted[0], self.cts[0]) if len(self.cts) == 1 else (self.wanted, self.cts)
+            self.gradients = recorded(grad, roots, level.inputs, cts, create_graph=True, allow_unused=True)
 
     def value(self) -> Any:
         """Return what the function returned."""
-        return rebuild(self.output, [self.level.result(tensor) for tensor in self.outputs])
+        return rebuild(self.output, self.values)
 
     def tangents(self, vectors: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the tangents of the outputs for those of the inputs; None where an output does not depend on them."""
@@ -115,7 +109,7 @@ class Linear:
                  if gradient is not None and gradient.requires_grad]  # fmt: skip
         found: Sequence[Tensor | None] = [None] * len(self.cts)
         if pairs and self.cts:
-            records = is_grad_enabled() and not (self.is_closed and not any(v.requires_grad for v in vectors))
+            records = is_grad_enabled() and not (self.is_closed and all(v._node is None for v in vectors))
             roots, seeds = pairs[0] if len(pairs) == 1 else zip(*pairs, strict=True)
             found = grad(roots, self.cts, seeds, retain_graph=True, create_graph=records, allow_unused=True)
         by_output = dict(zip(map(id, self.wanted), found, strict=True))
@@ -129,10 +123,10 @@ class Linear:
         return rebuild(self.output, [self.level.result(tangent) for tangent in filled])
 
 
-def _vectors(level: Level, tangents: Any, call: str) -> list[Tensor]:
+def _vectors(level: Level, tangents: Any, primals: Any) -> list[Tensor]:
     """Return tangents as tensors, one for each input."""
-    vectors = [vector_like(vector, x, call, number) for number, (vector, x) in
-               enumerate(zip(flatten(tangents), level.inputs, strict=True))]  # fmt: skip
+    given = flatten_like(tangents, primals)
+    vectors = [vector_like(vector, x) for vector, x in zip(given, level.inputs, strict=True)]
     for vector, x in zip(vectors, level.inputs, strict=True):
         if vector.shape != x.shape:
             raise RuntimeError(
@@ -143,12 +137,10 @@ def _vectors(level: Level, tangents: Any, call: str) -> list[Tensor]:
     return vectors
 
 
-def _check_primals(primals: Any, tangents: Any, api: str) -> Any:
-    """Return tangents in the order of the primals' dicts, after a look at their structure."""
+def _check_primals(primals: Any, tangents: Any, api: str) -> None:
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{api}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
-    tangents = ordered_like(tangents, primals)
-    if structure(primals) != structure(tangents):
+    if not is_like(tangents, primals):
         raise RuntimeError(
             f"{api}: Expected primals and tangents to have the same python structure. For example, if primals is a "
             f"tuple of 3 tensors, tangents also must be. Got primals with structure {structure(primals)} and tangents "
@@ -156,7 +148,6 @@ def _check_primals(primals: Any, tangents: Any, api: str) -> Any:
         )
     if not flatten(primals):
         raise RuntimeError(f"{api}: Expected primals to contain at least one Tensor.")
-    return tangents
 
 
 def jvp(
@@ -192,9 +183,9 @@ def jvp(
     >>> tg.func.jvp(lambda x: x * x, (tg.tensor([1.0, 2.0]),), (tg.ones(2),))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    tangents = _check_primals(primals, tangents, _JVP)
-    level = Level(primals, tuple(range(len(primals))))
-    vectors = _vectors(level, tangents, "jvp")
+    _check_primals(primals, tangents, _JVP)
+    level = Level(primals)
+    vectors = _vectors(level, tangents, primals)
     output, aux = level.call_with_aux(func, {}, has_aux, _JVP)
     linear = Linear(level, output, _JVP)
     found = linear.tangents(vectors)
@@ -236,16 +227,16 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> jvp_fn(tg.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    level = Level(primals, tuple(range(len(primals))))
+    level = Level(primals)
     linear = Linear(level, level.call(func, {}), "linearize(f, *primals)")
 
     def jvp_fn(*tangents: Any) -> Any:
-        given = ordered_like(tangents, primals)
-        if structure(given) != structure(primals):
+        if not is_like(tangents, primals):
             raise RuntimeError(
-                f"Expected the tangents {structure(given)} to have the same argspec as the primals {structure(primals)}"
+                f"Expected the tangents {structure(tangents)} to have the same argspec as the primals "
+                f"{structure(primals)}"
             )
-        return linear.as_result(linear.tangents(_vectors(level, given, "jvp_fn")))
+        return linear.as_result(linear.tangents(_vectors(level, tangents, primals)))
 
     return linear.value(), jvp_fn
 
@@ -281,21 +272,20 @@ def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     >>> tg.func.hvp(lambda x: (x**3).sum(), (tg.tensor([1.0, 2.0]),), (tg.ones(2),))
     (tensor([ 6., 12.]),)
     """
-    tangents = _check_primals(primals, tangents, "hvp(f, primals, tangents)")
-    level = Level(primals, tuple(range(len(primals))))
-    vectors = _vectors(level, tangents, "hvp")
+    _check_primals(primals, tangents, "hvp(f, primals, tangents)")
+    level = Level(primals)
+    vectors = _vectors(level, tangents, primals)
     (output,) = outputs_of(level.call(func, {}), "hvp(f, primals, tangents)")
     if output.ndim:
         raise RuntimeError(
             f"hvp(f, primals, tangents): Expected f(*primals) to return a scalar Tensor, got tensor with {output.ndim} "
             f"dims."
         )
-    is_closed = not any(vector.requires_grad for vector in vectors) and level.is_closed(output)
+    records = level.records and not (level.is_closed(output) and all(vector._node is None for vector in vectors))
     gradients: Sequence[Tensor | None] = [None] * len(level.inputs)
     if output.requires_grad:
-        with enable_grad():
-            gradients = grad(output, level.inputs, create_graph=True, allow_unused=True)
+        gradients = recorded(grad, output, level.inputs, create_graph=True, allow_unused=True)
     pairs = [(gradient, vector) for gradient, vector in zip(gradients, vectors, strict=True)
-             if gradient is not None and gradient.requires_grad]  # fmt: skip
+             if gradient is not None and gradient._node is not None]  # fmt: skip
     roots, seeds = [gradient for gradient, _ in pairs], [vector for _, vector in pairs]
-    return level.as_arguments(level.pull(roots, seeds, level.records and not is_closed))
+    return level.as_arguments(level.pull(roots, seeds, records))

@@ -15,6 +15,8 @@ def flatten(tree: Any) -> list[Any]:
     >>> flatten({"a": 1, "b": (2, [3, None])})
     [1, 2, 3, None]
     """
+    if not isinstance(tree, (dict, tuple, list)):
+        return [tree]
     found: list[Any] = []
     _collect(tree, found)
     return found
@@ -39,7 +41,7 @@ def rebuild(tree: Any, leaves: Sequence[Any]) -> Any:
     >>> rebuild({"a": 1, "b": (2, [3])}, "xyz")
     {'a': 'x', 'b': ('y', ['z'])}
     """
-    return _rebuilt(tree, iter(leaves))
+    return _rebuilt(tree, iter(leaves)) if isinstance(tree, (dict, tuple, list)) else leaves[0]
 
 
 def _rebuilt(tree: Any, leaves: Iterator[Any]) -> Any:
@@ -66,7 +68,7 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def structure(tree: Any) -> str:
-    """Return how messages show a tree without its leaves; equal for trees of one structure.
+    """Return how messages show a tree without its leaves.
 
     Examples
     --------
@@ -85,14 +87,33 @@ def structure(tree: Any) -> str:
     return "*"
 
 
-def ordered_like(tree: Any, other: Any) -> Any:
-    """Return a tree with its dicts in the order of another tree's."""
-    if isinstance(tree, dict) and isinstance(other, dict) and tree.keys() == other.keys():
-        return {key: ordered_like(tree[key], child) for key, child in other.items()}
-    if isinstance(tree, (tuple, list)) and isinstance(other, (tuple, list)) and len(tree) == len(other):
-        values = [ordered_like(child, like) for child, like in zip(tree, other, strict=True)]
-        return type(tree)._make(values) if hasattr(tree, "_make") else type(tree)(values)
-    return tree
+def is_like(tree: Any, other: Any) -> bool:
+    """Whether two trees have one structure; the order of keys does not count."""
+    if isinstance(tree, dict):
+        if not isinstance(other, dict) or tree.keys() != other.keys():
+            return False
+        return all(is_like(child, other[key]) for key, child in tree.items())
+    if isinstance(tree, (tuple, list)):
+        return type(tree) is type(other) and len(tree) == len(other) and all(map(is_like, tree, other))
+    return not isinstance(other, (dict, tuple, list))
+
+
+def flatten_like(tree: Any, other: Any) -> list[Any]:
+    """Return the leaves of a tree in the order of another one of its structure."""
+    found: list[Any] = []
+    _collect_like(tree, other, found)
+    return found
+
+
+def _collect_like(tree: Any, other: Any, found: list[Any]) -> None:
+    if isinstance(other, dict):
+        for key, child in other.items():
+            _collect_like(tree[key], child, found)
+    elif isinstance(other, (tuple, list)):
+        for pair in zip(tree, other, strict=True):
+            _collect_like(*pair, found)
+    else:
+        found.append(tree)
 
 
 def broadcast(prefix: Any, tree: Any) -> list[Any] | None:
