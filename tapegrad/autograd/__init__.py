@@ -7,7 +7,7 @@ from tapegrad.autograd.backward import backward, grad
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_strong_zero, strong_zero
 
 if TYPE_CHECKING:
-    from tapegrad.autograd import forward_ad, functional
+    from tapegrad.autograd import forward_ad, functional, graph
     from tapegrad.testing.gradients import gradcheck, gradgradcheck
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "is_grad_enabled",
     "no_grad",
     "set_grad_enabled",
@@ -32,6 +33,6 @@ if not TYPE_CHECKING:
             from tapegrad.testing import gradients
 
             return getattr(gradients, name)
-        if name in ("forward_ad", "functional"):
+        if name in ("forward_ad", "functional", "graph"):
             return import_module(f"tapegrad.autograd.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
