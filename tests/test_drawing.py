@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -16,15 +16,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def network() -> tuple[tg.Tensor, dict[str, tg.Tensor]]:
-    leaves = {
-        "x": tg.ones(4, 3, requires_grad=True), "w": tg.ones(3, 5, requires_grad=True), "b": tg.ones(5, requires_grad=True)
-    }  # fmt: skip
+    leaves = {name: tg.ones(shape, requires_grad=True) for name, shape in (("x", (4, 3)), ("w", (3, 5)), ("b", (5,)))}
     hidden = tg.tanh(leaves["x"] @ leaves["w"] + leaves["b"])
     return (hidden * hidden + leaves["b"]).sum(), leaves
 
 
-def drawn(tape: object) -> tuple[list[str], list[ElementTree.Element], list[ElementTree.Element]]:
-    root = ElementTree.fromstring(tape._repr_svg_())  # type: ignore[attr-defined]  # noqa: S314  # our own text
+def drawn(tape: object) -> tuple[list[str], list[ET.Element], list[ET.Element]]:
+    root = ET.fromstring(tape._repr_svg_())  # type: ignore[attr-defined]
     return (
         [own.text or "" for own in root.iter(f"{SVG}text")],
         list(root.iter(f"{SVG}rect")),
@@ -92,7 +90,7 @@ def test_memory() -> None:
     loss, _ = network()
     found = graph.memory(loss)
     assert dict(found) == {"tanh": 160, "matmul": 0, "add": 0, "mul": 0, "sum": 0}
-    assert list(found)[0] == "tanh"
+    assert next(iter(found)) == "tanh"
     assert (found.total, found.leaves, len(found)) == (160, 12 * 8 + 15 * 8, 5)
     assert re.search(r"add +2 +0 B\n", repr(found))
     assert "data of leaves, not counted: 216 B" in repr(found)
