@@ -52,8 +52,8 @@ __all__ = [
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
     # memory and threads
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
-    # compiling ahead of time
-    "warmup",
+    # compiling ahead of time; measuring
+    "warmup", "profile",
     # namespaces
     "fft", "func", "linalg", "nn", "optim", "special", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
@@ -63,6 +63,7 @@ __all__ = [
 ]  # fmt: skip
 if TYPE_CHECKING:
     from tapegrad import func
+    from tapegrad.autograd.profiling import profile
     from tapegrad.func import vmap
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
@@ -81,6 +82,10 @@ else:
             from tapegrad.func import vmap
 
             return vmap
+        if name == "profile":
+            from tapegrad.autograd.profiling import profile
+
+            return profile
         return _find(name)
 
 
