@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tapegrad.sweep import workspace as ws
-from tapegrad.sweep.sweep import Sweep, run_pass
+from tapegrad.sweep.row_loop import RowLoop
+from tapegrad.sweep.sweep import Sweep, profilers, run_pass
 from tapegrad.sweep.workspace import WRITTEN
 from tapegrad.tape import views
 from tapegrad.tape.entries import leaf_at, slot_of
@@ -76,23 +77,27 @@ def _rows(
     except BaseException:
         sweep.undo()
         raise
-    of_leaves = [(ids[slot], target, rows[slot]) for slot, target in targets.items()]
     results = [tensor._node for tensor in inputs if isinstance(tensor._node, list) and slot_of(tensor._node) in rows]
-    cts = arrays[ws.CTS_AT][:n_ids]
-    at_first = memoryview(np.array(cts).data)
+    cts = np.array(arrays[ws.CTS_AT][:n_ids])
+    of_leaves = [(target, rows[slot], ids[slot]) for slot, target in targets.items()]
+    if not results and not profilers:
+        of_roots = [
+            (seed, np.ascontiguousarray(batch, seed.dtype), 0) for seed, batch in zip(seeds, batches, strict=True)
+        ]
+        sweep.run_rows(RowLoop(cts, of_roots, of_leaves, len(batches[0])))
+        return [rows.get(slot) for slot in slots]
     for row in range(len(batches[0])):
-        cts[:] = at_first
+        arrays[ws.CTS_AT][:n_ids] = memoryview(cts.data)
         for seed, batch in zip(seeds, batches, strict=True):
             seed[...] = batch[row]
         sweep.run()
-        for entry_id, target, of_leaf in of_leaves:
-            if cts[entry_id] & WRITTEN:
+        for target, of_leaf, entry_id in of_leaves:
+            if arrays[ws.CTS_AT][entry_id] & WRITTEN:
                 of_leaf[row] = target
-        if results:
-            sweep.capture_rest(results)
-            for slot, ct in sweep.captured.items():
-                rows[slot][row] = ct._data
-            sweep.captured.clear()
+        sweep.capture_rest(results)
+        for slot, ct in sweep.captured.items():
+            rows[slot][row] = ct._data
+        sweep.captured.clear()
         sweep.keep.clear()
         sweep.workspace.buffers.clear()  # the next sweep starts with the arena's newest chunk
     return [rows.get(slot) for slot in slots]

@@ -23,6 +23,7 @@ from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
 from tapegrad.sweep import workspace as ws
+from tapegrad.sweep.row_loop import RowLoop
 from tapegrad.sweep.stops import Compiled, Stops
 from tapegrad.sweep.workspace import BORROWED, WRITTEN
 from tapegrad.tape import versions
@@ -184,14 +185,27 @@ class Sweep(Stops):
         while status != ws.DONE:
             status = self.serve(status)
 
+    def run_rows(self, rows: RowLoop) -> None:
+        """Sweep over the entries that were found once for each row of cotangents. Leaves have their targets."""
+        self.prepare()
+        while status := self.workspace.sweep_rows(self.seeds, rows.words):
+            while status != ws.DONE:
+                status = self.serve(status)
+            self.keep.clear()
+            self.workspace.buffers.clear()  # the next sweep starts with the arena's newest chunk
+
     def start(self) -> int:
         """Begin the sweep, and return the status with which it stops first."""
+        self.prepare()
+        return self.workspace.sweep(self.seeds)
+
+    def prepare(self) -> None:
+        """Let the workspace know what plans and settings ask for by now."""
         workspace = self.workspace
         if workspace.n_classes != len(size_classes):
             workspace.read_size_classes()
         if workspace.division is not blocking.division:
             workspace.divide(blocking.division)
-        return workspace.sweep(self.seeds)
 
     def serve(self, status: int) -> int:
         """Do what the sweep has stopped for, and go on; return the next status."""
