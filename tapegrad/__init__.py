@@ -61,23 +61,41 @@ __all__ = [
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
     # files
     "save", "load",
-    # compiling ahead of time
-    "warmup",
+    # compiling ahead of time; measuring
+    "warmup", "profile",
     # namespaces
-    "backends", "cuda", "fft", "linalg", "nn", "optim", "special", "utils",
+    "backends", "cuda", "fft", "func", "linalg", "nn", "optim", "special", "utils", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
     "__version__",
 ]  # fmt: skip
 if TYPE_CHECKING:
+    from tapegrad import func
+    from tapegrad.autograd.profiling import profile
+    from tapegrad.func import vmap
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
 
     __all__ += list(_names)
 else:
-    __getattr__, _functions = _public.contents(_public.TOP)
+    _find, _functions = _public.contents(_public.TOP)
     __all__ += list(_functions())
+
+    def __getattr__(name):
+        if name == "func":  # programs without transforms of functions are not to wait for it
+            import tapegrad.func
+
+            return tapegrad.func
+        if name == "vmap":
+            from tapegrad.func import vmap
+
+            return vmap
+        if name == "profile":
+            from tapegrad.autograd.profiling import profile
+
+            return profile
+        return _find(name)
 
 
 def __dir__() -> list[str]:

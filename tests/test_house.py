@@ -26,7 +26,7 @@ ORDER = [
     {"sweep"},
     {"autograd"},
     {"ops"},
-    {"nn", "optim", "utils", "linalg", "fft", "special", "cuda", "backends", "data"},
+    {"nn", "optim", "utils", "linalg", "fft", "special", "cuda", "backends", "data", "func"},
     {"serialization"},
     {"tapegrad"},
     {"testing"},
@@ -36,8 +36,10 @@ ORDER = [
 # What looks ahead: the file, where to, and how: always, in a call, or for type checks. The page has the reasons.
 AHEAD = {
     ("tape/entries.py", "tensor.py", "types"),
+    ("tape/drawing.py", "tensor.py", "types"),
     ("tape/graph.py", "tensor.py", "types"),
     ("tape/hooks.py", "tensor.py", "types"),
+    ("tape/memory_use.py", "tensor.py", "types"),
     ("tape/views.py", "tensor.py", "types"),
     ("recording/plan.py", "ops/table/op.py", "types"),
     ("ops/table/op.py", "__init__.py", "call"),

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad.modes import no_grad
-from tapegrad.ops.random import Generator, numpy_generator
+from tapegrad.ops.generators import Generator, numpy_generator
 from tapegrad.ops.table.docs import Common, documented
 from tapegrad.tensor import Tensor, from_array
 

@@ -7,7 +7,7 @@ entries of several results to Python. The rules consist of ops, which are record
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -183,15 +183,17 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     return cts
 
 
-def ids_of(sweep: Sweep, leaves: list[Leaf]) -> list[int] | None:
-    """Return the ids of leaves; None if one has a hook or was not found."""
-    words = sweep.workspace.arrays[ws.LEAVES_AT][: 2 * sweep.workspace.state[ws.N_LEAVES]].tolist()
-    id_at = dict(zip(words[1::2], words[::2], strict=True))
+def ids_of(sweep: Sweep, inputs: Sequence[Leaf | TapeNode]) -> list[int] | None:
+    """Return the ids of leaves and results; None if one has a hook or was not found."""
+    state = sweep.workspace.state
+    slots = sweep.workspace.arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
+    id_at = {slot: entry_id for entry_id, slot in enumerate(slots)}
     ids = []
-    for leaf in leaves:
-        if leaf.hooks or leaf.slot not in id_at:
+    for node in inputs:
+        hooks, slot = (node.hooks, node.slot) if isinstance(node, Leaf) else (node_hooks(node), node[SLOT])
+        if hooks or slot not in id_at:
             return None
-        ids.append(id_at[leaf.slot])
+        ids.append(id_at[slot])
     return ids
 
 

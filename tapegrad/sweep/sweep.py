@@ -8,6 +8,7 @@ and decides where gradients go.
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
@@ -22,6 +23,7 @@ from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
 from tapegrad.sweep import workspace as ws
+from tapegrad.sweep.row_loop import RowLoop
 from tapegrad.sweep.stops import Compiled, Stops
 from tapegrad.sweep.workspace import BORROWED, WRITTEN
 from tapegrad.tape import versions
@@ -44,6 +46,8 @@ R = TypeVar("R")
 
 _idle: list[Sweep] = []
 _to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read
+# By thread: called in place of `Sweep.run`, to measure (see `tapegrad.autograd.profiling`).
+profilers: Final[dict[int, Callable[[Sweep], None]]] = {}
 running: Final[dict[Sweep, None]] = {}  # a set whose changes are single bytecodes, so that no signal handler cuts in
 
 
@@ -174,23 +178,47 @@ class Sweep(Stops):
 
     def run(self) -> None:
         """Sweep over the entries that were found. Every leaf has its target by now."""
+        if profilers and (profiler := profilers.get(threading.get_ident())):
+            profiler(self)
+            return
+        status = self.start()
+        while status != ws.DONE:
+            status = self.serve(status)
+
+    def run_rows(self, rows: RowLoop) -> None:
+        """Sweep over the entries that were found once for each row of cotangents. Leaves have their targets."""
+        self.prepare()
+        while status := self.workspace.sweep_rows(self.seeds, rows.words):
+            while status != ws.DONE:
+                status = self.serve(status)
+            self.keep.clear()
+            self.workspace.buffers.clear()  # the next sweep starts with the arena's newest chunk
+
+    def start(self) -> int:
+        """Begin the sweep, and return the status with which it stops first."""
+        self.prepare()
+        return self.workspace.sweep(self.seeds)
+
+    def prepare(self) -> None:
+        """Let the workspace know what plans and settings ask for by now."""
         workspace = self.workspace
         if workspace.n_classes != len(size_classes):
             workspace.read_size_classes()
         if workspace.division is not blocking.division:
             workspace.divide(blocking.division)
-        status = workspace.sweep(self.seeds)
-        while status != ws.DONE:
-            if status == ws.STOPPED:
-                status = self.go_on(workspace.state[ws.POSITION])
-                continue
-            if status == ws.MEMORY:
-                workspace.add_chunk()
-            elif status == ws.INCOMPLETE:
-                plan_at(workspace.state[ws.PROBLEM]).complete()
-            else:
-                self._run_large(workspace)
-            status = workspace.sweep()
+
+    def serve(self, status: int) -> int:
+        """Do what the sweep has stopped for, and go on; return the next status."""
+        workspace = self.workspace
+        if status == ws.STOPPED:
+            return self.go_on(workspace.state[ws.POSITION])
+        if status == ws.MEMORY:
+            workspace.add_chunk()
+        elif status == ws.INCOMPLETE:
+            plan_at(workspace.state[ws.PROBLEM]).complete()
+        else:
+            self._run_large(workspace)
+        return workspace.sweep()
 
     def _run_large(self, workspace: Compiled) -> None:
         """Run the group that begins at the sweep's position, if one begins there."""

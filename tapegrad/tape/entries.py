@@ -265,6 +265,19 @@ class Tape:
                 seen[node[SLOT]] = node
                 pending.extend(parent for parent in operand_nodes(node) if isinstance(parent, list))
         self._entries = sorted(seen.values(), key=lambda node: order_of(node[SLOT]))
+        # What the entries had as operands when the tape was read: a backward pass frees it.
+        self._operands = {slot: operand_nodes(node) for slot, node in seen.items()}
+
+    def entries(self) -> list[tuple[TapeNode, list[Leaf | TapeNode]]]:
+        """Return the nodes of the entries, oldest first, each with those of its operands when the tape was read."""
+        return [
+            (node, [operand for operand in self._operands[node[SLOT]] if operand is not None]) for node in self._entries
+        ]
+
+    def _repr_svg_(self) -> str | None:
+        from tapegrad.tape.drawing import svg  # at call time: only notebooks draw
+
+        return svg(self)
 
     def __len__(self) -> int:
         return len(self._entries)
