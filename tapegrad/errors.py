@@ -48,6 +48,14 @@ def second_backward(entry: str) -> RuntimeError:
     return RuntimeError(f"{SECOND_BACKWARD} The first freed entry that was reached is {entry}.")
 
 
+def unused(index: int) -> RuntimeError:
+    """Return the error of an input on which the roots do not depend."""
+    return RuntimeError(
+        f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+        "Set allow_unused=True if this is the desired behavior."
+    )
+
+
 def not_scalar(call: str, index: int, shape: Sequence[int]) -> RuntimeError:
     """Return the error of a root of several elements without a gradient."""
     return RuntimeError(

@@ -48,12 +48,30 @@ def is_grad_enabled() -> bool:
     return not mode.value & DISABLED or is_enabled_here()
 
 
-def _switch(enabled: bool) -> None:
+def switch(enabled: bool) -> None:
+    """Let this thread record, or not: what is behind `no_grad` and its kin, which restore the mode before."""
     with _lock:
         difference = int(is_enabled_here()) - int(enabled)
         # No call stands between the two: a signal handler that raises there would leave one done and not the other.
         _local.enabled = enabled
         mode.value += difference
+
+
+def pause() -> bool:
+    """Stop recording in this thread, and return whether it did record; then `resume` follows. Faster than `switch`."""
+    if mode.value & DISABLED and not is_enabled_here():
+        return False
+    with _lock:
+        _local.enabled = False  # no call before the next statement, as in `switch`
+        mode.value += 1
+    return True
+
+
+def resume() -> None:
+    """Record again, after `pause` has returned True."""
+    with _lock:
+        _local.enabled = True
+        mode.value -= 1
 
 
 def note_write() -> None:
@@ -106,7 +124,7 @@ def _set_interceptor(function: Interceptor | None) -> None:
     with _lock:
         before = getattr(_local, "interceptor", None)
         difference = int(function is not None) - int(before is not None)
-        _local.interceptor = function  # no call before the next statement, as in `_switch`
+        _local.interceptor = function  # no call before the next statement, as in `switch`
         mode.value += INTERCEPTED * difference
 
 
@@ -140,9 +158,9 @@ class _Mode:
         before = is_grad_enabled()
         try:
             self.before.append(before)
-            _switch(self.mode)
+            switch(self.mode)
         except BaseException:  # a signal handler raised: `__exit__` will not be called
-            _switch(before)
+            switch(before)
             raise
 
     def __exit__(
@@ -150,10 +168,10 @@ class _Mode:
     ) -> None:
         before = self.before[-1]
         try:
-            _switch(before)
+            switch(before)
             self.before.pop()
         except BaseException:
-            _switch(before)
+            switch(before)
             raise
 
     def __call__(self, function: F) -> F:
@@ -264,14 +282,14 @@ class set_grad_enabled(_Mode):
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
         self.before.append(is_grad_enabled())
-        _switch(mode)
+        switch(mode)
 
     def __enter__(self) -> None:
         if not self.before:
             super().__enter__()
 
     def __call__(self, function: F) -> F:
-        _switch(self.before.pop())  # a decorator switches only inside the function
+        switch(self.before.pop())  # a decorator switches only inside the function
         return super().__call__(function)
 
 

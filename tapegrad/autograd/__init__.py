@@ -1,14 +1,17 @@
 """Gradients of recorded computations: `backward`, `grad` and grad modes, with PyTorch's names and meaning."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.autograd.backward import backward, grad
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_strong_zero, strong_zero
 
 if TYPE_CHECKING:
+    from tapegrad.autograd.function import Function
     from tapegrad.testing.gradients import gradcheck, gradgradcheck
 
 __all__ = [
+    "Function",
     "backward",
     "enable_grad",
     "grad",
@@ -22,10 +25,17 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
+    # Where names are that many programs do not use: those are not to wait for them at import.
+    _LATER = {
+        "Function": "tapegrad.autograd.function",
+        "gradcheck": "tapegrad.testing.gradients",
+        "gradgradcheck": "tapegrad.testing.gradients",
+    }
+    _MODULES = ("function", "graph")
 
     def __getattr__(name: str) -> Any:
-        if name in ("gradcheck", "gradgradcheck"):  # programs that do not check are not to wait for them
-            from tapegrad.testing import gradients
-
-            return getattr(gradients, name)
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name in _LATER:
+            return getattr(import_module(_LATER[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tapegrad import modes
+from tapegrad import errors, modes
 from tapegrad.autograd.roots import implicit_cotangent, like
 from tapegrad.autograd.run import Destination
 from tapegrad.sweep.recorded import ids_of, run_recorded
@@ -32,7 +32,7 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
 
 
 def run_to_inputs(
-    root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool
+    root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Any] | None:
     """Run a pass from one result to some leaves, and return their gradients.
 
@@ -57,8 +57,23 @@ def run_to_inputs(
         return None
     if create_graph:
         ct = seed
-        return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct))
-    return run_pass([node], [seed._data], nodes, retain, _gradients)
+        return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct, allow_unused))
+    return run_pass([node], [seed._data], nodes, retain, _gradients if allow_unused else _gradients_of_used)
+
+
+def _gradients_of_used(sweep: Sweep) -> list[Any] | None:
+    """Return the gradients of a sweep's inputs, as `_gradients` does; raise an error if one got none."""
+    results = _gradients(sweep)
+    if sweep.has_gaps:
+        _check_used(results)
+    return results
+
+
+def _check_used(gradients: list[Any] | None) -> None:
+    """Raise an error if an input got no gradient, because a Function returned None for it."""
+    for index, gradient in enumerate(gradients or ()):
+        if gradient is None:
+            raise errors.unused(index)
 
 
 def _gradients(sweep: Sweep) -> list[Any] | None:
@@ -74,10 +89,13 @@ def _gradients(sweep: Sweep) -> list[Any] | None:
         sweep.undo()
         return None
     sweep.run()
+    if sweep.has_gaps:
+        gaps = sweep.unwritten()
+        return [None if leaf.slot in gaps else value for leaf, value in zip(inputs, results, strict=True)]
     return results
 
 
-def _gradients_recorded(sweep: Sweep, seed: Tensor) -> list[Any] | None:
+def _gradients_recorded(sweep: Sweep, seed: Tensor, allow_unused: bool) -> list[Any] | None:
     """Return the gradients of a sweep's inputs, as `_gradients` does, and record the computation."""
     try:
         ids = None if sweep.has_hooks() else ids_of(sweep, sweep.inputs or [])
@@ -88,4 +106,7 @@ def _gradients_recorded(sweep: Sweep, seed: Tensor) -> list[Any] | None:
         sweep.undo()
         return None
     cts = run_recorded(sweep, [seed])
-    return [cts[entry_id] for entry_id in ids]
+    gradients = [cts[entry_id] for entry_id in ids]
+    if not allow_unused:
+        _check_used(gradients)
+    return gradients

@@ -66,6 +66,11 @@ class Destination:
                 sweep.undo()
                 raise
             sweep.run()
+            if sweep.has_gaps:
+                gaps = sweep.unwritten()
+                new = [own for pair in zip(new[::2], new[1::2], strict=True) if slot_of(pair[0]._node) not in gaps
+                       for own in pair]  # fmt: skip
+                fresh = [pair for pair in fresh if slot_of(pair[0]._node) not in gaps]
             if new:
                 committed = sweep.workspace.commit_grads(new)
                 if committed < len(new):
@@ -229,10 +234,7 @@ def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) ->
     reached = leaf_roots | sweep.reached()
     for index, tensor in enumerate(inputs):
         if slot_of(tensor._node) not in reached:
-            raise RuntimeError(
-                f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
-                "Set allow_unused=True if this is the desired behavior."
-            )
+            raise errors.unused(index)
 
 
 def check_grad(tensor: Tensor | None) -> None:

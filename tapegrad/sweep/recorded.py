@@ -16,7 +16,7 @@ from tapegrad.compiler.intrinsics import stack
 from tapegrad.kernels.rules import identity
 from tapegrad.modes import enable_grad, is_grad_enabled, is_strong_zero, set_grad_enabled
 from tapegrad.ops.table.op import xp
-from tapegrad.ops.table.results import part_of_results, parts_of
+from tapegrad.ops.table.results import is_part, parts_of
 from tapegrad.ops.table.rules import ELEMENTWISE, cotangents, fit, rule_calls
 from tapegrad.recording.native import Lazy, add, decref, incref, load, new_integer, vectorcall
 from tapegrad.recording.objects import Runtime, with_runtime
@@ -240,7 +240,7 @@ def visit(sweep: Sweep, cts: list[Any], position: int, change: Callable[[Any], A
     plan = node[PLAN_OBJECT]
     ct, first = cts[arrays[ws.ORDER_AT][position]], arrays[ws.STARTS_AT][position]
     ids = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
-    if plan.op is part_of_results:
+    if is_part(plan):
         if cts[ids[0]] is None:
             cts[ids[0]] = {}
         _add(cts[ids[0]], plan.attrs["number_of_result"], ct)

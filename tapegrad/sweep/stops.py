@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.modes import no_grad
+from tapegrad.ops.table.rules import NO_COTANGENT
 from tapegrad.recording.native import load
 from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime.memory import object_at
@@ -62,14 +63,17 @@ class Stops:
         Arrays whose memory cotangents use.
     captured : dict
         The cotangents of inputs, by slot.
+    has_gaps : bool
+        Whether a rule has brought no cotangent to an operand: then leaves may have none.
     """
 
-    __slots__ = ("captured", "keep", "workspace")
+    __slots__ = ("captured", "has_gaps", "keep", "workspace")
 
     def __init__(self) -> None:
         self.workspace = Compiled()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
+        self.has_gaps = False
 
     def node(self, position: int) -> TapeNode:
         """Return the node of the entry at a position in the order, which runs."""
@@ -129,6 +133,9 @@ class Stops:
 
     def add(self, entry_id: int, value: Tensor, layout: Layout) -> None:
         """Add the result of a rule to a cotangent."""
+        if value is NO_COTANGENT:
+            self.has_gaps = True
+            return
         cts = self.workspace.arrays[ws.CTS_AT]
         target = cts[entry_id]
         if target & ~FLAG_BITS == 0:

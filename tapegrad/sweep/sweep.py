@@ -38,6 +38,7 @@ from tapegrad.tape.entries import (
     read_entry,
     write_word,
 )
+from tapegrad.tape.graph import short_name
 from tapegrad.tape.hooks import empty
 
 R = TypeVar("R")
@@ -134,8 +135,8 @@ class Sweep(Stops):
                     newer = versions.since(residual, order)
                     if newer:
                         version = versions.version(residual)
-                        node = plan.op.node_name.removesuffix("0").removesuffix("Backward") if name == "out" else None
-                        raise errors.modified(str(residual.dtype), residual.shape, node, version, version - newer)
+                        saver = short_name(node) if name == "out" else None
+                        raise errors.modified(str(residual.dtype), residual.shape, saver, version, version - newer)
 
     def order(self) -> Iterator[TapeNode | None]:
         """Yield the nodes of the found entries, latest first; None for pruned ones, which do not run."""
@@ -163,6 +164,15 @@ class Sweep(Stops):
     def leaf_slots(self) -> list[int]:
         """Return the slots of the leaves that were found."""
         return self.workspace.arrays[ws.LEAVES_AT][1 : 2 * self.workspace.state[ws.N_LEAVES] : 2].tolist()
+
+    def unwritten(self) -> set[int]:
+        """Return the slots of the leaves that were found and got no cotangent; looked for where there are gaps only."""
+        if not self.has_gaps:
+            return set()
+        arrays, count = self.workspace.arrays, self.workspace.state[ws.N_LEAVES]
+        words = arrays[ws.LEAVES_AT][: 2 * count].tolist()
+        pairs = zip(words[::2], words[1::2], strict=True)
+        return {slot for entry_id, slot in pairs if not arrays[ws.CTS_AT][entry_id] & WRITTEN}
 
     def set_target(self, index: int, array: np.ndarray | None, written: bool = False) -> None:
         """Set the array that gets the gradient of a leaf, by the leaf's index in `leaf_slots`.
@@ -234,6 +244,7 @@ class Sweep(Stops):
         _to_empty.extend(self.shared_nodes)
         self.nodes = self.seeds = self.shared_nodes = ()
         self.inputs = None
+        self.has_gaps = False
         self.keep.clear()
         self.captured.clear()
         _idle.append(self)

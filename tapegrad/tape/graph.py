@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode, operand_nodes
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode, operand_nodes
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
@@ -25,7 +26,7 @@ class Node:
     True
     """
 
-    __slots__ = ("_node",)
+    __slots__ = ("__weakref__", "_node")
 
     def __init__(self, node: TapeNode | Leaf) -> None:
         self._node = node
@@ -39,7 +40,7 @@ class Node:
         """For each operand, the node that computed it (None for a constant) and the number of that node's output."""
         if isinstance(self._node, Leaf):
             return ()
-        return tuple((None if node is None else node_of(node), 0) for node in operand_nodes(self._node))
+        return tuple((None, 0) if node is None else edge_of(node) for node in operand_nodes(self._node))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and other._node is self._node
@@ -68,6 +69,31 @@ def _node_class(name: str) -> type[Node]:
     return type(name, (Node,), {"__slots__": ()})
 
 
+_nodes: Final[weakref.WeakValueDictionary[int, Node]] = weakref.WeakValueDictionary()
+
+
 def node_of(node: TapeNode | Leaf) -> Node:
-    """Return the `Node` of a node of the tape."""
-    return AccumulateGrad(node) if isinstance(node, Leaf) else _node_class(node[PLAN_OBJECT].op.node_name)(node)
+    """Return the `Node` of a node of the tape: always the same one, as long as somebody holds it."""
+    if not isinstance(node, Leaf) and len(node) > FIRST_OPERAND and "number_of_result" in node[PLAN_OBJECT].attrs:
+        node = node[FIRST_OPERAND]  # one result of several: users see one node for all
+    shown = _nodes.get(id(node))
+    if shown is None:
+        if isinstance(node, Leaf):
+            shown = AccumulateGrad(node)
+        else:
+            plan = node[PLAN_OBJECT]
+            of = plan.attrs.get("node_class")
+            shown = _node_class(plan.op.node_name)(node) if of is None else of.of(node)
+        _nodes[id(node)] = shown
+    return shown
+
+
+def short_name(node: TapeNode) -> str:
+    """Return how messages of PyTorch name a node: ``Exp`` for ``ExpBackward0``."""
+    name: str = node[PLAN_OBJECT].op.node_name
+    return name.removesuffix("0").removesuffix("Backward")
+
+
+def edge_of(node: TapeNode | Leaf) -> tuple[Node, int]:
+    """Return the `Node` of a node of the tape, and the number of its output."""
+    return node_of(node), 0 if isinstance(node, Leaf) else node[PLAN_OBJECT].attrs.get("number_of_result", 0)

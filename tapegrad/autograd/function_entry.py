@@ -1,0 +1,308 @@
+"""The entry of a `Function`: an op whose rule is the user's backward.
+
+The attributes of the context stand in the node as a residual. What is known of a call besides (where its tensors stand
+among the arguments, which outputs are differentiable) is a part of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.kernels.rules import identity
+from tapegrad.ops.table.gateway import constant
+from tapegrad.ops.table.op import Op, op_table
+from tapegrad.ops.table.results import parts_of, plan_of_several, record_parts, renamed
+from tapegrad.ops.table.rules import NO_COTANGENT, part_of
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import compiled
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape import versions, views
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
+from tapegrad.tape.hooks import RemovableHandle, hooks_of
+from tapegrad.tape.layout import Layout
+from tapegrad.tensor import Tensor, from_array
+
+_DIRTY_LEAF: Final = "a leaf Variable that requires grad has been used in an in-place operation."
+_DIRTY_LOST: Final = (
+    "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+    "inplace must all be outputs of the Function."
+)
+_ATTRIBUTES: Final = ("attributes",)  # the name of the residual
+
+
+class SavedOutput(NamedTuple):
+    """An output that was saved: as a tensor it would refer to the node, and the node to it."""
+
+    number: int
+    data: Any
+    layout: Layout
+
+    def restored(self, node: TapeNode) -> Tensor:
+        """Return the tensor, computed by the entry."""
+        plan = node[PLAN_OBJECT]
+        part = parts_of(plan).get(self.number)
+        result = constant(self.data, self.layout)
+        if part is not None:
+            result._node = part_of(node, self.number, part, self.data)._node
+        elif not parts_of(plan) and plan.attrs["outputs"][self.number] is None:
+            result._node = node
+        result._layout = self.layout.tracked if result._node is not None else self.layout.plain
+        return result
+
+
+def renewed_inputs(args: tuple[Any, ...]) -> tuple[list[Tensor], tuple[int, ...] | None, tuple[bool, ...]]:
+    """Return the tensors among arguments, their places (None if all are tensors), and which require grad."""
+    tensors, needs = [], []
+    for arg in args:
+        if isinstance(arg, Tensor):
+            if modes.mode.value:
+                views.renewed(arg)
+            tensors.append(arg)
+            needs.append(arg._layout.requires_grad)
+        else:
+            needs.append(False)
+    places = None
+    if len(tensors) != len(args):
+        places = tuple([place for place, arg in enumerate(args) if isinstance(arg, Tensor)])
+    return tensors, places, tuple(needs)
+
+
+# Recording -----------------------------------------------------------------------------------------------------------
+
+
+def recorded(
+    op: Op,
+    attributes: dict[str, Any],
+    tensors: list[Tensor],
+    places: tuple[int, ...] | None,
+    out: Any,
+    node_class: type,
+) -> Any:
+    """Record a call, give the outputs their history, and return them.
+
+    Parameters
+    ----------
+    op : Op
+        See `function_op`.
+    attributes : dict
+        Of the context.
+    tensors, places
+        The tensors among the arguments, and their places.
+    out : Any
+        What `forward` returned.
+    node_class : type
+        The class of the call's `grad_fn`.
+    """
+    outputs = out if out.__class__ is tuple else (out,)
+    if "_saved" in attributes:
+        for index, value in enumerate(attributes["_saved"]):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {index} is of type "
+                    f"{type(value).__name__}; set an attribute of ctx instead"
+                )
+        attributes["_written"] = versions.last
+        attributes["_saved"] = tuple([_kept(value, outputs) for value in attributes["_saved"]])
+    layouts = tuple([tensor._layout for tensor in tensors])
+    if isinstance(out, Tensor) and "_dirty" not in attributes and "_constant" not in attributes:  # nearly every call
+        plan = op.plans.get((layouts, places, out._layout))
+        if plan is not None:
+            return _with_history(out, compiled.finish(plan, out._data, *tensors, attributes), tensors, ())
+    dirty, fixed = attributes.pop("_dirty", ()), attributes.pop("_constant", ())
+    if dirty:
+        _check_dirty(dirty, outputs)
+    kinds: list[Layout | bool | None] = []  # of each output: None, or the layout of a constant, or False for no tensor
+    differentiable: dict[int, Layout] = {}
+    for number, value in enumerate(outputs):
+        if not isinstance(value, Tensor):
+            kinds.append(False)
+            continue
+        layout = value._layout.plain
+        if layout.floating and not any(value is one for one in fixed):
+            differentiable[number] = layout
+            kinds.append(None)
+        else:
+            kinds.append(layout)
+    if not differentiable:
+        return without_history(tensors, out, dirty)
+    is_one = len(outputs) == 1 and not dirty
+    key = layouts, places, outputs[0]._layout if is_one else (*kinds, *differentiable.values())
+    plan = op.plans.get(key)
+    if plan is None:
+        attrs = {"places": places, "outputs": tuple(kinds), "node_class": node_class}
+        plan = _new_plan(op, layouts, attrs, differentiable)
+        op.plans.remember(key, plan)
+    results = list(outputs)
+    if len(differentiable) == 1:
+        (number,) = differentiable
+        fresh = [compiled.finish(plan, outputs[number]._data, *tensors, attributes)]
+    else:
+        fresh = record_parts(plan, [getattr(value, "_data", None) for value in outputs], tensors, [attributes])
+        if not attributes.get("_materialize", True):
+            _note_reached(differentiable, fresh, attributes)
+    for number, result in zip(differentiable, fresh, strict=True):
+        results[number] = _with_history(outputs[number], result, tensors, dirty)
+    return tuple(results) if out.__class__ is tuple else results[0]
+
+
+def without_history(tensors: list[Tensor], out: Any, dirty: Sequence[Tensor]) -> Any:
+    """Return the outputs of a call that is not recorded: an input that is returned becomes a view of it."""
+    outputs = out if out.__class__ is tuple else (out,)
+    results = [
+        constant(value._data, value._layout.plain)
+        if _is_among(value, tensors) and not _is_among(value, dirty)
+        else value
+        for value in outputs
+    ]
+    return tuple(results) if out.__class__ is tuple else results[0]
+
+
+def _is_among(value: Any, tensors: Sequence[Any]) -> bool:
+    return any(value is tensor for tensor in tensors)
+
+
+def _check_dirty(dirty: Sequence[Tensor], outputs: Sequence[Any]) -> None:
+    for tensor in dirty:
+        if not _is_among(tensor, outputs):
+            raise RuntimeError(_DIRTY_LOST)
+        if isinstance(tensor._node, Leaf):
+            raise RuntimeError(_DIRTY_LEAF)
+        versions.note(tensor._array())
+
+
+def _kept(value: Any, outputs: Sequence[Any]) -> Any:
+    """Return how a saved tensor is kept."""
+    for number, output in enumerate(outputs):
+        if value is output and value is not None:
+            return SavedOutput(number, value._data, value._layout.plain)
+    return value
+
+
+def _with_history(value: Tensor, result: Tensor, tensors: list[Tensor], dirty: Sequence[Tensor]) -> Tensor:
+    """Return an output with the history of a recorded result."""
+    if dirty and _is_among(value, dirty):
+        from tapegrad.ops.history import rewrite  # at call time: that folder imports this one
+
+        rewrite(value, result)
+        return value
+    for tensor in tensors:
+        if value is not tensor:
+            continue
+        result._base = views.root_of(value)
+        return result
+    if hasattr(value, "_base"):  # forward was not recorded, so it knows a base without history
+        del value._base
+    value._node, value._layout = result._node, result._layout
+    return value
+
+
+def _note_reached(numbers: dict[int, Layout], results: list[Tensor], attributes: dict[str, Any]) -> None:
+    """Let a hook of each output note that a gradient came: the buffer of all does not tell zeros from none."""
+    attributes["_reached"] = reached = set[int]()
+    for number, result in zip(numbers, results, strict=True):
+        assert isinstance(result._node, list)
+        RemovableHandle(hooks_of(result._node).table, lambda _, number=number: reached.add(number))
+
+
+def _new_plan(op: Op, layouts: tuple[Layout, ...], attrs: dict[str, Any], differentiable: dict[int, Layout]) -> Plan:
+    if len(differentiable) > 1:
+        return plan_of_several(op, layouts, attrs, identity, differentiable, _ATTRIBUTES)
+    (result,) = differentiable.values()
+    return Plan(op, layouts, attrs, identity, result, _ATTRIBUTES)
+
+
+# The rule ------------------------------------------------------------------------------------------------------------
+
+
+def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> tuple[Any, ...]:
+    """Call the user's backward, and return the cotangents of the tensors among the arguments."""
+    node, is_recorded = entry
+    plan = node[PLAN_OBJECT]
+    ctx = plan.attrs["node_class"].of(node)
+    cts: Sequence[Any] = ct if ct.__class__ is tuple else (ct,)
+    if not is_recorded:  # what a sweep shows is its own memory, and the user's code may keep it
+        cts = [constant(own._data.copy(), own._layout) for own in cts]
+    if len(plan.attrs["outputs"]) > 1:
+        cts = _gradients(ctx, plan.attrs["outputs"], cts)
+    is_paused = not is_recorded and modes.pause()
+    try:
+        values = ctx.run(cts)
+    finally:
+        if is_paused:
+            modes.resume()
+    return _checked(plan, values if values.__class__ is tuple else (values,), wanted, ctx)
+
+
+def _gradients(ctx: Any, kinds: tuple[Any, ...], given: Sequence[Tensor]) -> Sequence[Any]:
+    """Return the gradients of all outputs: zeros, or None, for those without."""
+    materialize = ctx.__dict__.get("_materialize", True)
+    reached = ctx.__dict__.get("_reached")
+    cts = iter(given)
+    values = []
+    for number, kind in enumerate(kinds):
+        if kind is None:
+            value = next(cts)
+            values.append(value if materialize or reached is None or number in reached else None)
+        elif kind is False or not materialize:
+            values.append(None)
+        else:
+            values.append(from_array(np.zeros(kind.shape, kind.dtype)))
+    if reached:
+        reached.clear()
+    return values
+
+
+def _checked(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> tuple[Any, ...]:
+    """Return the gradients of the tensors among what backward returned, after PyTorch's checks."""
+    name, expected, places = plan.op.node_name, len(ctx.needs_input_grad), plan.attrs["places"]
+    if len(values) < expected or (len(values) > expected and any(value is not None for value in values[expected:])):
+        raise RuntimeError(
+            f"function {name} returned an incorrect number of gradients (expected {expected}, got {len(values)})"
+        )
+    for place, value in enumerate(values):
+        if value is None:
+            continue
+        if not isinstance(value, Tensor):
+            raise RuntimeError(
+                f"expected Variable or None (got {type(value).__name__}); backward of {name} returns one tensor or "
+                "None for each argument of forward"
+            )
+        if places is not None and place not in places:
+            raise RuntimeError(
+                f"function {name} returned a gradient different than None at position {place + 1}, but the "
+                "corresponding forward input was not a Variable"
+            )
+    if places is not None:
+        values = tuple([values[place] for place in places])
+    results: list[Any] = []
+    for number, (value, layout, is_wanted) in enumerate(zip(values, plan.layouts, wanted, strict=False)):
+        if value is None or not is_wanted:
+            value = NO_COTANGENT
+        elif value._layout.shape != layout.shape and not _is_expanded(value._layout.shape, layout.shape):
+            place = number if places is None else places[number]
+            raise RuntimeError(
+                f"Function {name} returned an invalid gradient at index {place} - got {list(value.shape)} but expected "
+                f"shape compatible with {list(layout.shape)}"
+            )
+        results.append(value)
+    return tuple(results)
+
+
+def _is_expanded(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether a sum undoes an expansion from `target` to `shape`."""
+    return len(shape) >= len(target) and all(
+        own in (1, length) for own, length in zip(reversed(target), reversed(shape), strict=False)
+    )
+
+
+_base_op: Final = Op(name="function", operands=("*inputs",), forward=identity, vjp=_rule, family="function")
+del op_table[_base_op.name]  # nobody calls it: it is not listed, sampled or documented
+
+
+def function_op(name: str, node_name: str) -> Op:
+    """Return the op of a `Function`, which does not stand in the table."""
+    return renamed(_base_op, name, node_name)
