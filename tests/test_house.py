@@ -35,6 +35,7 @@ ORDER = [
 AHEAD = {
     ("tape/entries.py", "tensor.py", "types"),
     ("tape/graph.py", "tensor.py", "types"),
+    ("tape/graph.py", "autograd/saved.py", "call"),
     ("tape/hooks.py", "tensor.py", "types"),
     ("tape/views.py", "tensor.py", "types"),
     ("recording/plan.py", "ops/table/op.py", "types"),

@@ -64,7 +64,7 @@ def run_to_inputs(
 def _gradients_of_used(sweep: Sweep) -> list[Any] | None:
     """Return the gradients of a sweep's inputs, as `_gradients` does; raise an error if one got none."""
     results = _gradients(sweep)
-    if sweep.has_gaps:
+    if sweep.notes is not None:
         _check_used(results)
     return results
 
@@ -89,7 +89,7 @@ def _gradients(sweep: Sweep) -> list[Any] | None:
         sweep.undo()
         return None
     sweep.run()
-    if sweep.has_gaps:
+    if sweep.notes is not None:
         gaps = sweep.unwritten()
         return [None if leaf.slot in gaps else value for leaf, value in zip(inputs, results, strict=True)]
     return results

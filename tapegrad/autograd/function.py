@@ -9,10 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from tapegrad import errors, modes
-from tapegrad.autograd.function_entry import SavedOutput, function_op, recorded, renewed_inputs, without_history
+from tapegrad.autograd.function_entry import (
+    SavedOutput,
+    SavedPacked,
+    function_op,
+    recorded,
+    renewed_inputs,
+    without_history,
+)
+from tapegrad.autograd.saved import check_version
 from tapegrad.ops.table.op import Op
 from tapegrad.tape import versions
-from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, TapeNode, describe, order_of
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, TapeNode, describe
 from tapegrad.tape.graph import Node, short_name
 from tapegrad.tensor import Tensor
 
@@ -94,9 +102,17 @@ class BackwardCFunction(Node, FunctionCtx):
         saved = self.__dict__.get("_saved", ())
         if saved and versions.last is not self._written:
             for value in saved:
-                if value is not None:
-                    check_version(value, node)
-        return tuple([value.restored(node) if value.__class__ is SavedOutput else value for value in saved])
+                self._check(value, node)
+        return tuple(
+            [value.restored(node) if value.__class__ in (SavedOutput, SavedPacked) else value for value in saved]
+        )
+
+    @staticmethod
+    def _check(value: Any, node: TapeNode) -> None:
+        if value.__class__ is SavedOutput:
+            check_version(value.data, node, short_name(node))
+        elif isinstance(value, Tensor):
+            check_version(value._data, node, short_name(value._node) if isinstance(value._node, list) else None)
 
     def run(self, cts: Sequence[Any]) -> Any:
         """Call the user's backward."""
@@ -108,19 +124,6 @@ class BackwardCFunction(Node, FunctionCtx):
 def _attributes(node: TapeNode) -> dict[str, Any]:
     attributes: dict[str, Any] = node[FIRST_OPERAND + node[PLAN_OBJECT].arity]
     return attributes
-
-
-def check_version(value: Any, node: TapeNode) -> None:
-    """Raise PyTorch's error if a saved tensor was written to after the entry was recorded."""
-    array = value._array() if isinstance(value, Tensor) else value.data
-    newer = versions.since(array, order_of(node[SLOT])) if hasattr(array, "base") else 0
-    if newer:
-        version = versions.version(array)
-        if value.__class__ is SavedOutput:
-            saver: Any = node
-        else:
-            saver = value._node if isinstance(value._node, list) else None
-        raise errors.modified(str(array.dtype), array.shape, saver and short_name(saver), version, version - newer)
 
 
 class Function:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.autograd.saved_hooks import active, saved_tensors_hooks
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, op_table
@@ -22,7 +23,7 @@ from tapegrad.recording.plan_cache import compiled
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
-from tapegrad.tape.hooks import RemovableHandle, hooks_of
+from tapegrad.tape.hooks import Packed, RemovableHandle, hooks_of
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
@@ -51,6 +52,24 @@ class SavedOutput(NamedTuple):
         elif not parts_of(plan) and plan.attrs["outputs"][self.number] is None:
             result._node = node
         result._layout = self.layout.tracked if result._node is not None else self.layout.plain
+        return result
+
+
+class SavedPacked(NamedTuple):
+    """A tensor that was saved under `saved_tensors_hooks`: an output with its number, or one with the node it had."""
+
+    packed: Packed
+    number: int | None
+    parent: Any
+
+    def restored(self, node: TapeNode) -> Tensor:
+        """Return the tensor as it was unpacked, in its old place in the graph."""
+        tensor = self.packed.tensor()
+        result = constant(tensor._data, tensor._layout.plain)
+        if self.number is not None:
+            return SavedOutput(self.number, result._data, result._layout).restored(node)
+        if self.parent is not None:
+            result._node, result._layout = self.parent, result._layout.tracked
         return result
 
 
@@ -107,6 +126,8 @@ def recorded(
                 )
         attributes["_written"] = versions.last
         attributes["_saved"] = tuple([_kept(value, outputs) for value in attributes["_saved"]])
+        if (hooks := active()) is not None:
+            attributes["_saved"] = tuple([_packed(value, hooks) for value in attributes["_saved"]])
     layouts = tuple([tensor._layout for tensor in tensors])
     if isinstance(out, Tensor) and "_dirty" not in attributes and "_constant" not in attributes:  # nearly every call
         plan = op.plans.get((layouts, places, out._layout))
@@ -180,6 +201,14 @@ def _kept(value: Any, outputs: Sequence[Any]) -> Any:
         if value is output and value is not None:
             return SavedOutput(number, value._data, value._layout.plain)
     return value
+
+
+def _packed(value: Any, hooks: saved_tensors_hooks) -> Any:
+    if value is None:
+        return None
+    if value.__class__ is SavedOutput:
+        return SavedPacked(hooks.packed(constant(value.data, value.layout)), value.number, None)
+    return SavedPacked(hooks.packed(value), None, value._node)
 
 
 def _with_history(value: Tensor, result: Tensor, tensors: list[Tensor], dirty: Sequence[Tensor]) -> Tensor:

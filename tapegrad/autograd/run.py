@@ -66,7 +66,7 @@ class Destination:
                 sweep.undo()
                 raise
             sweep.run()
-            if sweep.has_gaps:
+            if sweep.notes is not None:
                 gaps = sweep.unwritten()
                 new = [own for pair in zip(new[::2], new[1::2], strict=True) if slot_of(pair[0]._node) not in gaps
                        for own in pair]  # fmt: skip

@@ -7,7 +7,7 @@ entries of several results to Python. The rules consist of ops, which are record
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -26,10 +26,11 @@ from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.rule_stops import CALLS, IS_SIMPLE, fitted, rule_calls_of
+from tapegrad.sweep.stops import between_hooks
 from tapegrad.sweep.sweep import Sweep
 from tapegrad.sweep.workspace import CAPTURED, UNWANTED, State
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode
-from tapegrad.tape.hooks import node_hooks
+from tapegrad.tape.hooks import Hooks, node_hooks
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -89,7 +90,7 @@ def call_rules(
 
 
 def visit_entry(functions: Functions, state: State, cts: List, position: int, sweep: Object) -> int:
-    """Bring the cotangent of an entry to its operands; return 0 if Python raised."""
+    """Bring the cotangent of an entry to its operands; return 0 if Python raised. Python serves entries with hooks."""
     entry_id = state.order[position]
     slot, edge = state.slots[entry_id], state.edges.at(state.starts[position])
     node = slot.node
@@ -98,7 +99,7 @@ def visit_entry(functions: Functions, state: State, cts: List, position: int, sw
     calls = rule_calls_of(functions.describe, node)
     if calls == 0:
         return 0
-    if calls.items[IS_SIMPLE] == functions.runtime.true:
+    if calls.items[IS_SIMPLE] == functions.runtime.true and slot.stop == 0:
         incref(calls)  # another thread may describe them too
         done = call_rules(functions, state, Tuple(calls.items[CALLS]), node, cts.items, entry_id, edge)
         decref(calls)
@@ -209,10 +210,10 @@ def finish(sweep: Sweep, cts: list[Any], create_graph: bool) -> dict[int, Tensor
     return finished
 
 
-def run_hooks(node: TapeNode, ct: Tensor) -> Tensor:
+def run_hooks(node: TapeNode, ct: Any) -> Any:
     """Run the hooks of a result on its cotangent."""
     hooks = node_hooks(node)
-    return ct if hooks is None else hooks.run(ct)
+    return ct if hooks is None or isinstance(ct, dict) else hooks.run(ct)
 
 
 def _walk_with_strong_zeros(sweep: Sweep, cts: list[Any]) -> None:
@@ -250,8 +251,21 @@ def visit(sweep: Sweep, cts: list[Any], position: int, change: Callable[[Any], A
     ]
     if isinstance(ct, dict):
         ct = _all_parts(plan, ct)
-    for operand, value in cotangents(node, wanted, ct, change):
+    hooks = node_hooks(node)
+    values = cotangents(node, wanted, ct, change) if hooks is None else _with_hooks(node, wanted, ct, change, hooks)
+    for operand, value in values:
         _add(cts, ids[operand], value)
+
+
+def _with_hooks(
+    node: TapeNode, wanted: Sequence[int], ct: Any, change: Callable[[Any], Any], hooks: Hooks
+) -> list[tuple[int, Tensor]]:
+    """Return the cotangents of operands, with the hooks of the node before and after its rules."""
+    hooks.unpack(node)
+    cts = hooks.run_pre(ct if isinstance(ct, tuple) else (ct,))
+    if hooks.post:
+        return between_hooks(node, wanted, cts, hooks)
+    return cotangents(node, wanted, cts if isinstance(ct, tuple) else cts[0], change)
 
 
 def _add(cts: Any, key: int, value: Tensor) -> None:
