@@ -38,6 +38,7 @@ from tapegrad.ops.bind import install
 from tapegrad.ops.creation import tensor as tensor  # not its file, `tapegrad.tensor`
 from tapegrad.ops.table import public as _public
 from tapegrad.ops.warmup import warmup
+from tapegrad.pass_modes import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
@@ -50,6 +51,7 @@ __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
+    "is_anomaly_enabled", "is_anomaly_check_nan_enabled",
     # memory and threads
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
     # compiling ahead of time

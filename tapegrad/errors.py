@@ -39,6 +39,12 @@ NUMBER_OF_GRAD: Final = (
 )
 
 
+_FIND_IT: Final = (
+    "enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "tapegrad.autograd.set_detect_anomaly(True, check_nan=False). "
+)
+
+
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     """The error of a matrix without inverse, factors or eigenvalues: NumPy's class, and a RuntimeError as PyTorch's."""
 
@@ -85,13 +91,17 @@ def gradient_kind(kind: str) -> TypeError:
     return TypeError(f"gradients can be either Tensors or None, but got {kind}; make it one with tapegrad.tensor(...)")
 
 
-def modified(dtype: str, shape: Sequence[int], node: str | None, version: int, expected: int) -> RuntimeError:
-    """Return the error of a residual that was written to after it was saved."""
+def modified(
+    dtype: str, shape: Sequence[int], node: str | None, version: int, expected: int, called: str = "", written: str = ""
+) -> RuntimeError:
+    """Return the error of a residual that was written to after it was saved; anomaly mode knows where that was."""
     output = f", which is output 0 of {node}," if node else ""
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{dtype} {list(shape)}]{output} is at version {version}; expected version {expected} instead. Hint: write "
-        "to a clone() of it, or do the in-place operation before it is used."
+        f"[{dtype} {list(shape)}]{output} is at version {version}; expected version {expected} instead. Hint: "
+        + (f"the operation that saved it was called here:\n{called}" if called else _FIND_IT)
+        + (f"It was last written to here:\n{written}" if written else "")
+        + "Write to a clone() of it, or do the in-place operation before it is used."
     )
 
 

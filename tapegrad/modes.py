@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import inspect
@@ -19,13 +18,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 # is 0, nobody looks at the thread-local value, which would cost 35 ns. The upper half counts the threads with an
 # interceptor: while there is one, every call goes to Python. The highest bit says whether a write in place was ever
 # recorded: from then on, recording checks whether an operand is a stale view (see `tapegrad.tape.views`). The bit below
-# it says whether a thread ever asked for strong zeros: from then on, passes look at the thread-local value.
+# it says whether a thread ever asked for strong zeros or anomaly mode: from then on, passes look at the thread-local
+# values.
 INTERCEPTED: Final = 1 << 32
-STRONG_ZEROS: Final = 1 << 61
+PASS_MODES: Final = 1 << 61
 WRITES_NOTED: Final = 1 << 62
 DISABLED: Final = INTERCEPTED - 1  # the lower half
-INTERCEPTORS: Final = STRONG_ZEROS - INTERCEPTED  # the upper half
-mode = _mode_word = ctypes.c_int64(0)
+INTERCEPTORS: Final = PASS_MODES - INTERCEPTED  # the upper half
+mode = ctypes.c_int64(0)
 
 Interceptor = Callable[..., Any]
 
@@ -81,16 +81,10 @@ def note_write() -> None:
             mode.value |= WRITES_NOTED
 
 
-def is_strong_zero() -> bool:
-    """Whether a cotangent that is zero stays zero in this thread's passes: see `strong_zero`."""
-    return bool(mode.value & STRONG_ZEROS) and getattr(_local, "strong_zero", False)
-
-
-def set_strong_zero(mode: bool) -> None:
-    """Let a cotangent that is zero stay zero, or not, in the passes of this thread: see `strong_zero`."""
-    _local.strong_zero = bool(mode)
+def note_pass_mode() -> None:
+    """Let passes look at the modes of `tapegrad.pass_modes` from now on."""
     with _lock:
-        _mode_word.value |= STRONG_ZEROS
+        mode.value |= PASS_MODES
 
 
 def interceptor() -> Interceptor | None:
@@ -291,40 +285,3 @@ class set_grad_enabled(_Mode):
     def __call__(self, function: F) -> F:
         switch(self.before.pop())  # a decorator switches only inside the function
         return super().__call__(function)
-
-
-class strong_zero(contextlib.ContextDecorator):
-    """Let a cotangent that is exactly zero stay zero, also where the slope is infinite or nan.
-
-    In ``where(x > 0, sqrt(x), 0.0)`` the branch that is not chosen gets the cotangent 0, and 0 times an infinite slope
-    is nan. In this mode it is 0, in all elementwise operations, for passes of this thread.
-
-    Parameters
-    ----------
-    mode : bool
-
-    Notes
-    -----
-    Off by default: PyTorch has no such mode. A pass in this mode calls the rules of all entries from Python, which
-    takes some 20 µs an entry, 100 times as long as an ordinary pass on small arrays. Recording costs the same.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> x = tg.tensor([0.0, 4.0], requires_grad=True)
-    >>> with tg.autograd.strong_zero():
-    ...     tg.where(x > 0, tg.sqrt(x), 0.0).sum().backward()
-    >>> x.grad
-    tensor([0.0000, 0.2500])
-    """
-
-    def __init__(self, mode: bool = True) -> None:
-        self.mode = mode
-        self.before: list[bool] = []
-
-    def __enter__(self) -> None:
-        self.before.append(is_strong_zero())
-        set_strong_zero(self.mode)
-
-    def __exit__(self, *_: object) -> None:
-        set_strong_zero(self.before.pop())

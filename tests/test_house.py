@@ -15,6 +15,7 @@ ORDER = [
     {"_version", "runtime"},
     {"compiler"},
     {"vmath", "dtypes", "errors", "printing", "modes"},
+    {"pass_modes"},
     {"tape"},
     {"methods"},  # a stub, for type checkers only
     {"tensor"},
@@ -37,6 +38,7 @@ AHEAD = {
     ("tape/graph.py", "tensor.py", "types"),
     ("tape/graph.py", "autograd/saved.py", "call"),
     ("tape/hooks.py", "tensor.py", "types"),
+    ("tape/traces.py", "tensor.py", "types"),
     ("tape/views.py", "tensor.py", "types"),
     ("recording/plan.py", "ops/table/op.py", "types"),
     ("ops/table/op.py", "__init__.py", "call"),

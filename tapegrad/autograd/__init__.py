@@ -4,21 +4,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.autograd.backward import backward, grad
-from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_strong_zero, strong_zero
+from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from tapegrad.pass_modes import set_strong_zero, strong_zero
 
 if TYPE_CHECKING:
+    from tapegrad.autograd.anomaly import detect_anomaly, set_detect_anomaly
     from tapegrad.autograd.function import Function
     from tapegrad.testing.gradients import gradcheck, gradgradcheck
 
 __all__ = [
     "Function",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "grad",
     "gradcheck",
     "gradgradcheck",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "set_strong_zero",
     "strong_zero",
@@ -28,8 +32,10 @@ if not TYPE_CHECKING:
     # Where names are that many programs do not use: those are not to wait for them at import.
     _LATER = {
         "Function": "tapegrad.autograd.function",
+        "detect_anomaly": "tapegrad.autograd.anomaly",
         "gradcheck": "tapegrad.testing.gradients",
         "gradgradcheck": "tapegrad.testing.gradients",
+        "set_detect_anomaly": "tapegrad.autograd.anomaly",
     }
     _MODULES = ("function", "graph")
 

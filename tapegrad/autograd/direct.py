@@ -8,6 +8,7 @@ from typing import Any, Final
 from tapegrad import errors, modes
 from tapegrad.autograd.roots import implicit_cotangent, like
 from tapegrad.autograd.run import Destination
+from tapegrad.pass_modes import calls_rules
 from tapegrad.sweep.recorded import ids_of, run_recorded
 from tapegrad.sweep.sweep import Sweep, run_pass
 from tapegrad.tape import views
@@ -21,7 +22,7 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     """Run a pass from one result to all leaves; return False, without a pass, for any other root or gradient."""
     if modes.mode.value:
         views.renewed(root)
-        if modes.is_strong_zero():
+        if calls_rules():
             return False
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
@@ -40,7 +41,7 @@ def run_to_inputs(
     """
     if modes.mode.value:
         views.renewed(root)
-        if modes.is_strong_zero():
+        if calls_rules():
             return None
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)

@@ -18,11 +18,13 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, op_table
 from tapegrad.ops.table.results import parts_of, plan_of_several, record_parts, renamed
 from tapegrad.ops.table.rules import NO_COTANGENT, part_of
+from tapegrad.pass_modes import checks
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.tape import versions, views
+from tapegrad.tape import traces, versions, views
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
+from tapegrad.tape.graph import whole_node
 from tapegrad.tape.hooks import Packed, RemovableHandle, hooks_of
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
@@ -131,7 +133,7 @@ def recorded(
     layouts = tuple([tensor._layout for tensor in tensors])
     if isinstance(out, Tensor) and "_dirty" not in attributes and "_constant" not in attributes:  # nearly every call
         plan = op.plans.get((layouts, places, out._layout))
-        if plan is not None:
+        if plan is not None and not modes.mode.value & modes.INTERCEPTORS:
             return _with_history(out, compiled.finish(plan, out._data, *tensors, attributes), tensors, ())
     dirty, fixed = attributes.pop("_dirty", ()), attributes.pop("_constant", ())
     if dirty:
@@ -165,6 +167,8 @@ def recorded(
         fresh = record_parts(plan, [getattr(value, "_data", None) for value in outputs], tensors, [attributes])
         if not attributes.get("_materialize", True):
             _note_reached(differentiable, fresh, attributes)
+    if checks() is not None:
+        traces.note_call(whole_node(_node_of(fresh[0])))
     for number, result in zip(differentiable, fresh, strict=True):
         results[number] = _with_history(outputs[number], result, tensors, dirty)
     return tuple(results) if out.__class__ is tuple else results[0]
@@ -203,6 +207,11 @@ def _kept(value: Any, outputs: Sequence[Any]) -> Any:
     return value
 
 
+def _node_of(result: Tensor) -> TapeNode:
+    assert isinstance(result._node, list)
+    return result._node
+
+
 def _packed(value: Any, hooks: saved_tensors_hooks) -> Any:
     if value is None:
         return None
@@ -233,8 +242,7 @@ def _note_reached(numbers: dict[int, Layout], results: list[Tensor], attributes:
     """Let a hook of each output note that a gradient came: the buffer of all does not tell zeros from none."""
     attributes["_reached"] = reached = set[int]()
     for number, result in zip(numbers, results, strict=True):
-        assert isinstance(result._node, list)
-        RemovableHandle(hooks_of(result._node).table, lambda _, number=number: reached.add(number))
+        RemovableHandle(hooks_of(_node_of(result)).table, lambda _, number=number: reached.add(number))
 
 
 def _new_plan(op: Op, layouts: tuple[Layout, ...], attrs: dict[str, Any], differentiable: dict[int, Layout]) -> Plan:

@@ -9,9 +9,10 @@ import numpy as np
 
 from tapegrad import errors
 from tapegrad.autograd.roots import seed_arrays
-from tapegrad.modes import is_strong_zero, set_grad_enabled
+from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import xp
+from tapegrad.pass_modes import calls_rules
 from tapegrad.runtime import pool
 from tapegrad.runtime.locks import module_lock
 from tapegrad.sweep.recorded import finish, run_recorded
@@ -188,7 +189,7 @@ def run(
         If the graph was freed, a residual was changed, or an input was not used though `allow_unused` is False.
     """
     create_graph, inputs = destination.create_graph, destination.inputs
-    calls_rules = create_graph or is_strong_zero()
+    by_rules = create_graph or calls_rules()
     seeds: list[Tensor] = []
     nodes: list[TapeNode] = []
     indices: dict[int, int] = {}
@@ -210,7 +211,7 @@ def run(
     wanted = None if inputs is None else [tensor._node for tensor in inputs if tensor._node is not None]
 
     def work(sweep: Sweep) -> None:
-        if calls_rules or not allow_unused:
+        if by_rules or not allow_unused:
             try:
                 if nodes:
                     destination.check(sweep)
@@ -219,7 +220,7 @@ def run(
             except BaseException:
                 sweep.undo()
                 raise
-        if nodes and calls_rules:
+        if nodes and by_rules:
             destination.sweep_recorded(sweep, seeds)
         elif nodes:
             destination.sweep(sweep)

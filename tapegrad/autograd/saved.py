@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.ops.table.gateway import constant
 from tapegrad.recording.plan import Plan
-from tapegrad.tape import versions
+from tapegrad.tape import traces, versions
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, Leaf, TapeNode, describe, order_of
 from tapegrad.tape.graph import short_name
 from tapegrad.tape.hooks import Packed
@@ -76,4 +76,4 @@ def check_version(data: Any, node: TapeNode, saver: str | None) -> None:
     newer = versions.since(data, order_of(node[SLOT])) if isinstance(data, np.ndarray) else 0
     if newer:
         version = versions.version(data)
-        raise errors.modified(str(data.dtype), data.shape, saver, version, version - newer)
+        raise traces.modified(node, data, saver, version, version - newer)

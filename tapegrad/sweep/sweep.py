@@ -24,7 +24,7 @@ from tapegrad.runtime.threads import share
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.stops import GAPS, Compiled, Stops
 from tapegrad.sweep.workspace import BORROWED, WRITTEN
-from tapegrad.tape import versions
+from tapegrad.tape import traces, versions
 from tapegrad.tape.entries import (
     FIRST_OPERAND,
     FLAGS,
@@ -144,7 +144,7 @@ class Sweep(Stops):
                     if newer:
                         version = versions.version(residual)
                         saver = short_name(node) if name == "out" else None
-                        raise errors.modified(str(residual.dtype), residual.shape, saver, version, version - newer)
+                        raise traces.modified(node, residual, saver, version, version - newer)
 
     def order(self) -> Iterator[TapeNode | None]:
         """Yield the nodes of the found entries, latest first; None for pruned ones, which do not run."""
