@@ -3,7 +3,7 @@
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
-from tapegrad import autograd, fft, linalg, nn, optim, special
+from tapegrad import autograd, fft, linalg, nn, optim, special, utils
 from tapegrad._version import __version__
 from tapegrad.dtypes import (
     bool as bool,
@@ -57,7 +57,7 @@ __all__ = [
     # compiling ahead of time
     "warmup",
     # namespaces
-    "fft", "linalg", "nn", "optim", "special",
+    "fft", "linalg", "nn", "optim", "special", "utils",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",

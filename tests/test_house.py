@@ -26,7 +26,7 @@ ORDER = [
     {"sweep"},
     {"autograd"},
     {"ops"},
-    {"nn", "optim", "linalg", "fft", "special", "data"},
+    {"nn", "optim", "linalg", "fft", "special", "data", "utils"},
     {"tapegrad"},
     {"testing"},
     {"demo"},

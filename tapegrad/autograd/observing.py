@@ -5,10 +5,12 @@ An observer is an interceptor, so it costs nothing while there is none.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.modes import intercept
+from tapegrad.kernels.rules import identity
+from tapegrad.modes import Interceptor, intercept
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.tape.entries import TapeNode
@@ -27,14 +29,16 @@ class Observer(intercept):
     """
 
     def __init__(self, see: See) -> None:
-        super().__init__(self._compute)
-        self._see = see
+        super().__init__(identity)
+        # Not a bound method: that would be a cycle, in which `see` holds tensors.
+        self.function = functools.partial(_computed, self.before, see)
 
-    def _compute(self, op: Op, bound: Bound) -> Any:
-        outer = self.before[-1]
-        result = compute(op, bound)[0] if outer is None else outer(op, bound)
-        for value in result if isinstance(result, tuple) else (result,):
-            if isinstance(value._node, list):
-                self._see(op, bound, whole_node(value._node))
-                break
-        return result
+
+def _computed(before: list[Interceptor | None], see: See, op: Op, bound: Bound) -> Any:
+    outer = before[-1]
+    result = compute(op, bound)[0] if outer is None else outer(op, bound)
+    for value in result if isinstance(result, tuple) else (result,):
+        if isinstance(value._node, list):
+            see(op, bound, whole_node(value._node))
+            break
+    return result

@@ -278,4 +278,5 @@ def empty(node: TapeNode) -> None:
     last = node[-1]
     del node[FIRST_OPERAND:]
     if last.__class__ is Hooks:
+        last.packed = []
         node.append(last)
