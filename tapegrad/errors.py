@@ -28,6 +28,18 @@ GRAD_OF_RESULT: Final = (
     "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
     "use .retain_grad() on the non-leaf Tensor."
 )
+INFERENCE_SAVED: Final = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+    "autograd, or use `no_grad()` instead of `inference_mode()`."
+)
+INFERENCE_WRITTEN: Final = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+    "tensor before doing inplace update."
+)
+INFERENCE_FLAG: Final = (
+    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. Make a clone of it first."
+)
 NUMPY_OF_GRAD: Final = (
     "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. To join tensors, np.stack "
     "and np.concatenate are recorded. SciPy's functions in Python, e.g. scipy.special.softmax, convert to arrays: call "

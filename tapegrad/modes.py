@@ -7,6 +7,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, TypeVar, overload
 
@@ -102,7 +103,7 @@ class intercept:
         Operations inside the function are computed as usual.
     """
 
-    def __init__(self, function: Interceptor) -> None:
+    def __init__(self, function: Interceptor | None) -> None:
         self.function = function
         self.before: list[Interceptor | None] = []
 
@@ -169,10 +170,11 @@ class _Mode:
             raise
 
     def __call__(self, function: F) -> F:
-        return _decorate(function, self.mode)
+        return decorated(function, functools.partial(_Mode, self.mode))
 
 
-def _decorate(function: F, mode: bool) -> F:
+def decorated(function: F, context: Callable[[], AbstractContextManager[Any]]) -> F:
+    """Return a function, or a generator function, whose code runs in a mode, which `context` makes anew."""
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
@@ -182,7 +184,7 @@ def _decorate(function: F, mode: bool) -> F:
             resume: Callable[[], Any] = functools.partial(next, inner)
             try:
                 while True:
-                    with _Mode(mode):
+                    with context():
                         value = resume()
                     try:
                         sent = yield value
@@ -195,14 +197,14 @@ def _decorate(function: F, mode: bool) -> F:
             except StopIteration as stop:
                 return stop.value
             finally:
-                with _Mode(mode):
+                with context():
                     inner.close()
 
         return generator  # type: ignore[return-value]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with _Mode(mode):
+        with context():
             return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
@@ -228,7 +230,7 @@ class no_grad(_Mode):
     @overload
     def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: F | None = None) -> Any:
-        return super().__new__(cls) if function is None else _decorate(function, False)
+        return super().__new__(cls) if function is None else decorated(function, functools.partial(_Mode, False))
 
     def __init__(self) -> None:
         super().__init__(False)
@@ -252,7 +254,7 @@ class enable_grad(_Mode):
     @overload
     def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: F | None = None) -> Any:
-        return super().__new__(cls) if function is None else _decorate(function, True)
+        return super().__new__(cls) if function is None else decorated(function, functools.partial(_Mode, True))
 
     def __init__(self) -> None:
         super().__init__(True)
@@ -283,5 +285,6 @@ class set_grad_enabled(_Mode):
             super().__enter__()
 
     def __call__(self, function: F) -> F:
-        switch(self.before.pop())  # a decorator switches only inside the function
+        if self.before:
+            switch(self.before.pop())  # a decorator switches only inside the function
         return super().__call__(function)

@@ -1,4 +1,4 @@
-"""Modes of a thread's backward passes: strong zeros, and anomaly mode. In these, passes call all rules from Python."""
+"""Further modes of a thread: inference mode; strong zeros and anomaly mode, in which passes call rules from Python."""
 
 from __future__ import annotations
 
@@ -12,9 +12,20 @@ from tapegrad import modes
 class _Local(threading.local):
     strong_zero = False
     checks: bool | None = None
+    inference = False
 
 
 _local: Final = _Local()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in `inference_mode`."""
+    return _local.inference
+
+
+def set_inference(enabled: bool) -> None:
+    """Note that this thread is in inference mode, or not."""
+    _local.inference = enabled
 
 
 def calls_rules() -> bool:

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.autograd.backward import backward, grad
+from tapegrad.autograd.inference import inference_mode
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.pass_modes import set_strong_zero, strong_zero
 
@@ -20,6 +21,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "inference_mode",
     "is_grad_enabled",
     "no_grad",
     "set_detect_anomaly",

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import modes
+from tapegrad import errors, modes
 from tapegrad.autograd.saved_hooks import active, saved_tensors_hooks
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.gateway import constant
@@ -26,7 +26,7 @@ from tapegrad.tape import traces, versions, views
 from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.graph import whole_node
 from tapegrad.tape.hooks import Packed, RemovableHandle, hooks_of
-from tapegrad.tape.layout import Layout
+from tapegrad.tape.layout import InferenceLayout, Layout
 from tapegrad.tensor import Tensor, from_array
 
 _DIRTY_LEAF: Final = "a leaf Variable that requires grad has been used in an in-place operation."
@@ -126,6 +126,8 @@ def recorded(
                     f"save_for_backward can only save variables, but argument {index} is of type "
                     f"{type(value).__name__}; set an attribute of ctx instead"
                 )
+            if value is not None and value._layout.__class__ is InferenceLayout:
+                raise RuntimeError(errors.INFERENCE_SAVED)
         attributes["_written"] = versions.last
         attributes["_saved"] = tuple([_kept(value, outputs) for value in attributes["_saved"]])
         if (hooks := active()) is not None:

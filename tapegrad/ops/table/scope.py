@@ -71,7 +71,7 @@ _KINDS_OF_NAMES: Final = (
 #: Names of PyTorch, by module, that belong here and are not made yet.
 NOT_YET: Final[dict[str, str]] = {
     TOP: "histc histogram histogramdd segment_reduce vmap save load lstm gru rnn_tanh rnn_relu lstm_cell gru_cell "
-         "rnn_tanh_cell rnn_relu_cell is_inference is_inference_mode_enabled fill_diagonal_ type fill feature_dropout "
+         "rnn_tanh_cell rnn_relu_cell fill_diagonal_ type fill feature_dropout "
          "can_cast default_generator set_anomaly_enabled typename "
          "polygamma_",
     LINALG: "ldl_factor ldl_factor_ex ldl_solve",
