@@ -9,14 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from tapegrad import errors, modes
-from tapegrad.autograd.function_entry import (
-    SavedOutput,
-    SavedPacked,
-    function_op,
-    recorded,
-    renewed_inputs,
-    without_history,
-)
+from tapegrad.autograd.function_entry import SavedOutput, SavedPacked, recorded, renewed_inputs, without_history
+from tapegrad.autograd.function_rule import function_op
 from tapegrad.autograd.saved import check_version
 from tapegrad.ops.table.op import Op
 from tapegrad.tape import versions
@@ -170,6 +164,7 @@ class Function:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name = f"{cls.__name__}Backward"
+        cls._has_setup = cls.setup_context is not Function.setup_context
         cls._backward_cls = type(name, (BackwardCFunction,), {"_forward_cls": cls})
         cls._op = function_op(cls.__name__, name)
 
@@ -232,7 +227,7 @@ class Function:
         TypeError
             If what was saved is no tensor.
         """
-        if cls.setup_context is not Function.setup_context:
+        if cls._has_setup:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
@@ -241,7 +236,7 @@ class Function:
         ctx.needs_input_grad = needs
         is_recorded = modes.pause()
         try:
-            if cls.setup_context is Function.setup_context:
+            if not cls._has_setup:
                 out = cls.forward(ctx, *args, **kwargs)
             else:
                 out = cls.forward(*args, **kwargs)

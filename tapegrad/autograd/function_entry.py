@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from tapegrad import errors, modes
 from tapegrad.autograd.saved_hooks import active, saved_tensors_hooks
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.gateway import constant
-from tapegrad.ops.table.op import Op, op_table
-from tapegrad.ops.table.results import parts_of, plan_of_several, record_parts, renamed
-from tapegrad.ops.table.rules import NO_COTANGENT, part_of
+from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.results import parts_of, plan_of_several, record_parts
+from tapegrad.ops.table.rules import part_of
 from tapegrad.pass_modes import checks
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
@@ -27,13 +25,14 @@ from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
 from tapegrad.tape.graph import whole_node
 from tapegrad.tape.hooks import Packed, RemovableHandle, hooks_of
 from tapegrad.tape.layout import InferenceLayout, Layout
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 _DIRTY_LEAF: Final = "a leaf Variable that requires grad has been used in an in-place operation."
 _DIRTY_LOST: Final = (
     "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
     "inplace must all be outputs of the Function."
 )
+_find_plan: Final = dict.get  # among the young plans, in which nearly all are
 _ATTRIBUTES: Final = ("attributes",)  # the name of the residual
 
 
@@ -118,25 +117,19 @@ def recorded(
     node_class : type
         The class of the call's `grad_fn`.
     """
-    outputs = out if out.__class__ is tuple else (out,)
-    if "_saved" in attributes:
-        for index, value in enumerate(attributes["_saved"]):
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument {index} is of type "
-                    f"{type(value).__name__}; set an attribute of ctx instead"
-                )
-            if value is not None and value._layout.__class__ is InferenceLayout:
-                raise RuntimeError(errors.INFERENCE_SAVED)
-        attributes["_written"] = versions.last
-        attributes["_saved"] = tuple([_kept(value, outputs) for value in attributes["_saved"]])
-        if (hooks := active()) is not None:
-            attributes["_saved"] = tuple([_packed(value, hooks) for value in attributes["_saved"]])
     layouts = tuple([tensor._layout for tensor in tensors])
-    if isinstance(out, Tensor) and "_dirty" not in attributes and "_constant" not in attributes:  # nearly every call
-        plan = op.plans.get((layouts, places, out._layout))
-        if plan is not None and not modes.mode.value & modes.INTERCEPTORS:
+    saved = attributes.get("_saved")
+    if out.__class__ is Tensor and "_dirty" not in attributes and not modes.mode.value & modes.INTERCEPTORS:
+        plan = _find_plan(op.plans, (layouts, places, out._layout))
+        if (
+            plan is not None and "_constant" not in attributes and (saved is None or _is_plain(saved, out))
+        ):  # nearly all
+            attributes["_written"] = versions.last
             return _with_history(out, compiled.finish(plan, out._data, *tensors, attributes), tensors, ())
+    outputs = out if out.__class__ is tuple else (out,)
+    attributes["_written"] = versions.last
+    if saved is not None:
+        attributes["_saved"] = _kept(saved, outputs)
     dirty, fixed = attributes.pop("_dirty", ()), attributes.pop("_constant", ())
     if dirty:
         _check_dirty(dirty, outputs)
@@ -201,12 +194,31 @@ def _check_dirty(dirty: Sequence[Tensor], outputs: Sequence[Any]) -> None:
         versions.note(tensor._array())
 
 
-def _kept(value: Any, outputs: Sequence[Any]) -> Any:
-    """Return how a saved tensor is kept."""
-    for number, output in enumerate(outputs):
-        if value is output and value is not None:
-            return SavedOutput(number, value._data, value._layout.plain)
-    return value
+def _is_plain(saved: Sequence[Any], out: Tensor) -> bool:
+    """Whether all saved values are kept as they are."""
+    for value in saved:
+        if value is out or value.__class__ is not Tensor or value._layout.__class__ is not Layout:
+            return False
+    return True
+
+
+def _kept(saved: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what the context keeps of saved tensors."""
+    for index, value in enumerate(saved):
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {index} is of type {type(value).__name__}; "
+                "set an attribute of ctx instead"
+            )
+        if value is not None and value._layout.__class__ is InferenceLayout:
+            raise RuntimeError(errors.INFERENCE_SAVED)
+    hooks, kept = active(), []
+    for value in saved:
+        numbers = [number for number, output in enumerate(outputs) if value is output and value is not None]
+        if numbers:
+            value = SavedOutput(numbers[0], value._data, value._layout.plain)
+        kept.append(value if hooks is None else _packed(value, hooks))
+    return tuple(kept)
 
 
 def _node_of(result: Tensor) -> TapeNode:
@@ -252,96 +264,3 @@ def _new_plan(op: Op, layouts: tuple[Layout, ...], attrs: dict[str, Any], differ
         return plan_of_several(op, layouts, attrs, identity, differentiable, _ATTRIBUTES)
     (result,) = differentiable.values()
     return Plan(op, layouts, attrs, identity, result, _ATTRIBUTES)
-
-
-# The rule ------------------------------------------------------------------------------------------------------------
-
-
-def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> tuple[Any, ...]:
-    """Call the user's backward, and return the cotangents of the tensors among the arguments."""
-    node, is_recorded = entry
-    plan = node[PLAN_OBJECT]
-    ctx = plan.attrs["node_class"].of(node)
-    cts: Sequence[Any] = ct if ct.__class__ is tuple else (ct,)
-    if not is_recorded:  # what a sweep shows is its own memory, and the user's code may keep it
-        cts = [constant(own._data.copy(), own._layout) for own in cts]
-    if len(plan.attrs["outputs"]) > 1:
-        cts = _gradients(ctx, plan.attrs["outputs"], cts)
-    is_paused = not is_recorded and modes.pause()
-    try:
-        values = ctx.run(cts)
-    finally:
-        if is_paused:
-            modes.resume()
-    return _checked(plan, values if values.__class__ is tuple else (values,), wanted, ctx)
-
-
-def _gradients(ctx: Any, kinds: tuple[Any, ...], given: Sequence[Tensor]) -> Sequence[Any]:
-    """Return the gradients of all outputs: zeros, or None, for those without."""
-    materialize = ctx.__dict__.get("_materialize", True)
-    reached = ctx.__dict__.get("_reached")
-    cts = iter(given)
-    values = []
-    for number, kind in enumerate(kinds):
-        if kind is None:
-            value = next(cts)
-            values.append(value if materialize or reached is None or number in reached else None)
-        elif kind is False or not materialize:
-            values.append(None)
-        else:
-            values.append(from_array(np.zeros(kind.shape, kind.dtype)))
-    if reached:
-        reached.clear()
-    return values
-
-
-def _checked(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> tuple[Any, ...]:
-    """Return the gradients of the tensors among what backward returned, after PyTorch's checks."""
-    name, expected, places = plan.op.node_name, len(ctx.needs_input_grad), plan.attrs["places"]
-    if len(values) < expected or (len(values) > expected and any(value is not None for value in values[expected:])):
-        raise RuntimeError(
-            f"function {name} returned an incorrect number of gradients (expected {expected}, got {len(values)})"
-        )
-    for place, value in enumerate(values):
-        if value is None:
-            continue
-        if not isinstance(value, Tensor):
-            raise RuntimeError(
-                f"expected Variable or None (got {type(value).__name__}); backward of {name} returns one tensor or "
-                "None for each argument of forward"
-            )
-        if places is not None and place not in places:
-            raise RuntimeError(
-                f"function {name} returned a gradient different than None at position {place + 1}, but the "
-                "corresponding forward input was not a Variable"
-            )
-    if places is not None:
-        values = tuple([values[place] for place in places])
-    results: list[Any] = []
-    for number, (value, layout, is_wanted) in enumerate(zip(values, plan.layouts, wanted, strict=False)):
-        if value is None or not is_wanted:
-            value = NO_COTANGENT
-        elif value._layout.shape != layout.shape and not _is_expanded(value._layout.shape, layout.shape):
-            place = number if places is None else places[number]
-            raise RuntimeError(
-                f"Function {name} returned an invalid gradient at index {place} - got {list(value.shape)} but expected "
-                f"shape compatible with {list(layout.shape)}"
-            )
-        results.append(value)
-    return tuple(results)
-
-
-def _is_expanded(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether a sum undoes an expansion from `target` to `shape`."""
-    return len(shape) >= len(target) and all(
-        own in (1, length) for own, length in zip(reversed(target), reversed(shape), strict=False)
-    )
-
-
-_base_op: Final = Op(name="function", operands=("*inputs",), forward=identity, vjp=_rule, family="function")
-del op_table[_base_op.name]  # nobody calls it: it is not listed, sampled or documented
-
-
-def function_op(name: str, node_name: str) -> Op:
-    """Return the op of a `Function`, which does not stand in the table."""
-    return renamed(_base_op, name, node_name)
