@@ -7,6 +7,7 @@ from numpy import dtype as dtype
 
 from tapegrad import autograd, backends, cuda, fft, linalg, nn, optim, special, utils
 from tapegrad._version import __version__
+from tapegrad.autograd import inference_mode
 from tapegrad.devices import device
 from tapegrad.dtypes import (
     bool as bool,
@@ -42,6 +43,7 @@ from tapegrad.ops.creation import tensor as tensor  # not its file, `tapegrad.te
 from tapegrad.ops.generators import default_generator
 from tapegrad.ops.table import public as _public
 from tapegrad.ops.warmup import warmup
+from tapegrad.pass_modes import is_anomaly_check_nan_enabled, is_anomaly_enabled, is_inference_mode_enabled
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
@@ -57,6 +59,7 @@ __all__ = [
     "Size", "device", "dtype", "finfo", "iinfo", "default_generator",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
+    "inference_mode", "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled",
     # memory and threads
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
     # files

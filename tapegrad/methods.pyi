@@ -703,6 +703,9 @@ class TensorMethods:
     def is_contiguous(self) -> builtins.bool:
         """Whether the elements lie in memory in their order."""
 
+    def is_inference(self) -> builtins.bool:
+        """Whether a tensor was computed in `inference_mode`."""
+
     def is_nonzero(self) -> builtins.bool:
         """Whether the only element is not zero."""
 

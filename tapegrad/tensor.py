@@ -13,9 +13,10 @@ from tapegrad import errors
 from tapegrad.dtypes import DTypeLike, default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
-from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped
+from tapegrad.tape.entries import Leaf, TapeNode, reshaped
 from tapegrad.tape.graph import Node, node_of
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape.layout import Layout, check_flag, layout_of
+from tapegrad.tape.listing import Tape
 
 if TYPE_CHECKING:
     from tapegrad.methods import TensorMethods  # a stub: `tapegrad.ops.bind` gives Tensor its operations
@@ -218,12 +219,12 @@ class Tensor(TensorMethods):
     def _require(self, wanted: bool, first_letter: str) -> None:
         if wanted and not self._layout.floating:
             raise RuntimeError(
-                f"{first_letter}{errors.ONLY_FLOATING}; this one has dtype {self.dtype}. "
-                f"Convert it first, e.g. with .to('float64')."
+                f"{first_letter}{errors.ONLY_FLOATING}; convert this one of {self.dtype}, e.g. with .to('float64')."
             )
         if not wanted and not self.is_leaf:
             raise RuntimeError(errors.RESULT_FLAG)
         if wanted and self._node is None:
+            check_flag(self._layout)
             self._array()
             self._layout = self._layout.tracked
             self._node = Leaf(self)

@@ -15,7 +15,7 @@ ORDER = [
     {"_version", "runtime"},
     {"compiler"},
     {"vmath", "dtypes", "devices", "errors", "printing", "modes"},
-    {"types"},
+    {"types", "pass_modes"},
     {"tape"},
     {"methods"},  # a stub, for type checkers only
     {"tensor"},
@@ -38,13 +38,15 @@ AHEAD = {
     ("tape/entries.py", "tensor.py", "types"),
     ("tape/drawing.py", "tensor.py", "types"),
     ("tape/graph.py", "tensor.py", "types"),
+    ("tape/graph.py", "autograd/saved.py", "call"),
     ("tape/hooks.py", "tensor.py", "types"),
     ("tape/memory_use.py", "tensor.py", "types"),
+    ("tape/traces.py", "tensor.py", "types"),
     ("tape/views.py", "tensor.py", "types"),
     ("recording/plan.py", "ops/table/op.py", "types"),
     ("ops/table/op.py", "__init__.py", "call"),
-    ("autograd/__init__.py", "testing/gradients.py", "call"),
     ("autograd/__init__.py", "testing/gradients.py", "types"),
+    ("autograd/function_entry.py", "ops/history.py", "call"),
 }
 LONGEST = 350
 LONGER: set[str] = set()

@@ -13,8 +13,8 @@ from tapegrad.autograd.direct import run_to_inputs, run_to_leaves
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
 from tapegrad.autograd.rows import sweep_rows
 from tapegrad.autograd.run import Destination, accumulate, run
-from tapegrad.modes import is_strong_zero
 from tapegrad.ops.table.op import xp
+from tapegrad.pass_modes import is_strong_zero
 from tapegrad.tape import views
 from tapegrad.tape.entries import SLOT, slot_of
 from tapegrad.tensor import Tensor, from_array
@@ -140,7 +140,7 @@ def grad(
     if outputs.__class__ is Tensor and not is_grads_batched and not materialize_grads:
         leaves = (inputs,) if inputs.__class__ is Tensor else inputs
         if leaves.__class__ in (tuple, list) and leaves:
-            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph)
+            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph, bool(allow_unused))
             if gradients is not None:
                 return tuple(gradients)
     if isinstance(inputs, Mapping):
@@ -162,6 +162,9 @@ def grad(
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
     by_slot = run(roots, Destination(chosen, create_graph, accumulate=False), retain, bool(unused_allowed))
     results = [by_slot.get(slot_of(tensor._node)) for tensor in chosen]
+    for index, value in enumerate(() if unused_allowed else results):
+        if value is None:  # a Function returned None for it
+            raise errors.unused(index)
     if materialize_grads:
         results = [zeros_of(t) if value is None else value for t, value in zip(chosen, results, strict=True)]
     return tuple(results)

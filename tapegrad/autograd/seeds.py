@@ -8,8 +8,9 @@ import numpy as np
 
 from tapegrad.autograd.backward import grad
 from tapegrad.autograd.rows import sweep_rows
-from tapegrad.modes import enable_grad, is_strong_zero
+from tapegrad.modes import enable_grad
 from tapegrad.ops.table.op import xp
+from tapegrad.pass_modes import is_strong_zero
 from tapegrad.tensor import Tensor, from_array
 
 

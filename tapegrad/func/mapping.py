@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.func.trees import broadcast, flatten, rebuild, structure
-from tapegrad.ops.random import numpy_generator
+from tapegrad.ops.generators import numpy_generator
 from tapegrad.ops.table import functions as ops
 from tapegrad.tensor import Tensor
 

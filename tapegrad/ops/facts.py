@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.devices import CPU, not_here
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
+from tapegrad.tape.layout import InferenceLayout
 from tapegrad.tape.views import root_of
 from tapegrad.tensor import Tensor
 
@@ -34,6 +35,29 @@ def is_tensor(obj: Any) -> bool:
     (True, False)
     """
     return isinstance(obj, Tensor)
+
+
+@public(method=True)
+def is_inference(input: Any) -> bool:
+    """Whether a tensor was computed in `inference_mode`.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.inference_mode():
+    ...     x = tg.ones(2) * 2
+    >>> tg.is_inference(x), x.clone().is_inference()
+    (True, False)
+    """
+    return isinstance(input._layout.plain, InferenceLayout)
 
 
 @public(method=True)

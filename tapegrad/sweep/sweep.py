@@ -24,9 +24,9 @@ from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.row_loop import RowLoop
-from tapegrad.sweep.stops import Compiled, Stops
+from tapegrad.sweep.stops import GAPS, Compiled, Stops
 from tapegrad.sweep.workspace import BORROWED, WRITTEN
-from tapegrad.tape import versions
+from tapegrad.tape import traces, versions
 from tapegrad.tape.entries import (
     FIRST_OPERAND,
     FLAGS,
@@ -40,6 +40,7 @@ from tapegrad.tape.entries import (
     read_entry,
     write_word,
 )
+from tapegrad.tape.graph import short_name
 from tapegrad.tape.hooks import empty
 
 R = TypeVar("R")
@@ -53,13 +54,21 @@ running: Final[dict[Sweep, None]] = {}  # a set whose changes are single bytecod
 
 def _forget_other_threads() -> None:
     """Forget, in a child process, the sweeps of threads that it does not have. This thread's go on: a hook may fork."""
-    of_this_thread = []
+    for sweep in set(running) - set(_sweeps_of_this_thread()):
+        del running[sweep]
+
+
+def _sweeps_of_this_thread() -> Iterator[Sweep]:
+    """Yield the sweeps that run in this thread, the innermost first."""
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
-        of_this_thread += [value for value in frame.f_locals.values() if isinstance(value, Sweep)]
+        yield from [value for value in frame.f_locals.values() if isinstance(value, Sweep)]
         frame = frame.f_back
-    for sweep in set(running) - set(of_this_thread):
-        del running[sweep]
+
+
+def current_sweep() -> Sweep | None:
+    """Return the sweep in which a hook runs; None outside of all. It looks for it, so that passes need not say so."""
+    return next((sweep for sweep in _sweeps_of_this_thread() if sweep in running), None)
 
 
 in_child(_forget_other_threads)
@@ -138,8 +147,8 @@ class Sweep(Stops):
                     newer = versions.since(residual, order)
                     if newer:
                         version = versions.version(residual)
-                        node = plan.op.node_name.removesuffix("0").removesuffix("Backward") if name == "out" else None
-                        raise errors.modified(str(residual.dtype), residual.shape, node, version, version - newer)
+                        saver = short_name(node) if name == "out" else None
+                        raise traces.modified(node, residual, saver, version, version - newer)
 
     def order(self) -> Iterator[TapeNode | None]:
         """Yield the nodes of the found entries, latest first; None for pruned ones, which do not run."""
@@ -164,9 +173,24 @@ class Sweep(Stops):
         arrays, state = self.workspace.arrays, self.workspace.state
         return set(arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()) if self.nodes else set()
 
+    def runs(self) -> set[int]:
+        """Return the slots of the entries and leaves that get a cotangent in this pass."""
+        arrays, count = self.workspace.arrays, self.workspace.state[ws.N_IDS]
+        cts, slots = arrays[ws.CTS_AT][:count].tolist(), arrays[ws.SLOTS_AT][:count].tolist()
+        return {slot for slot, ct in zip(slots, cts, strict=True) if ct != ws.UNWANTED}
+
     def leaf_slots(self) -> list[int]:
         """Return the slots of the leaves that were found."""
         return self.workspace.arrays[ws.LEAVES_AT][1 : 2 * self.workspace.state[ws.N_LEAVES] : 2].tolist()
+
+    def unwritten(self) -> set[int]:
+        """Return the slots of the leaves that were found and got no cotangent; looked for where there are gaps only."""
+        if self.notes is None or GAPS not in self.notes:
+            return set()
+        arrays, count = self.workspace.arrays, self.workspace.state[ws.N_LEAVES]
+        words = arrays[ws.LEAVES_AT][: 2 * count].tolist()
+        pairs = zip(words[::2], words[1::2], strict=True)
+        return {slot for entry_id, slot in pairs if not arrays[ws.CTS_AT][entry_id] & WRITTEN}
 
     def set_target(self, index: int, array: np.ndarray | None, written: bool = False) -> None:
         """Set the array that gets the gradient of a leaf, by the leaf's index in `leaf_slots`.
@@ -262,6 +286,7 @@ class Sweep(Stops):
         _to_empty.extend(self.shared_nodes)
         self.nodes = self.seeds = self.shared_nodes = ()
         self.inputs = None
+        self.notes = None
         self.keep.clear()
         self.captured.clear()
         _idle.append(self)

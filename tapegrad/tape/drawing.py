@@ -10,8 +10,9 @@ import numpy as np
 
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape import views
-from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, Tape, TapeNode, is_consumed, slot_of
+from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode, is_consumed, slot_of
 from tapegrad.tape.layout import Layout
+from tapegrad.tape.listing import Tape
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tapegrad.tape import views
 from tapegrad.tape.drawing import in_words, residual_spans, span_of
-from tapegrad.tape.entries import PLAN_OBJECT, Leaf, Tape
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf
+from tapegrad.tape.listing import Tape
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor

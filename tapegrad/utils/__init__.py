@@ -1,12 +1,12 @@
-"""Utilities beside tensors and gradients; each module is imported when it is first used."""
+"""PyTorch's ``torch.utils``: modules that are loaded when they are first used."""
 
-import importlib
+from importlib import import_module
 from typing import Any
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return importlib.import_module(f"tapegrad.utils.{name}")
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -8,14 +8,18 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.pass_modes import is_inference_mode_enabled
 from tapegrad.tape import views
 from tapegrad.tape.entries import Leaf
+from tapegrad.tape.layout import InferenceLayout
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
 
 
 def records(target: Tensor, *others: Any) -> bool:
     """Whether a write to a tensor is recorded: it, or another operand, wants a gradient."""
+    if target._layout.__class__ is InferenceLayout and not is_inference_mode_enabled():
+        raise RuntimeError(errors.INFERENCE_WRITTEN)
     if not modes.is_grad_enabled():
         return False
     return any(isinstance(value, Tensor) and views.renewed(value)._node is not None for value in (target, *others))
