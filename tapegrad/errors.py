@@ -33,6 +33,12 @@ INFERENCE_SAVED: Final = (
     "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
     "autograd, or use `no_grad()` instead of `inference_mode()`."
 )
+UNRECORDED_VIEW: Final = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case "
+    "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+    "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+    "the inplace to be tracked)."
+)
 INFERENCE_WRITTEN: Final = (
     "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
     "tensor before doing inplace update."
@@ -59,6 +65,15 @@ _FIND_IT: Final = (
 
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     """The error of a matrix without inverse, factors or eigenvalues: NumPy's class, and a RuntimeError as PyTorch's."""
+
+
+def part_written(function: str, number: int) -> RuntimeError:
+    """Return the error of a recorded write to one of the views that a function returned."""
+    return RuntimeError(
+        f"Output {number} of {function} is a view and is being modified inplace. This view is the output of a function "
+        "that returns multiple views. Such functions do not allow the output views to be modified inplace. You should "
+        "replace the inplace operation by an out-of-place one."
+    )
 
 
 def second_backward(entry: str) -> RuntimeError:

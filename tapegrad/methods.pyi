@@ -165,6 +165,9 @@ class TensorMethods:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call what the table has for one of NumPy's functions."""
 
+    def _is_view(self) -> builtins.bool:
+        """Whether the memory belongs to another tensor, of whose history this one's is a part."""
+
     def abs(self) -> Tensor:
         """Absolute value."""
 
@@ -2118,6 +2121,10 @@ class TensorMethods:
     @property
     def T(self) -> Tensor:
         """Dimensions in reverse order, as a view."""
+
+    @property
+    def _version(self) -> builtins.int:
+        """Return how often the memory was written to in place; views and `detach` share it."""
 
     @property
     def device(self) -> Any:

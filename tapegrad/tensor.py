@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 else:
     TensorMethods = object
 
-
 _new = object.__new__  # takes half the time of Tensor.__new__, which goes through a wrapper
 
 
@@ -46,14 +45,15 @@ class Tensor(TensorMethods):
     # _data    the array; a result without dimensions has a NumPy scalar, with which NumPy computes 7 times faster
     # _layout  the layout of the data; the tracked one if the tensor requires grad
     # _node    the node of the entry that computed the tensor, or a Leaf, or None if it does not require grad
-    # _base    of a view: the tensor that the memory belongs to; not set in others (see `tapegrad.tape.views`)
-    __slots__ = ("__weakref__", "_base", "_data", "_grad", "_layout", "_node")
+    # _base, _part_of  of a view only: see `tapegrad.tape.views`
+    __slots__ = ("__weakref__", "_base", "_data", "_grad", "_layout", "_node", "_part_of")
 
     _data: Any
     _layout: Layout
     _node: TapeNode | Leaf | None
     _grad: Tensor | None
     _base: Tensor
+    _part_of: tuple[str, int]
 
     __array_priority__ = 1000
 
@@ -170,7 +170,7 @@ class Tensor(TensorMethods):
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return (self[index] for index in range(len(self)))
+        return iter(self.unbind())
 
     def __contains__(self, value: Any) -> bool:
         return bool(np.any(self._data == (value._data if isinstance(value, Tensor) else value)))

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.devices import CPU, not_here
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
+from tapegrad.tape import versions
 from tapegrad.tape.layout import InferenceLayout
 from tapegrad.tape.views import root_of
 from tapegrad.tensor import Tensor
@@ -145,6 +146,18 @@ def nelement(input: Tensor) -> int:
 def ndimension(input: Tensor) -> int:
     """Return the number of dimensions."""
     return input.ndim
+
+
+@public(namespaces=(), attribute=True)
+def _version(input: Tensor) -> int:
+    """Return how often the memory was written to in place; views and `detach` share it."""
+    return versions.version(input._array())
+
+
+@public(namespaces=(), method=True)
+def _is_view(input: Tensor) -> bool:
+    """Whether the memory belongs to another tensor, of whose history this one's is a part."""
+    return hasattr(input, "_base")
 
 
 @public(namespaces=(), attribute=True)

@@ -28,7 +28,7 @@ PLACES: dict[str, dict[str, str]] = {
         "error_functions": "erfc erfinv",
         "extrema": "amax amin argmax argmin max min",
         "extremes": "clamp_max clamp_min copysign fmax fmin heaviside nan_to_num nextafter",
-        "facts": "cpu cuda data_ptr element_size get_device is_contiguous is_inference is_nonzero is_pinned is_same_size is_shared is_signed ndimension nelement pin_memory share_memory_ storage_offset",
+        "facts": "_is_view cpu cuda data_ptr element_size get_device is_contiguous is_inference is_nonzero is_pinned is_same_size is_shared is_signed ndimension nelement pin_memory share_memory_ storage_offset",
         "fill": "new_empty new_full new_ones new_tensor new_zeros",
         "finding": "argwhere bincount nonzero",
         "flat_index": "index_put put take",
@@ -126,7 +126,7 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "properties": {
         "complex": "imag real",
-        "facts": "device is_cpu is_cuda itemsize nbytes",
+        "facts": "_version device is_cpu is_cuda itemsize nbytes",
         "permutations": "H T mH mT",
     },
     "reduces": {

@@ -22,7 +22,12 @@ def records(target: Tensor, *others: Any) -> bool:
         raise RuntimeError(errors.INFERENCE_WRITTEN)
     if not modes.is_grad_enabled():
         return False
-    return any(isinstance(value, Tensor) and views.renewed(value)._node is not None for value in (target, *others))
+    if getattr(target, "_base", None) is views.UNRECORDED[0]:
+        raise RuntimeError(errors.UNRECORDED_VIEW)
+    wanted = any(isinstance(value, Tensor) and views.renewed(value)._node is not None for value in (target, *others))
+    if wanted and hasattr(target, "_part_of"):
+        raise errors.part_written(*target._part_of)
+    return wanted
 
 
 def check_leaf(target: Tensor) -> None:
