@@ -122,7 +122,9 @@ def on_torch(name: str) -> Callable[..., Any]:
     functional = name in public.functions(public.FUNCTIONAL)
     function = public.functions(public.LINALG).get(own_name)
     linear = composites[name].function in (function, getattr(function, "__wrapped__", None))
-    places = (torch.nn.functional,) if functional else (torch.linalg,) if linear else (torch, torch.Tensor)
+    places = (
+        (torch.nn.functional,) if functional else (torch.linalg,) if linear else (torch, torch.Tensor, torch.special)
+    )
     found: Any = ON_TORCH.get(name) or next(getattr(own, own_name) for own in places if hasattr(own, own_name))
     return found if callable(found) else lambda x: getattr(x, name)  # a property
 
@@ -139,6 +141,8 @@ def test_on_torch(case: Case, dtype: str) -> None:
     z, leaves = case.op.called(theirs, attrs, on_torch(case.op.name)), problem.tensors()
     y, others = problem(leaves), [theirs[k] for k in problem.wanted]
     checks.assert_close([y.detach().numpy()], [z.numpy(force=True)])
+    if "polynomial" in case.op.name:
+        return  # PyTorch has no derivatives
     y, z = _scalar(y), _scalar(z)
     for order in (1,) if case.op.name in ONCE_ON_TORCH else (1, 2):
         found = tg.autograd.grad(y, leaves, create_graph=True, allow_unused=True, materialize_grads=True)

@@ -371,6 +371,7 @@ PLACES: dict[str, dict[str, str]] = {
         "error_functions": "erfc erfcx erfinv log_ndtr ndtr ndtri",
         "gamma_functions": "beta betaln digamma gamma gammaln lgamma multigammaln mvlgamma polygamma psi zeta",
         "incomplete": "betainc gammainc gammaincc",
+        "polynomials": "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w",
         "rounding": "round",
         "transcendental": "cbrt erf exp2 expit expm1 log1p logit",
     },

@@ -76,10 +76,7 @@ NOT_YET: Final[dict[str, str]] = {
          "polygamma_",
     LINALG: "ldl_factor ldl_factor_ex ldl_solve",
     FUNCTIONAL: "linear_cross_entropy",
-    SPECIAL: "airy_ai chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "
-             "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "
-             "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
-             "shifted_chebyshev_polynomial_w",
+    SPECIAL: "airy_ai",
 }  # fmt: skip
 
 
