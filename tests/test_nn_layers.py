@@ -237,3 +237,47 @@ def test_same_names_of_parameters(name: str) -> None:
         one for one in list(inspect.signature(theirs.__init__).parameters)[1:]
         if one not in ("args", "kwargs") and (name, one) not in {("Hardtanh", "min_value"), ("Hardtanh", "max_value")}
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(dir(tg.nn)))
+def test_defaults_are_those_of_the_functions(name: str) -> None:
+    """Options that are as by default are not passed on."""
+    import inspect
+
+    layer = getattr(tg.nn, name)
+    if not isinstance(layer, type) or not hasattr(layer, "_function") or not hasattr(layer, "_fields"):
+        return
+    taken = inspect.signature(getattr(tg.nn.functional, layer._function)).parameters
+    empty = inspect.Parameter.empty
+    differing = [
+        field
+        for field, default in layer._fields.items()
+        if field in taken and default is not empty and taken[field].default not in (default, empty)
+    ]
+    assert differing == []
+
+
+def test_arguments_of_layers() -> None:
+    with pytest.raises(TypeError, match=r"Dropout.__init__\(\) got an unexpected keyword argument 'q'"):
+        tg.nn.Dropout(q=1)
+    with pytest.raises(TypeError, match=r"MaxPool2d.__init__\(\) missing a required argument: 'kernel_size'"):
+        tg.nn.MaxPool2d()
+    with pytest.raises(TypeError, match=r"Dropout.__init__\(\) too many positional arguments"):
+        tg.nn.Dropout(1, 2, 3)
+    with pytest.raises(TypeError, match=r"Dropout.__init__\(\) multiple values for argument 'p'"):
+        tg.nn.Dropout(1, p=3)
+
+
+def test_subclasses_of_layers() -> None:
+    class Scaled(tg.nn.MSELoss):
+        scale: float
+
+        def __init__(self, scale: float) -> None:
+            super().__init__(reduction="sum")
+            self.scale = scale
+
+        def forward(self, a: tg.Tensor, b: tg.Tensor) -> tg.Tensor:
+            return self.scale * super().forward(a, b)
+
+    assert Scaled(2.0)(tg.ones(3), tg.zeros(3)).item() == 6.0
+    assert repr(Scaled(2.0)) == "Scaled()"
