@@ -268,6 +268,17 @@ def test_arguments_of_layers() -> None:
         tg.nn.Dropout(1, p=3)
 
 
+@pytest.mark.parametrize("name", ["Embedding", "EmbeddingBag"])
+def test_tables_that_are_there_already(name: str) -> None:
+    table = np.arange(12.0).reshape(4, 3)
+    ours = getattr(tg.nn, name).from_pretrained(tg.tensor(table), padding_idx=1)
+    theirs = getattr(torch.nn, name).from_pretrained(torch.tensor(table), padding_idx=1)
+    assert repr(ours) == repr(theirs)
+    assert ours.weight.requires_grad == theirs.weight.requires_grad is False
+    compare(ours, theirs, torch.tensor([[1, 2], [3, 3]]))
+    assert getattr(tg.nn, name).from_pretrained(tg.tensor(table), freeze=False).weight.requires_grad
+
+
 def test_subclasses_of_layers() -> None:
     class Scaled(tg.nn.MSELoss):
         scale: float
