@@ -11,7 +11,7 @@ import tapegrad as tg
 
 torch = pytest.importorskip("torch")
 
-from tests.nn_side_by_side import both, compare  # noqa: E402  it needs torch
+from tests.nn_side_by_side import as_ours, both, compare, copy_state  # noqa: E402  it needs torch
 
 
 def draw(*shape: int, low: float = -2.0, high: float = 2.0, grad: bool = True) -> Any:
@@ -231,6 +231,8 @@ def test_same_names_of_parameters(name: str) -> None:
     ours, theirs = getattr(tg.nn, name), getattr(torch.nn, name)
     if not (isinstance(theirs, type) and issubclass(theirs, torch.nn.Module)) or name in ("LSTM", "GRU", "RNN"):
         return
+    if name.startswith("Lazy"):  # they take those of the layer without the first
+        return
     fields = getattr(ours, "_fields", None) if "__init__" not in vars(ours) else None
     names = list(fields) if fields else list(inspect.signature(ours.__init__).parameters)[1:]
     assert [one for one in names if one not in ("args", "kwargs")] == [
@@ -292,3 +294,45 @@ def test_subclasses_of_layers() -> None:
 
     assert Scaled(2.0)(tg.ones(3), tg.zeros(3)).item() == 6.0
     assert repr(Scaled(2.0)) == "Scaled()"
+
+
+LAZY: list[tuple[Any, Any]] = [
+    (lambda nn: nn.LazyLinear(5), X),
+    (lambda nn: nn.LazyLinear(5, bias=False), draw(2, 3, 4)),
+    (lambda nn: nn.LazyConv1d(6, 3), SIGNAL),
+    (lambda nn: nn.LazyConv2d(6, kernel_size=3, padding=1), IMAGE),
+    (lambda nn: nn.LazyConv3d(2, 2), VOLUME),
+    (lambda nn: nn.LazyConvTranspose1d(6, 3), SIGNAL),
+    (lambda nn: nn.LazyConvTranspose2d(6, 3, stride=2), IMAGE),
+    (lambda nn: nn.LazyConvTranspose3d(2, 2), VOLUME),
+    (lambda nn: nn.LazyBatchNorm1d(), X),
+    (lambda nn: nn.LazyBatchNorm2d(momentum=0.5), IMAGE),
+    (lambda nn: nn.LazyBatchNorm3d(), VOLUME),
+    (lambda nn: nn.LazyInstanceNorm1d(affine=True), SIGNAL),
+    (lambda nn: nn.LazyInstanceNorm2d(), IMAGE),
+    (lambda nn: nn.LazyInstanceNorm3d(), VOLUME),
+]
+
+
+@pytest.mark.parametrize("case", LAZY, ids=name_of)
+def test_lazy_layers(case: Any) -> None:
+    make, x = case
+    ours, theirs = make(tg.nn), make(torch.nn).double()
+    assert repr(ours) == repr(theirs)
+    params = list(ours.parameters())
+    for _ in range(2):
+        ours(as_ours(x))
+        theirs(x)
+    assert repr(ours) == repr(theirs)
+    assert type(ours).__name__ == type(theirs).__name__
+    assert all(a is b for a, b in zip(ours.parameters(), params, strict=True))
+    copy_state(theirs, ours)
+    compare(ours, theirs, x)
+
+
+def test_lazy_layers_keep_mode_dtype_and_hooks() -> None:
+    layer, seen = tg.nn.LazyBatchNorm1d().eval().float(), []
+    layer.register_forward_hook(lambda *_: seen.append(1))
+    layer(tg.ones(2, 3, dtype=tg.float32))
+    assert (layer.training, layer.weight.dtype, seen) == (False, tg.float32, [1])
+    assert layer.weight.tolist() == [1, 1, 1]
