@@ -1,7 +1,7 @@
 """`functional_call`, `stack_module_state`: modules as functions of their parameters.
 
-They work with any object that has the methods ``named_parameters`` and ``named_buffers``, and whose tensors stand in its
-``__dict__``, or in dicts ``_parameters`` and ``_buffers``.
+They work with any object that has the methods ``named_parameters`` and ``named_buffers``, and whose tensors stand in
+its ``__dict__``, or in dicts ``_parameters`` and ``_buffers``.
 """
 
 from __future__ import annotations
