@@ -196,3 +196,32 @@ def _stacked(tensors: Sequence[Tensor], name: str) -> Tensor:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     stacked: Tensor = ops.stack([tensor.detach() for tensor in tensors])
     return stacked.requires_grad_(wants.pop())
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let the batch norms of a module use the statistics of each batch, and keep none: for `vmap`, and return it.
+
+    Parameters
+    ----------
+    root : Module
+        Changed in place, with all its children.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class BatchNorm:
+    ...     def __init__(self):
+    ...         self.running_mean, self.running_var, self.track_running_stats = tg.zeros(2), tg.ones(2), True
+    ...
+    ...     def modules(self):
+    ...         yield self
+    >>> norm = tg.func.replace_all_batch_norm_modules_(BatchNorm())
+    >>> norm.running_mean, norm.track_running_stats
+    (None, False)
+    """
+    for module in root.modules():
+        # An instance norm has these attributes too, and its statistics are those of each sample already.
+        if hasattr(module, "track_running_stats") and "BatchNorm" in type(module).__name__:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
