@@ -12,7 +12,6 @@ from tapegrad import errors
 from tapegrad.autograd.direct import run_to_inputs, run_to_leaves
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
 from tapegrad.autograd.run import Destination, accumulate, run
-from tapegrad.modes import is_strong_zero
 from tapegrad.ops.table.op import xp
 from tapegrad.tape import views
 from tapegrad.tape.entries import SLOT, slot_of
@@ -197,7 +196,7 @@ def _batched(
 
     unused_allowed = materialize if allow_unused is None else bool(allow_unused)
     fits = all(batch.dtype == output.dtype for output, batch in zip(outputs, batches, strict=True))  # fmt: skip
-    if fits and not create_graph and not is_strong_zero() and all(views.renewed(x)._node is not None for x in inputs):
+    if fits and not create_graph and all(views.renewed(x)._node is not None for x in inputs):
         swept = sweep_rows(outputs, inputs, [batch._data for batch in batches], retain, unused_allowed)
         if swept is not None:
             if materialize:
