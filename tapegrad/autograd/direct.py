@@ -8,7 +8,7 @@ from typing import Any, Final
 from tapegrad import errors, modes
 from tapegrad.autograd.roots import implicit_cotangent, like
 from tapegrad.autograd.run import Destination
-from tapegrad.pass_modes import calls_rules, is_strong_zero
+from tapegrad.pass_modes import calls_rules
 from tapegrad.sweep.recorded import ids_of, run_recorded
 from tapegrad.sweep.sweep import Sweep, run_pass
 from tapegrad.sweep.workspace import N_LEAVES
@@ -85,7 +85,7 @@ def run_to_own_leaves(root: Tensor, leaves: list[Leaf]) -> list[Any] | None:
     """
     if modes.mode.value:
         views.renewed(root)
-        if is_strong_zero():
+        if calls_rules():
             return None
     node, seed = root._node, implicit_cotangent(root._layout)
     if node.__class__ is not list or seed is None:
@@ -107,8 +107,7 @@ def _gradients_of_all(sweep: Sweep, leaves: list[Leaf]) -> list[Any] | None:
     if not is_served:
         sweep.undo()
         return None
-    sweep.run()
-    return results
+    return _ran(sweep, leaves, results)
 
 
 def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:
@@ -138,6 +137,11 @@ def _gradients(sweep: Sweep) -> list[Any] | None:
     if not is_served:
         sweep.undo()
         return None
+    return _ran(sweep, inputs, results)
+
+
+def _ran(sweep: Sweep, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
+    """Run a sweep into memory that is bound, and return the gradients; None where a Function has returned None."""
     sweep.run()
     if sweep.notes is not None:
         gaps = sweep.unwritten()

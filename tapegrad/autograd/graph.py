@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tapegrad.autograd.saved_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.sweep.sweep import current_sweep
 from tapegrad.tape import versions, views
+from tapegrad.tape.drawing import to_dot
 from tapegrad.tape.entries import slot_of
 from tapegrad.tape.graph import Node, edge_of
 from tapegrad.tape.hooks import RemovableHandle
+from tapegrad.tape.memory_use import memory
 from tapegrad.tensor import Tensor
-
-if TYPE_CHECKING:
-    from tapegrad.tape.drawing import to_dot
-    from tapegrad.tape.memory_use import memory
 
 __all__ = [
     "GradientEdge",
@@ -31,19 +29,6 @@ __all__ = [
     "saved_tensors_hooks",
     "to_dot",
 ]
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name == "to_dot":  # programs that do not look at graphs are not to wait for these files
-            from tapegrad.tape.drawing import to_dot
-
-            return to_dot
-        if name == "memory":
-            from tapegrad.tape.memory_use import memory
-
-            return memory
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 
 
 class GradientEdge(NamedTuple):
