@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bench.detail import functions, memory, recording, startup, sweep
+from bench.detail import functions, memory, optimizers, recording, startup, sweep
 
 SECTIONS = {
     "recording": recording.tables,
     "sweep": sweep.tables,
     "functions": functions.tables,
+    "optimizers": optimizers.tables,
     "startup": startup.tables,
     "memory": memory.tables,
 }
