@@ -7,7 +7,8 @@ from numpy import dtype as dtype
 
 from tapegrad import autograd, backends, cuda, fft, linalg, nn, optim, special, utils
 from tapegrad._version import __version__
-from tapegrad.devices import device
+from tapegrad.backends import accelerator
+from tapegrad.devices import device, get_default_device, set_default_device
 from tapegrad.dtypes import (
     bool as bool,
 )
@@ -53,7 +54,7 @@ newaxis = None  # ``x[:, newaxis]``, as in NumPy
 
 __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
-    "Size", "device", "dtype", "finfo", "iinfo", "default_generator",
+    "Size", "device", "set_default_device", "get_default_device", "dtype", "finfo", "iinfo", "default_generator",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
     # memory and threads
@@ -61,7 +62,7 @@ __all__ = [
     # compiling ahead of time
     "warmup",
     # namespaces
-    "backends", "cuda", "fft", "linalg", "nn", "optim", "special", "utils",
+    "accelerator", "backends", "cuda", "fft", "linalg", "nn", "optim", "special", "utils",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",

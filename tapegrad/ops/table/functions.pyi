@@ -684,7 +684,7 @@ def ge(input: Any, other: Any) -> Tensor:
 def ger(input: Any, vec2: Any) -> Tensor:
     """Products of each element of one vector with each of another."""
 
-def get_rng_state() -> dict[str, Any]:
+def get_rng_state() -> Tensor:
     """Return the state of the default generator, for `set_rng_state`."""
 
 def gradient(
@@ -1490,7 +1490,7 @@ def select_scatter(input: Any, src: Any, dim: int = ..., index: int = ..., *, ax
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
 
-def set_rng_state(new_state: dict[str, Any]) -> None:
+def set_rng_state(new_state: Any) -> None:
     """Let the default generator go back to a state that `get_rng_state` returned."""
 
 def sgn(input: Any) -> Tensor:
