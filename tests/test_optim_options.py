@@ -242,6 +242,23 @@ def test_groups_and_parameters_that_users_change() -> None:
     assert x.tolist() == [[0.0, 0.0]]
 
 
+def test_subclasses_of_tensors() -> None:
+    class Parameter(tg.Tensor):
+        pass
+
+    class Buffered(Parameter):
+        pass
+
+    params = [kind([1.0, 2.0]).requires_grad_() for kind in (Parameter, Buffered)]
+    optimizer = tg.optim.Adam(params, lr=0.5)
+    optimizer.param_groups[0]["params"] = tuple(params)
+    for _ in range(3):
+        _set_grads(params, [[1.0, -1.0]] * 2)
+        optimizer.step()
+    assert params[0].tolist() == params[1].tolist()
+    np.testing.assert_allclose(params[1].tolist(), [-0.5, 3.5], rtol=1e-6)
+
+
 # Arrays ---------------------------------------------------------------------------------------------------------------
 
 
