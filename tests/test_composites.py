@@ -77,6 +77,7 @@ ON_TORCH: dict[str, Callable[..., Any]] = {
     "upsample_nearest": lambda x, size: torch.nn.functional.interpolate(x, size),
     "upsample_bilinear": lambda x, size: torch.nn.functional.interpolate(x, size, None, "bilinear", True),
     "to": lambda x, dtype: x.to(getattr(torch, dtype)),
+    "type": lambda x, dtype: x.type(getattr(torch, dtype)),
     "astype": lambda x, dtype: x.to(getattr(torch, dtype)),
     "type_as": lambda x, other: x.type_as(torch.tensor(other)),
     "as_tensor": lambda x, dtype=None: x if dtype is None else x.to(getattr(torch, dtype)),
@@ -223,8 +224,8 @@ def test_a_look_at_numbers_is_seen(looks: Callable[[Any], Any]) -> None:
 
 # Files whose public functions have no gradient.
 WITHOUT_GRADIENT = (
-    "creation", "drawing", "facts", "fill", "finding", "frequencies", "indices", "inplace_random", "inplace_shapes",
-    "logic", "positions", "random", "ranges", "windows",
+    "creation", "drawing", "facts", "fill", "finding", "frequencies", "generators", "indices", "inplace_random",
+    "inplace_shapes", "legacy_tensors", "logic", "positions", "random", "ranges", "windows",
 )  # fmt: skip
 
 

@@ -733,7 +733,7 @@ def ge(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def ger(input: Any, vec2: Any, *, out: Any = ...) -> Tensor:
     """Products of each element of one vector with each of another."""
 
-def get_rng_state() -> dict[str, Any]:
+def get_rng_state(*, out: Any = ...) -> Tensor:
     """Return the state of the default generator, for `set_rng_state`."""
 
 def gradient(
@@ -1648,7 +1648,7 @@ def select_scatter(
 def selu(input: Any, inplace: bool = False, *, out: Any = ...) -> Tensor:
     """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
 
-def set_rng_state(new_state: dict[str, Any]) -> None:
+def set_rng_state(new_state: Any) -> None:
     """Let the default generator go back to a state that `get_rng_state` returned."""
 
 def sgn(input: Any, *, out: Any = ...) -> Tensor:
