@@ -246,6 +246,7 @@ PLACES: dict[str, dict[str, str]] = {
         "integrals": "cumulative_trapezoid trapezoid trapz",
         "inverses": "inverse",
         "joining": "atleast_1d atleast_2d atleast_3d block_diag column_stack dstack hstack row_stack vstack",
+        "kernel_op": "kernel_op",
         "layer_norms": "layer_norm rms_norm",
         "linalg": "bmm dot matmul mm mv outer",
         "logic": "allclose bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor equal gcd isclose lcm",
