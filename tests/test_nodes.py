@@ -63,6 +63,20 @@ def test_edges(T):
         T.autograd.graph.get_gradient_edge(T.ones(2))
 
 
+def test_edges_in_place_of_tensors(T):
+    edge_of = T.autograd.graph.get_gradient_edge
+    x = leaf(T, 1.0, 2.0)
+    y = x * 2
+    z = (y * y).sum()
+    assert T.autograd.grad(z, edge_of(x), retain_graph=True)[0].tolist() == [8, 16]
+    assert T.autograd.grad(z, [edge_of(y), x], retain_graph=True)[0].tolist() == [4, 8]
+    edge = edge_of(z)
+    del z
+    assert T.autograd.grad(edge, x, T.tensor(3.0), retain_graph=True)[0].tolist() == [24, 48]
+    T.autograd.backward([edge_of(y)], [T.ones(2)])
+    assert x.grad.tolist() == [2, 2]
+
+
 SAVED = {
     "mul": (lambda T, x, y: x * y, {"self": "x", "other": "y"}),
     "exp": (lambda T, x, y: T.exp(x), {"result": "out"}),
