@@ -138,7 +138,7 @@ def grad(
     if outputs.__class__ is Tensor and not is_grads_batched and not materialize_grads:
         leaves = (inputs,) if inputs.__class__ is Tensor else inputs
         if leaves.__class__ in (tuple, list) and leaves:
-            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph, bool(allow_unused))
+            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph, allow_unused)
             if gradients is not None:
                 return tuple(gradients)
     if isinstance(inputs, Mapping):

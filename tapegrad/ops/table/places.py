@@ -252,6 +252,7 @@ PLACES: dict[str, dict[str, str]] = {
         "integrals": "cumulative_trapezoid trapezoid trapz",
         "inverses": "inverse",
         "joining": "atleast_1d atleast_2d atleast_3d block_diag column_stack dstack hstack row_stack vstack",
+        "kernel_op": "kernel_op",
         "layer_norms": "layer_norm rms_norm",
         "legacy_tensors": "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor IntTensor LongTensor ShortTensor",
         "linalg": "bmm dot matmul mm mv outer",
