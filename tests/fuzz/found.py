@@ -283,6 +283,31 @@ FOUND: dict[str, list[str]] = {
         "v3 = m.linalg.cond(v0, 1)",
         "v4 = m.linalg.cond(v0)",
     ],
+    "a row that renorm leaves as it is, with nan": [
+        "v1 = m.tensor(data(114, (3, 2), 'float64', 'normal'), requires_grad=True)",
+        "v3 = v1.to(v1.dtype)",
+        "v4 = m.asin(v3)",
+        "v6 = m.renorm(v4, 2, 0, 1.5).clone()",
+    ],
+    "rows of nan that renorm leaves as they are": [
+        "v0 = m.tensor(data(689, (2, 1, 3, 1), 'float64', 'grid'), requires_grad=True)",
+        "v2 = v0.arctanh()",
+        "v3 = m.atleast_3d(v2)",
+        "v4 = m.renorm(v3, 2, 0, 1.5).clone()",
+    ],
+    "prelu of two dtypes was not refused": [
+        "v0 = m.tensor(data(461, (3, 2), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.ravel(v0)",
+        "v2 = m.softmax(v1, -1, dtype=m.float64)",
+        "v4 = m.logspace(0, 1, 4)",
+        "v5 = v2.argmax(0)",
+        "v7 = m.prelu(v4, v5)",
+    ],
+    "margins of classes whose target scores inf": [
+        "v0 = m.tensor([[float('inf'), 1.0, 2.0], [-float('inf'), 0.5, 3.0]], requires_grad=True)",
+        "v1 = F.multi_margin_loss(v0, m.tensor([0, 1]), reduction='none')",
+        "v2 = F.multilabel_margin_loss(v0, m.tensor([[0, -1, 0], [1, 2, -1]]), reduction='none')",
+    ],
 }
 
 #: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
