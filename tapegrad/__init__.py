@@ -3,8 +3,12 @@
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
-from tapegrad import autograd, fft, linalg, nn, optim, special
+from numpy import dtype as dtype
+
+from tapegrad import autograd, backends, cuda, fft, linalg, nn, optim, special, utils
 from tapegrad._version import __version__
+from tapegrad.autograd import inference_mode
+from tapegrad.devices import device
 from tapegrad.dtypes import (
     bool as bool,
 )
@@ -36,39 +40,65 @@ from tapegrad.dtypes import (
 from tapegrad.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.ops.bind import install
 from tapegrad.ops.creation import tensor as tensor  # not its file, `tapegrad.tensor`
+from tapegrad.ops.generators import default_generator
 from tapegrad.ops.table import public as _public
 from tapegrad.ops.warmup import warmup
+from tapegrad.pass_modes import is_anomaly_check_nan_enabled, is_anomaly_enabled, is_inference_mode_enabled
 from tapegrad.printing import set_printoptions
 from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
+from tapegrad.serialization import load, save
 from tapegrad.tensor import Tensor
+from tapegrad.types import Size, finfo, iinfo
 
 install()
 newaxis = None  # ``x[:, newaxis]``, as in NumPy
 
 __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
+    "Size", "device", "dtype", "finfo", "iinfo", "default_generator",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
+    "inference_mode", "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled",
     # memory and threads
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
-    # compiling ahead of time
-    "warmup",
+    # files
+    "save", "load",
+    # compiling ahead of time; measuring
+    "warmup", "profile",
     # namespaces
-    "fft", "linalg", "nn", "optim", "special",
+    "backends", "cuda", "fft", "func", "linalg", "nn", "optim", "special", "utils", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
     "__version__",
 ]  # fmt: skip
 if TYPE_CHECKING:
+    from tapegrad import func
+    from tapegrad.autograd.profiling import profile
+    from tapegrad.func import vmap
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
 
     __all__ += list(_names)
 else:
-    __getattr__, _functions = _public.contents(_public.TOP)
+    _find, _functions = _public.contents(_public.TOP)
     __all__ += list(_functions())
+
+    def __getattr__(name):
+        if name == "func":  # programs without transforms of functions are not to wait for it
+            import tapegrad.func
+
+            return tapegrad.func
+        if name == "vmap":
+            from tapegrad.func import vmap
+
+            return vmap
+        if name == "profile":
+            from tapegrad.autograd.profiling import profile
+
+            return profile
+        return _find(name)
 
 
 def __dir__() -> list[str]:

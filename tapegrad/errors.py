@@ -28,6 +28,24 @@ GRAD_OF_RESULT: Final = (
     "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
     "use .retain_grad() on the non-leaf Tensor."
 )
+INFERENCE_SAVED: Final = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+    "autograd, or use `no_grad()` instead of `inference_mode()`."
+)
+UNRECORDED_VIEW: Final = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case "
+    "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+    "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+    "the inplace to be tracked)."
+)
+INFERENCE_WRITTEN: Final = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+    "tensor before doing inplace update."
+)
+INFERENCE_FLAG: Final = (
+    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. Make a clone of it first."
+)
 NUMPY_OF_GRAD: Final = (
     "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. To join tensors, np.stack "
     "and np.concatenate are recorded. SciPy's functions in Python, e.g. scipy.special.softmax, convert to arrays: call "
@@ -39,13 +57,36 @@ NUMBER_OF_GRAD: Final = (
 )
 
 
+_FIND_IT: Final = (
+    "enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "tapegrad.autograd.set_detect_anomaly(True, check_nan=False). "
+)
+
+
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     """The error of a matrix without inverse, factors or eigenvalues: NumPy's class, and a RuntimeError as PyTorch's."""
+
+
+def part_written(function: str, number: int) -> RuntimeError:
+    """Return the error of a recorded write to one of the views that a function returned."""
+    return RuntimeError(
+        f"Output {number} of {function} is a view and is being modified inplace. This view is the output of a function "
+        "that returns multiple views. Such functions do not allow the output views to be modified inplace. You should "
+        "replace the inplace operation by an out-of-place one."
+    )
 
 
 def second_backward(entry: str) -> RuntimeError:
     """Return the error of a sweep that reaches a consumed entry."""
     return RuntimeError(f"{SECOND_BACKWARD} The first freed entry that was reached is {entry}.")
+
+
+def unused(index: int) -> RuntimeError:
+    """Return the error of an input on which the roots do not depend."""
+    return RuntimeError(
+        f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+        "Set allow_unused=True if this is the desired behavior."
+    )
 
 
 def not_scalar(call: str, index: int, shape: Sequence[int]) -> RuntimeError:
@@ -77,13 +118,17 @@ def gradient_kind(kind: str) -> TypeError:
     return TypeError(f"gradients can be either Tensors or None, but got {kind}; make it one with tapegrad.tensor(...)")
 
 
-def modified(dtype: str, shape: Sequence[int], node: str | None, version: int, expected: int) -> RuntimeError:
-    """Return the error of a residual that was written to after it was saved."""
+def modified(
+    dtype: str, shape: Sequence[int], node: str | None, version: int, expected: int, called: str = "", written: str = ""
+) -> RuntimeError:
+    """Return the error of a residual that was written to after it was saved; anomaly mode knows where that was."""
     output = f", which is output 0 of {node}," if node else ""
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{dtype} {list(shape)}]{output} is at version {version}; expected version {expected} instead. Hint: write "
-        "to a clone() of it, or do the in-place operation before it is used."
+        f"[{dtype} {list(shape)}]{output} is at version {version}; expected version {expected} instead. Hint: "
+        + (f"the operation that saved it was called here:\n{called}" if called else _FIND_IT)
+        + (f"It was last written to here:\n{written}" if written else "")
+        + "Write to a clone() of it, or do the in-place operation before it is used."
     )
 
 

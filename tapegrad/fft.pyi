@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from tapegrad.devices import DeviceLike
 from tapegrad.tensor import Tensor
 
 __all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]  # fmt: skip
@@ -29,7 +30,13 @@ def fft2(
     """Discrete Fourier transform, of two dimensions."""
 
 def fftfreq(
-    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...
+    n: int,
+    d: float = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Frequencies of the elements of what `fft` returns."""
 
@@ -179,7 +186,13 @@ def rfft2(
     """Half of the Fourier transform of real numbers: the rest is its conjugate, of two dimensions."""
 
 def rfftfreq(
-    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...
+    n: int,
+    d: float = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Frequencies of the elements of what `rfft` returns."""
 

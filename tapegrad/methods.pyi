@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.devices import DeviceLike
 from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.embedding import MinMax
+from tapegrad.ops.generators import Generator
 from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.older import SVD
 from tapegrad.ops.older_factors import TriangularSolve
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.qr import QR
-from tapegrad.ops.random import Generator
 from tapegrad.tensor import Tensor
 
 class TensorMethods:
@@ -163,6 +164,9 @@ class TensorMethods:
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call what the table has for one of NumPy's functions."""
+
+    def _is_view(self) -> builtins.bool:
+        """Whether the memory belongs to another tensor, of whose history this one's is a part."""
 
     def abs(self) -> Tensor:
         """Absolute value."""
@@ -448,11 +452,14 @@ class TensorMethods:
     def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
         """Covariances of variables, each of which is a row of observations."""
 
-    def cpu(self) -> Tensor:
+    def cpu(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return the tensor itself: all are in the memory of the CPU."""
 
     def cross(self, other: Any, dim: builtins.int | None = None, *, axis: builtins.int | None = ...) -> Tensor:
         """Cross products of vectors of three elements; see `tapegrad.linalg.cross`."""
+
+    def cuda(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raise PyTorch's error: there is no GPU."""
 
     def cummax(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> ValuesIndices:
         """The largest elements so far along a dimension, and the indices of the last of each."""
@@ -618,6 +625,9 @@ class TensorMethods:
     def ger(self, vec2: Any) -> Tensor:
         """Products of each element of one vector with each of another."""
 
+    def get_device(self) -> builtins.int:
+        """Return the number of the GPU: -1, as there is none."""
+
     def greater(self, other: Any) -> Tensor:
         """Whether `input` is greater than `other`."""
 
@@ -696,11 +706,20 @@ class TensorMethods:
     def is_contiguous(self) -> builtins.bool:
         """Whether the elements lie in memory in their order."""
 
+    def is_inference(self) -> builtins.bool:
+        """Whether a tensor was computed in `inference_mode`."""
+
     def is_nonzero(self) -> builtins.bool:
         """Whether the only element is not zero."""
 
+    def is_pinned(self) -> builtins.bool:
+        """Return False: there is no other device that memory could be pinned for."""
+
     def is_same_size(self, other: Any) -> builtins.bool:
         """Whether two tensors have the same shape."""
+
+    def is_shared(self) -> builtins.bool:
+        """Return False: other processes do not see the memory."""
 
     def is_signed(self) -> builtins.bool:
         """Whether the dtype has negative numbers."""
@@ -1027,21 +1046,52 @@ class TensorMethods:
     def nelement(self) -> builtins.int:
         """Return the number of elements."""
 
-    def new_empty(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_empty(
+        self,
+        *size: Any,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
         """Return a tensor as `empty` does, by default of this tensor's dtype."""
 
     def new_full(
-        self, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False
+        self,
+        size: Any,
+        fill_value: Any,
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
+        requires_grad: builtins.bool = False,
     ) -> Tensor:
         """Return a tensor as `full` does, by default of this tensor's dtype."""
 
-    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_ones(
+        self,
+        *size: Any,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
         """Return a tensor as `ones` does, by default of this tensor's dtype."""
 
-    def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_tensor(
+        self,
+        data: Any,
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
         """Return a tensor with a copy of the data, by default of this tensor's dtype."""
 
-    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_zeros(
+        self,
+        *size: Any,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
         """Return a tensor as `zeros` does, by default of this tensor's dtype."""
 
     def nextafter(self, other: Any) -> Tensor:
@@ -1086,6 +1136,9 @@ class TensorMethods:
         axis: builtins.int | Sequence[builtins.int] = ...,
     ) -> Tensor:
         """Put the dimensions into another order, as a view."""
+
+    def pin_memory(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Return the tensor itself: there is no other device that its memory could be pinned for."""
 
     def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
         """Pseudoinverses of matrices; see `tapegrad.linalg.pinv`."""
@@ -1236,6 +1289,9 @@ class TensorMethods:
 
     def sgn(self) -> Tensor:
         """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
+
+    def share_memory_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Return the tensor itself: threads share memory."""
 
     def sigmoid(self) -> Tensor:
         """Logistic function :math:`1/(1 + e^{-x})`."""
@@ -1415,7 +1471,15 @@ class TensorMethods:
     def tile(self, dims: builtins.int | Sequence[builtins.int], *rest: builtins.int) -> Tensor:
         """Repeat the tensor along dimensions, in a copy."""
 
-    def to(self, dtype: Any) -> Tensor:
+    def to(
+        self,
+        *args: Any,
+        dtype: Any = None,
+        device: DeviceLike = None,
+        non_blocking: builtins.bool = False,
+        copy: builtins.bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
         """Return the tensor converted to another dtype; itself if it has that dtype."""
 
     def topk(
@@ -1458,6 +1522,9 @@ class TensorMethods:
 
     def trunc(self) -> Tensor:
         """The number without its fraction; integers stay as they are."""
+
+    def type(self, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
+        """Return PyTorch's name of the tensor's type; or the tensor converted to a dtype, as `to` does."""
 
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor converted to the dtype of another."""
@@ -2056,8 +2123,24 @@ class TensorMethods:
         """Dimensions in reverse order, as a view."""
 
     @property
+    def _version(self) -> builtins.int:
+        """Return how often the memory was written to in place; views and `detach` share it."""
+
+    @property
+    def device(self) -> Any:
+        """Return where the memory is: the CPU."""
+
+    @property
     def imag(self) -> Tensor:
         """Imaginary part of complex numbers."""
+
+    @property
+    def is_cpu(self) -> builtins.bool:
+        """Return True: all tensors are in the memory of the CPU."""
+
+    @property
+    def is_cuda(self) -> builtins.bool:
+        """Return False: no tensor is in the memory of a GPU."""
 
     @property
     def itemsize(self) -> builtins.int:

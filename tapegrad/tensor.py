@@ -13,16 +13,16 @@ from tapegrad import errors
 from tapegrad.dtypes import DTypeLike, default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
-from tapegrad.tape.entries import Leaf, Tape, TapeNode, reshaped
+from tapegrad.tape.entries import Leaf, TapeNode, reshaped
 from tapegrad.tape.graph import Node, node_of
-from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tape.layout import Layout, check_flag, layout_of
+from tapegrad.tape.listing import Tape
 
 if TYPE_CHECKING:
     from tapegrad.methods import TensorMethods  # a stub: `tapegrad.ops.bind` gives Tensor its operations
     from tapegrad.tape.hooks import RemovableHandle
 else:
     TensorMethods = object
-
 
 _new = object.__new__  # takes half the time of Tensor.__new__, which goes through a wrapper
 
@@ -45,14 +45,15 @@ class Tensor(TensorMethods):
     # _data    the array; a result without dimensions has a NumPy scalar, with which NumPy computes 7 times faster
     # _layout  the layout of the data; the tracked one if the tensor requires grad
     # _node    the node of the entry that computed the tensor, or a Leaf, or None if it does not require grad
-    # _base    of a view: the tensor that the memory belongs to; not set in others (see `tapegrad.tape.views`)
-    __slots__ = ("__weakref__", "_base", "_data", "_grad", "_layout", "_node")
+    # _base, _part_of  of a view only: see `tapegrad.tape.views`
+    __slots__ = ("__weakref__", "_base", "_data", "_grad", "_layout", "_node", "_part_of")
 
     _data: Any
     _layout: Layout
     _node: TapeNode | Leaf | None
     _grad: Tensor | None
     _base: Tensor
+    _part_of: tuple[str, int]
 
     __array_priority__ = 1000
 
@@ -169,7 +170,7 @@ class Tensor(TensorMethods):
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return (self[index] for index in range(len(self)))
+        return iter(self.unbind())
 
     def __contains__(self, value: Any) -> bool:
         return bool(np.any(self._data == (value._data if isinstance(value, Tensor) else value)))
@@ -218,12 +219,12 @@ class Tensor(TensorMethods):
     def _require(self, wanted: bool, first_letter: str) -> None:
         if wanted and not self._layout.floating:
             raise RuntimeError(
-                f"{first_letter}{errors.ONLY_FLOATING}; this one has dtype {self.dtype}. "
-                f"Convert it first, e.g. with .to('float64')."
+                f"{first_letter}{errors.ONLY_FLOATING}; convert this one of {self.dtype}, e.g. with .to('float64')."
             )
         if not wanted and not self.is_leaf:
             raise RuntimeError(errors.RESULT_FLAG)
         if wanted and self._node is None:
+            check_flag(self._layout)
             self._array()
             self._layout = self._layout.tracked
             self._node = Leaf(self)

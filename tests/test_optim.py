@@ -46,43 +46,82 @@ def test_adam() -> None:
     np.testing.assert_allclose(x.detach().numpy(), [0.5, -2.5], rtol=1e-15)
 
 
+#: The options of each optimizer that change its formula or its numbers.
+OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "SGD": {"momentum": (0, 0.9), "dampening": (0, 0.3), "nesterov": (False, True)},
+    "Adam": {"amsgrad": (False, True), "decoupled_weight_decay": (False, True), "betas": ((0.9, 0.999), (0.8, 0.95))},
+    "AdamW": {"amsgrad": (False, True)},
+    "NAdam": {"decoupled_weight_decay": (False, True), "momentum_decay": (4e-3, 0.1)},
+    "RAdam": {"decoupled_weight_decay": (False, True), "betas": ((0.9, 0.999), (0.5, 0.7))},
+    "Adamax": {"eps": (1e-8, 0.1)},
+    "Adagrad": {"lr_decay": (0, 0.1), "initial_accumulator_value": (0, 0.5)},
+    "Adadelta": {"rho": (0.9, 0.5)},
+    "RMSprop": {"momentum": (0, 0.9), "centered": (False, True), "alpha": (0.99, 0.5)},
+    "Rprop": {"etas": ((0.5, 1.2), (0.3, 2.0)), "step_sizes": ((1e-6, 50), (0.05, 0.2))},
+    "ASGD": {"t0": (1e6, 3), "lambd": (1e-4, 0.1), "alpha": (0.75, 0.5)},
+}
+
+
+def _all_options() -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for name, options in OPTIONS.items():
+        options = options | {"maximize": (False, True)} | ({} if name == "Rprop" else {"weight_decay": (0, 0.1)})
+        for values in itertools.product(*options.values()):
+            one = dict(zip(options, values, strict=True))
+            if not one.get("nesterov") or (one["momentum"] and not one["dampening"]):
+                found.append((name, one))
+    return found
+
+
+def _shown(options: dict[str, Any]) -> str:
+    return "-".join(f"{name}={value}" for name, value in options.items()).replace(" ", "")
+
+
 @needs_torch
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        *(
-            (
-                "SGD",
-                {"lr": 0.1, "momentum": momentum, "weight_decay": decay, "nesterov": nesterov, "maximize": maximize},
-            )
-            for momentum, decay, nesterov, maximize in itertools.product(
-                (0.0, 0.9), (0.0, 0.1), (False, True), (False, True)
-            )
-            if momentum or not nesterov
-        ),
-        ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
-        *(
-            (adam, {"lr": 0.1, "weight_decay": decay, "amsgrad": amsgrad, "maximize": maximize, "betas": (0.8, 0.95)})
-            for adam, decay, amsgrad, maximize in itertools.product(
-                ("Adam", "AdamW"), (0.0, 0.1), (False, True), (False, True)
-            )
-        ),
-    ],
+    ("name", "options"), _all_options(), ids=lambda value: value if isinstance(value, str) else _shown(value)
 )
-def test_as_torch(name: str, options: dict[str, Any], dtype: str) -> None:
+def test_ten_steps_as_torch(name: str, options: dict[str, Any], dtype: str) -> None:
+    """Two groups, parameters without gradient in some steps, gradients of zero; then the state and how it is shown."""
     rng = np.random.default_rng(0)
-    start = rng.standard_normal((3, 2)).astype(dtype)
-    ours, theirs = tg.tensor(start, requires_grad=True), torch.tensor(start, requires_grad=True)
-    optimizers = getattr(tg.optim, name)([ours], **options), getattr(torch.optim, name)([theirs], **options)
-    for _ in range(5):
-        grad = rng.standard_normal((3, 2)).astype(dtype)
-        ours.grad, theirs.grad = tg.tensor(grad), torch.tensor(grad)
-        for optimizer in optimizers:
-            optimizer.step()
-        np.testing.assert_array_equal(ours.grad.numpy(), grad)  # a step leaves gradients alone
-    rtol = 1e-5 if dtype == "float32" else 1e-13
-    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=rtol, atol=rtol)
+
+    def drawn(shape: tuple[int, ...]) -> np.ndarray:
+        array = np.asarray(rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
+        return array.astype(dtype) if dtype == "complex128" else np.asarray(array.real).astype(dtype)
+
+    starts = [drawn(shape) for shape in ((3, 2), (), (4,), (0,), (2, 2))]
+    rtol, atol = (5e-5, 2e-6) if dtype == "float32" else (1e-11, 1e-13)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        tensors, optimizers = [], []
+        for lib in (tg, torch):
+            params = [lib.tensor(start, requires_grad=True) for start in starts]
+            groups = [{"params": params[:2]}, {"params": iter(params[2:]), "lr": 0.03}]
+            tensors.append(params)
+            optimizers.append(getattr(lib.optim, name)(groups, lr=0.1, **options))
+        for step in range(10):
+            for place, (ours, theirs) in enumerate(zip(*tensors, strict=True)):
+                grad = drawn(starts[place].shape) * (step != 4)
+                missing = place == 2 and step % 3 == 0
+                ours.grad, theirs.grad = (None, None) if missing else (tg.tensor(grad), torch.tensor(grad))
+            for optimizer in optimizers:
+                assert optimizer.step() is None
+            for ours, theirs in zip(*tensors, strict=True):
+                np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=rtol, atol=atol)
+        ours, theirs = (optimizer.state_dict() for optimizer in optimizers)
+        assert ours["param_groups"] == theirs["param_groups"]
+        assert ours["state"].keys() == theirs["state"].keys()
+        for number, state in theirs["state"].items():
+            assert list(ours["state"][number]) == list(state)
+            for key, value in state.items():
+                own = ours["state"][number][key]
+                assert (own.shape, f"torch.{own.dtype}") == (tuple(value.shape), str(value.dtype))
+                np.testing.assert_allclose(own.numpy(), value.numpy(), rtol=rtol, atol=atol)
+        assert repr(optimizers[0]) == repr(optimizers[1])
+    finally:
+        torch.set_default_dtype(default)
 
 
 def test_strided_and_scalar_parameters() -> None:
@@ -203,15 +242,3 @@ def test_errors() -> None:
         tg.optim.SGD([1.0])
     with pytest.raises(TypeError, match="should be an iterable of Tensors or dicts"):
         tg.optim.SGD(x)
-
-
-def test_optimizers_are_shown_with_their_options() -> None:
-    optimizer = tg.optim.SGD([{"params": [tg.ones(2)]}, {"params": [tg.ones(3)], "lr": 0.5}], lr=0.25, momentum=0.75)
-    lines = repr(optimizer).splitlines()
-    assert (lines[0], lines[-1]) == ("SGD (", ")")
-    assert lines[1:-1] == [
-        line for place, lr in enumerate((0.25, 0.5)) for line in (
-            f"Parameter Group {place}", "    dampening: 0", f"    lr: {lr}", "    maximize: False",
-            "    momentum: 0.75", "    nesterov: False", "    weight_decay: 0",
-        )
-    ]  # fmt: skip

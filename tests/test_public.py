@@ -231,7 +231,7 @@ def test_defaults_of_functions_in_python_are_those_of_torch(module: str) -> None
         (tg.linalg, "softmax", "it is tapegrad.softmax"),
         (tg, "log_sum_exp", "did you mean tapegrad.logsumexp?"),
         (tg.nn.functional, "cross_entrpy", "did you mean tapegrad.nn.functional.cross_entropy?"),
-        (tg, "cuda", "tapegrad computes on the CPU only"),
+        (tg, "xpu", "tapegrad computes on the CPU only"),
         (tg, "exp_", "it is a method of tensors: x.exp_(...)"),
         (tg, "cudnn_convolution", "it is internal to PyTorch"),
         (tg.nn.functional, "max_pool2d_with_indices", "use return_indices=True"),

@@ -36,7 +36,7 @@ BUILTINS = ("None", "bool", "complex", "float", "int", "object", "str", "tuple",
 HEADER = '"""{doc}\n\nWritten by `python -m tools.stubs`, from the public functions.\n"""\n\n'
 
 # Where the names in annotations come from: those that are no classes, or that a function's file does not import.
-sources = {"DTypeLike": "numpy.typing", "Any": "typing", "Tensor": "tapegrad.tensor"}
+sources = {"DTypeLike": "numpy.typing", "DeviceLike": "tapegrad.devices", "Any": "typing", "Tensor": "tapegrad.tensor"}
 
 
 def _note_source(name: str, space: Mapping[str, Any], text: str) -> None:

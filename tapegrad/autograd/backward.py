@@ -6,14 +6,18 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tapegrad import errors
 from tapegrad.autograd.direct import run_to_inputs, run_to_leaves
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
+from tapegrad.autograd.rows import sweep_rows
 from tapegrad.autograd.run import Destination, accumulate, run
 from tapegrad.ops.table.op import xp
+from tapegrad.pass_modes import is_strong_zero
 from tapegrad.tape import views
 from tapegrad.tape.entries import SLOT, slot_of
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 
 def backward(
@@ -136,7 +140,7 @@ def grad(
     if outputs.__class__ is Tensor and not is_grads_batched and not materialize_grads:
         leaves = (inputs,) if inputs.__class__ is Tensor else inputs
         if leaves.__class__ in (tuple, list) and leaves:
-            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph)
+            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph, bool(allow_unused))
             if gradients is not None:
                 return tuple(gradients)
     if isinstance(inputs, Mapping):
@@ -158,6 +162,9 @@ def grad(
     unused_allowed = materialize_grads if allow_unused is None else allow_unused
     by_slot = run(roots, Destination(chosen, create_graph, accumulate=False), retain, bool(unused_allowed))
     results = [by_slot.get(slot_of(tensor._node)) for tensor in chosen]
+    for index, value in enumerate(() if unused_allowed else results):
+        if value is None:  # a Function returned None for it
+            raise errors.unused(index)
     if materialize_grads:
         results = [zeros_of(t) if value is None else value for t, value in zip(chosen, results, strict=True)]
     return tuple(results)
@@ -189,8 +196,17 @@ def _batched(
             )
     if len(batches) != len(outputs) or len({batch.shape[0] for batch in batches}) != 1 or not batches[0].shape[0]:
         raise RuntimeError(f"got {len(outputs)} tensors and {len(batches)} batches of gradients, or empty ones")
-    rows = []
     count = batches[0].shape[0]
+    unused_allowed = materialize if allow_unused is None else bool(allow_unused)
+    fits = all(batch.dtype == output.dtype for output, batch in zip(outputs, batches, strict=True))  # fmt: skip
+    if fits and not create_graph and not is_strong_zero() and all(views.renewed(x)._node is not None for x in inputs):
+        swept = sweep_rows(outputs, inputs, [batch._data for batch in batches], retain, unused_allowed)
+        if swept is not None:
+            if materialize:
+                swept = [np.zeros((count, *x.shape), x.dtype) if own is None else own
+                         for x, own in zip(inputs, swept, strict=True)]  # fmt: skip
+            return tuple(None if own is None else from_array(own) for own in swept)
+    rows = []
     for index in range(count):
         last = retain or index < count - 1
         rows.append(grad(outputs, inputs, [batch[index] for batch in batches], last, create_graph, allow_unused,

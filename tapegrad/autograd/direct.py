@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tapegrad import modes
+from tapegrad import errors, modes
 from tapegrad.autograd.roots import implicit_cotangent, like
 from tapegrad.autograd.run import Destination
+from tapegrad.pass_modes import calls_rules, is_strong_zero
 from tapegrad.sweep.recorded import ids_of, run_recorded
 from tapegrad.sweep.sweep import Sweep, run_pass
+from tapegrad.sweep.workspace import N_LEAVES
 from tapegrad.tape import views
-from tapegrad.tape.entries import Leaf
+from tapegrad.tape.entries import Leaf, TapeNode, leaf_at
 from tapegrad.tensor import Tensor
 
 _sweep_to_all_leaves: Final = Destination(None, create_graph=False, accumulate=True).sweep
@@ -21,7 +23,7 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
     """Run a pass from one result to all leaves; return False, without a pass, for any other root or gradient."""
     if modes.mode.value:
         views.renewed(root)
-        if modes.is_strong_zero():
+        if calls_rules():
             return False
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
@@ -32,15 +34,15 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
 
 
 def run_to_inputs(
-    root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool
+    root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Any] | None:
-    """Run a pass from one result to some leaves, and return their gradients.
+    """Run a pass from one result to some leaves, or recorded also to results, and return their gradients.
 
     Return None, and change nothing, for any other root, gradient or input, and where `run` may have to raise an error.
     """
     if modes.mode.value:
         views.renewed(root)
-        if modes.is_strong_zero():
+        if calls_rules():
             return None
     node = root._node
     seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
@@ -49,16 +51,79 @@ def run_to_inputs(
     nodes: list[Any] = []
     try:
         for tensor in inputs:
-            leaf = tensor._node
-            if leaf.__class__ is not Leaf:
+            input_node = views.renewed(tensor)._node
+            if input_node.__class__ is not Leaf and (not create_graph or input_node.__class__ is not list):
                 return None
-            nodes.append(leaf)
+            nodes.append(input_node)
     except AttributeError:  # no tensor
         return None
     if create_graph:
         ct = seed
-        return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct))
-    return run_pass([node], [seed._data], nodes, retain, _gradients)
+        return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct, allow_unused))
+    return run_pass([node], [seed._data], nodes, retain, _gradients if allow_unused else _gradients_of_used)
+
+
+def _gradients_of_used(sweep: Sweep) -> list[Any] | None:
+    """Return the gradients of a sweep's inputs, as `_gradients` does; raise an error if one got none."""
+    results = _gradients(sweep)
+    if sweep.notes is not None:
+        _check_used(results)
+    return results
+
+
+def _check_used(gradients: list[Any] | None) -> None:
+    """Raise an error if an input got no gradient, because a Function returned None for it."""
+    for index, gradient in enumerate(gradients or ()):
+        if gradient is None:
+            raise errors.unused(index)
+
+
+def run_to_own_leaves(root: Tensor, leaves: list[Leaf]) -> list[Any] | None:
+    """Run a pass from a scalar result to its leaves, and return their gradients: None for those it does not depend on.
+
+    Return None, and change nothing, if it depends on further tensors, or where `run` may have to raise an error.
+    """
+    if modes.mode.value:
+        views.renewed(root)
+        if is_strong_zero():
+            return None
+    node, seed = root._node, implicit_cotangent(root._layout)
+    if node.__class__ is not list or seed is None:
+        return None
+    return run_pass([node], [seed._data], None, False, lambda sweep: _gradients_of_all(sweep, leaves))
+
+
+def _gradients_of_all(sweep: Sweep, leaves: list[Leaf]) -> list[Any] | None:
+    """Return the gradients of leaves; None if the sweep has found others."""
+    results: list[Any] = [None] * len(leaves)
+    try:
+        n_bound = sweep.workspace.bind_inputs(leaves, results)
+        is_served = n_bound == sweep.workspace.state[N_LEAVES]
+        if not is_served and n_bound >= 0:
+            is_served = _reaches_only(sweep, {leaf.slot for leaf in leaves})
+    except BaseException:
+        sweep.undo()
+        raise
+    if not is_served:
+        sweep.undo()
+        return None
+    sweep.run()
+    return results
+
+
+def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:
+    """Whether an entry depends on no leaves but those at some slots; nobody can ask for gradients of dead tensors.
+
+    Of a graph that was freed it is not known.
+    """
+    try:
+        return run_pass([node], [], None, True, lambda sweep: _reaches_only(sweep, leaves))
+    except RuntimeError:
+        return False
+
+
+def _reaches_only(sweep: Sweep, leaves: set[int]) -> bool:
+    return all(slot in leaves or leaf_at(slot).tensor() is None for slot in sweep.leaf_slots())
 
 
 def _gradients(sweep: Sweep) -> list[Any] | None:
@@ -74,10 +139,13 @@ def _gradients(sweep: Sweep) -> list[Any] | None:
         sweep.undo()
         return None
     sweep.run()
+    if sweep.notes is not None:
+        gaps = sweep.unwritten()
+        return [None if leaf.slot in gaps else value for leaf, value in zip(inputs, results, strict=True)]
     return results
 
 
-def _gradients_recorded(sweep: Sweep, seed: Tensor) -> list[Any] | None:
+def _gradients_recorded(sweep: Sweep, seed: Tensor, allow_unused: bool) -> list[Any] | None:
     """Return the gradients of a sweep's inputs, as `_gradients` does, and record the computation."""
     try:
         ids = None if sweep.has_hooks() else ids_of(sweep, sweep.inputs or [])
@@ -88,4 +156,7 @@ def _gradients_recorded(sweep: Sweep, seed: Tensor) -> list[Any] | None:
         sweep.undo()
         return None
     cts = run_recorded(sweep, [seed])
-    return [cts[entry_id] for entry_id in ids]
+    gradients = [cts[entry_id] for entry_id in ids]
+    if not allow_unused:
+        _check_used(gradients)
+    return gradients

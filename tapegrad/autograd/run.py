@@ -9,9 +9,10 @@ import numpy as np
 
 from tapegrad import errors
 from tapegrad.autograd.roots import seed_arrays
-from tapegrad.modes import is_strong_zero, set_grad_enabled
+from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import xp
+from tapegrad.pass_modes import calls_rules
 from tapegrad.runtime import pool
 from tapegrad.runtime.locks import module_lock
 from tapegrad.sweep.recorded import finish, run_recorded
@@ -66,6 +67,11 @@ class Destination:
                 sweep.undo()
                 raise
             sweep.run()
+            if sweep.notes is not None:
+                gaps = sweep.unwritten()
+                new = [own for pair in zip(new[::2], new[1::2], strict=True) if slot_of(pair[0]._node) not in gaps
+                       for own in pair]  # fmt: skip
+                fresh = [pair for pair in fresh if slot_of(pair[0]._node) not in gaps]
             if new:
                 committed = sweep.workspace.commit_grads(new)
                 if committed < len(new):
@@ -183,7 +189,7 @@ def run(
         If the graph was freed, a residual was changed, or an input was not used though `allow_unused` is False.
     """
     create_graph, inputs = destination.create_graph, destination.inputs
-    calls_rules = create_graph or is_strong_zero()
+    by_rules = create_graph or calls_rules()
     seeds: list[Tensor] = []
     nodes: list[TapeNode] = []
     indices: dict[int, int] = {}
@@ -205,7 +211,7 @@ def run(
     wanted = None if inputs is None else [tensor._node for tensor in inputs if tensor._node is not None]
 
     def work(sweep: Sweep) -> None:
-        if calls_rules or not allow_unused:
+        if by_rules or not allow_unused:
             try:
                 if nodes:
                     destination.check(sweep)
@@ -214,7 +220,7 @@ def run(
             except BaseException:
                 sweep.undo()
                 raise
-        if nodes and calls_rules:
+        if nodes and by_rules:
             destination.sweep_recorded(sweep, seeds)
         elif nodes:
             destination.sweep(sweep)
@@ -229,10 +235,7 @@ def _check_used(sweep: Sweep, leaf_roots: set[int], inputs: Sequence[Tensor]) ->
     reached = leaf_roots | sweep.reached()
     for index, tensor in enumerate(inputs):
         if slot_of(tensor._node) not in reached:
-            raise RuntimeError(
-                f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
-                "Set allow_unused=True if this is the desired behavior."
-            )
+            raise errors.unused(index)
 
 
 def check_grad(tensor: Tensor | None) -> None:

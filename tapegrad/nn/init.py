@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 
 from tapegrad.modes import no_grad
-from tapegrad.ops.random import Generator
-from tapegrad.ops.table.docs import Common, documented
+from tapegrad.nn.init_matrices import FILLED, WITH_GENERATOR, dirac_, eye_, orthogonal_, sparse_
+from tapegrad.ops.generators import Generator
+from tapegrad.ops.table.docs import documented
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "calculate_gain", "constant_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "uniform_",
-    "xavier_normal_", "xavier_uniform_", "zeros_",
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
+    "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
-_FILLED = Common("tensor : Tensor", returns="Tensor\n    The tensor.")
-_WITH_GENERATOR = _FILLED._replace(options="generator : Generator, optional")
-_OF_MATRIX = _WITH_GENERATOR._replace(
-    parameters=f"{_FILLED.parameters}\n    Of at least 2 dimensions, (outputs, inputs, ...).",
+_OF_MATRIX = WITH_GENERATOR._replace(
+    parameters=f"{FILLED.parameters}\n    Of at least 2 dimensions, (outputs, inputs, ...).",
     raises="ValueError\n    If it has fewer dimensions.",
 )
 _KAIMING = _OF_MATRIX._replace(
@@ -29,7 +29,7 @@ mode : {{"fan_in", "fan_out"}}
     Whether the variance is kept forwards or backwards.
 nonlinearity : str
     As in `calculate_gain`.
-{_WITH_GENERATOR.options}""",
+{WITH_GENERATOR.options}""",
     raises="ValueError\n    If it has fewer dimensions, or a name is unknown.",
 )
 _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
@@ -59,7 +59,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     >>> tg.nn.init.calculate_gain("linear")
     1.0
     """
-    if nonlinearity in ("linear", "sigmoid", "conv1d", "conv2d", "conv3d"):
+    if nonlinearity in ("linear", "sigmoid") or re.fullmatch("conv(_transpose)?[123]d", nonlinearity):
         return 1.0
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
@@ -70,7 +70,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def _fans(tensor: Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Return how many inputs an output has, and how many outputs an input has."""
     if tensor.ndim < 2:
         raise ValueError(
@@ -84,11 +84,11 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
 def _fan(tensor: Tensor, mode: str) -> int:
     if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    return _fans(tensor)[mode.lower() == "fan_out"]
+    return _calculate_fan_in_and_fan_out(tensor)[mode.lower() == "fan_out"]
 
 
 @no_grad()
-@documented(_WITH_GENERATOR)
+@documented(WITH_GENERATOR)
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with numbers drawn uniformly from `a` to `b`.
 
@@ -106,7 +106,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 
 
 @no_grad()
-@documented(_WITH_GENERATOR)
+@documented(WITH_GENERATOR)
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normally distributed numbers.
 
@@ -124,7 +124,43 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
 
 
 @no_grad()
-@documented(_FILLED)
+@documented(WITH_GENERATOR)
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill with normally distributed numbers that lie from `a` to `b`.
+
+    Parameters
+    ----------
+    mean, std : float
+        Of the distribution before it is cut.
+    a, b : float
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> bool((abs(tg.nn.init.trunc_normal_(tg.empty(9), a=-1, b=1)) <= 1).all())
+    True
+    """
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
+            UserWarning,
+            stacklevel=2,
+        )
+    low, high = (math.erf((end - mean) / (std * math.sqrt(2.0))) for end in (a, b))
+    tensor.uniform_(low, high, generator=generator).erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
+    return tensor.clamp_(a, b)
+
+
+@no_grad()
+@documented(FILLED)
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one number.
 
@@ -141,7 +177,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     return tensor.fill_(val)
 
 
-@documented(_FILLED)
+@documented(FILLED)
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros.
 
@@ -154,7 +190,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
-@documented(_FILLED)
+@documented(FILLED)
 def ones_(tensor: Tensor) -> Tensor:
     """Fill with ones.
 
@@ -181,7 +217,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
     >>> bool((abs(tg.nn.init.xavier_uniform_(tg.empty(3, 3))) <= 1).all())
     True
     """
-    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -199,7 +235,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     >>> tg.nn.init.xavier_normal_(tg.empty(3, 2)).shape
     (3, 2)
     """
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator)
 
 
 def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:

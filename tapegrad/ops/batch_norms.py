@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import modes
 from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.layer_norms import scaled, standard_by_numpy
@@ -17,6 +16,7 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.tape import versions
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -51,11 +51,12 @@ def _update(running: Any, values: np.ndarray, momentum: float) -> None:
     """Move running statistics towards those of a batch, in place."""
     if running is None:
         return
-    with modes.no_grad():
-        if isinstance(running, Tensor):
-            running.copy_(np.asarray(running._data) * (1 - momentum) + values * momentum)
-        else:
-            running[...] = running * (1 - momentum) + values * momentum
+    data = running._array() if isinstance(running, Tensor) else running
+    if data.shape != values.shape:
+        raise RuntimeError(f"running statistics should contain {values.size} elements not {data.size}, one a channel")
+    data *= 1 - momentum
+    data += values * momentum
+    versions.note(data)
 
 
 def _update_both(x: Tensor, running_mean: Any, running_var: Any, momentum: float, parts: tuple[int, ...]) -> None:
@@ -64,10 +65,10 @@ def _update_both(x: Tensor, running_mean: Any, running_var: Any, momentum: float
         return
     rows, channels = np.asarray(x._data).reshape(parts), x.shape[1]
     count = parts[0] * parts[2]
-    means = rows.mean((0, 2), dtype=np.float64)
-    squares = np.square(rows - means[:, None]).sum((0, 2))
-    _update(running_mean, means.reshape(-1, channels).mean(0), momentum)
-    _update(running_var, (squares / max(count - 1, 1)).reshape(-1, channels).mean(0), momentum)
+    means = np.add.reduce(rows, (0, 2), np.float64) / count
+    variances = np.add.reduce(np.square(rows - means[:, None]), (0, 2)) / max(count - 1, 1)
+    for running, values in ((running_mean, means), (running_var, variances)):
+        _update(running, values if len(values) == channels else values.reshape(-1, channels).mean(0), momentum)
 
 
 def _batch_norm_by_numpy(input: Any, weight: Any = 1, bias: Any = 0, training: bool = False, eps: float = 1e-5) -> Any:

@@ -179,15 +179,21 @@ def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
     """
     x = as_operand(input, "sum_to_size", "input", 1)
     to = sizes(size, rest)
-    new = x.ndim - len(to)
-    if new < 0 or any(own not in (1, length) for own, length in zip(to, x.shape[new:], strict=True)):
+    dims = _stretched(to, x.shape)
+    if dims is None:
         raise RuntimeError(f"size {list(to)} is not expandable to size {list(x.shape)}; see sum_to_size()")
-    dims = (
-        *range(new),
-        *(new + place for place, own in enumerate(to) if own == 1 and x.shape[new + place] != 1),
-    )
     summed = sum_over(x, dims) if dims else x
     return summed if summed.shape == to else reshape(summed, to)
+
+
+@functools.lru_cache(maxsize=1024)
+def _stretched(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the dimensions that broadcasting to a shape makes or stretches; None if a shape does not broadcast."""
+    new = len(shape) - len(own)
+    if new < 0 or any(length not in (1, to) for length, to in zip(own, shape[new:], strict=True)):
+        return None
+    stretched = (new + dim for dim, length in enumerate(own) if length == 1 and shape[new + dim] != 1)
+    return *range(new), *stretched
 
 
 xp.sum_to_size = sum_to_size

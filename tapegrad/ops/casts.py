@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import DTypeLike, check_dtype
+from tapegrad.devices import DeviceLike, check_device, is_device
+from tapegrad.dtypes import TORCH_NAMES, DTypeLike, check_dtype
 from tapegrad.kernels.elementwise import loop_step
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import apply, as_operand
@@ -105,30 +106,55 @@ xp.cast = cast
     (Sample(((2, 3),), {"dtype": "float64"}), Sample(((3,),), {"dtype": "complex128"})),
     lambda input, dtype: input.astype(dtype), real_only=True,
 )  # fmt: skip
-def to(input: Tensor, dtype: Any) -> Tensor:
+def to(
+    input: Tensor, *args: Any, dtype: Any = None, device: DeviceLike = None, non_blocking: bool = False,
+    copy: bool = False, memory_format: Any = None,
+) -> Tensor:  # fmt: skip
     """Return the tensor converted to another dtype; itself if it has that dtype.
 
     Parameters
     ----------
-    dtype : dtype or Tensor
-        Of a tensor, its dtype. The word "cpu" is accepted and means nothing.
+    *args : dtype, device or Tensor
+        As in PyTorch: a dtype; a device, and a dtype behind it; or a tensor, whose dtype is taken. Then `non_blocking`
+        and `copy`.
+    dtype : dtype, optional
+    device : device, optional
+        Only the CPU.
+    non_blocking : bool
+        Without effect.
+    copy : bool
+        Return a copy also where the dtype is the same.
+    memory_format : optional
+        Without effect: memory is in the order of elements.
 
     Raises
     ------
     TypeError
         If tensors cannot have that dtype.
+    AssertionError
+        If it is another device.
 
     Examples
     --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0], requires_grad=True)
-    >>> x.to("float32").sum().backward()
+    >>> x.to("cpu", tg.float32).sum().backward()
     >>> x.grad
     tensor([1.])
     """
-    if isinstance(dtype, str) and dtype == "cpu":
-        return input
-    return cast(input, dtype.dtype if isinstance(dtype, (Tensor, np.ndarray)) else dtype)
+    if args:
+        first, *rest = args
+        if is_device(first) or (first is None and rest):
+            device = first
+            if rest:
+                dtype, *rest = rest
+        else:
+            dtype = first.dtype if isinstance(first, (Tensor, np.ndarray)) else first
+        copy = rest[1] if len(rest) > 1 else copy
+    if device is not None:
+        check_device(device)
+    result = input if dtype is None else cast(input, dtype)
+    return xp.clone(result) if copy and result is input else result
 
 
 @public(namespaces=(), method=True)
@@ -139,6 +165,32 @@ def to(input: Tensor, dtype: Any) -> Tensor:
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Return the tensor converted to the dtype of another."""
     return cast(input, other.dtype)
+
+
+@public(namespaces=(), method=True)
+def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Return PyTorch's name of the tensor's type; or the tensor converted to a dtype, as `to` does.
+
+    Parameters
+    ----------
+    dtype : dtype or str, optional
+        Such a name too.
+    non_blocking : bool
+        Without effect.
+
+    Raises
+    ------
+    ValueError
+        If there is no type of that name.
+    """
+    if dtype is None:
+        return f"torch.{TORCH_NAMES[input.dtype.name]}Tensor"
+    if isinstance(dtype, str) and dtype.endswith("Tensor"):
+        named = {f"torch.{name}Tensor": own for own, name in TORCH_NAMES.items()}
+        if dtype not in named:
+            raise ValueError(f"invalid type: {dtype!r}; there are {', '.join(named)}")
+        dtype = named[dtype]
+    return cast(input, dtype)
 
 
 @public(namespaces=(), method=True, functions=("astype",))

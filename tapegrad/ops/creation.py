@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.devices import DeviceLike, check_device
 from tapegrad.dtypes import DTypeLike, check_dtype, default_dtype
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
@@ -74,8 +74,10 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
-def made(array: np.ndarray, requires_grad: bool = False) -> Tensor:
+def made(array: np.ndarray, requires_grad: bool = False, device: DeviceLike = None) -> Tensor:
     """Return a leaf over a new array."""
+    if device is not None:
+        check_device(device)
     result = _compiled.owner(array)
     if requires_grad is True and result._layout.floating:
         _compiled.leaf(result)
@@ -196,7 +198,9 @@ def array_of(call: str, data: Any, dtype: DTypeLike | None, copy: bool | None) -
 
 
 @public()
-def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """Return a new leaf tensor with a copy of the data.
 
     Parameters
@@ -204,6 +208,8 @@ def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = F
     data : number, nested list, array or Tensor
     dtype : dtype, optional
         By default Python floats get the default dtype, integers int64, and arrays keep their own.
+    device : device, optional
+        Only the CPU.
     requires_grad : bool
         Whether a gradient is wanted for it.
 
@@ -228,23 +234,25 @@ def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = F
             [3., 4.]], requires_grad=True)
     """
     if data.__class__ is float and dtype is None:
-        return made(np.array(data, default_dtype()), requires_grad)
+        return made(np.array(data, default_dtype()), requires_grad, device)
     if data.__class__ is np.ndarray and dtype is None and data.dtype.kind in "biufc":
-        return made(data.copy(), requires_grad)
-    return made(array_of("tensor", data, dtype, True), requires_grad)
+        return made(data.copy(), requires_grad, device)
+    return made(array_of("tensor", data, dtype, True), requires_grad, device)
 
 
 @public()
 @composite(
     (Sample(((2, 3),)), Sample(((3,),), {"dtype": "complex128"})), lambda data, dtype=None: np.array(data, dtype)
 )
-def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Tensor:
     """Return data as a tensor, sharing memory where that is possible.
 
     Parameters
     ----------
     data : number, nested list, array or Tensor
     dtype : dtype, optional
+    device : device, optional
+        Only the CPU.
 
     Returns
     -------
@@ -260,6 +268,8 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     >>> t
     tensor([1., 0.])
     """
+    if device is not None:
+        check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     array = array_of("as_tensor", data, dtype, None)
@@ -308,31 +318,3 @@ def init(self: Tensor, data: Any = ()) -> None:
         )
     array = array_of("Tensor", data, default_dtype(), True)
     self._data, self._layout, self._node, self._grad = array, layout_of(array), None, None
-
-
-def _legacy(name: str, dtype: str) -> Callable[[Any], Tensor]:
-    def call(data: Any) -> Tensor:
-        return tensor(data, dtype=dtype)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"""Return a new {dtype} tensor with a copy of the data; today one writes `tensor` with a `dtype`.
-
-    Parameters
-    ----------
-    data : nested list or array
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.{name}([1, 2]).dtype
-    dtype('{dtype}')
-    """
-    return call
-
-
-FloatTensor = public()(_legacy("FloatTensor", "float32"))
-DoubleTensor = public()(_legacy("DoubleTensor", "float64"))

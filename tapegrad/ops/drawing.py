@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike
 from tapegrad.ops.creation import made
-from tapegrad.ops.random import Generator, default_generator, numpy_generator, randint
+from tapegrad.ops.generators import Generator, numpy_generator
+from tapegrad.ops.random import randint
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
@@ -149,7 +151,13 @@ def binomial(count: Any, prob: Any, generator: Generator | None = None) -> Tenso
 
 @public()
 def randint_like(
-    input: Any, low: int, high: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+    input: Any,
+    low: int,
+    high: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return integers, as `randint` draws them, of the shape and dtype of another tensor.
 
@@ -160,41 +168,4 @@ def randint_like(
     tensor([3., 3.])
     """
     x = as_operand(input, "randint_like", "input", 1)
-    return randint(low, high, x.shape, dtype=dtype or x.dtype, requires_grad=requires_grad)
-
-
-# The state ---------------------------------------------------------------------------------------------------------
-
-
-@public()
-def seed() -> int:
-    """Seed the default generator by a number from the operating system, and return it; see `manual_seed`."""
-    return default_generator.seed()
-
-
-@public()
-def initial_seed() -> int:
-    """Return the seed of the default generator that was set last; see `manual_seed`."""
-    return default_generator.initial_seed()
-
-
-@public()
-def get_rng_state() -> dict[str, Any]:
-    """Return the state of the default generator, for `set_rng_state`."""
-    return default_generator.get_state()
-
-
-@public()
-def set_rng_state(new_state: dict[str, Any]) -> None:
-    """Let the default generator go back to a state that `get_rng_state` returned.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> state = tg.get_rng_state()
-    >>> x = tg.rand(2)
-    >>> tg.set_rng_state(state)
-    >>> tg.equal(x, tg.rand(2))
-    True
-    """
-    default_generator.set_state(new_state)
+    return randint(low, high, x.shape, dtype=dtype or x.dtype, device=device, requires_grad=requires_grad)

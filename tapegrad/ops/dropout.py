@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.arithmetic import add, mul
+from tapegrad.ops.generators import numpy_generator
 from tapegrad.ops.inplace import in_place
-from tapegrad.ops.random import numpy_generator
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tapegrad.devices import CPU, not_here
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
+from tapegrad.tape import versions
+from tapegrad.tape.layout import InferenceLayout
 from tapegrad.tape.views import root_of
 from tapegrad.tensor import Tensor
 
@@ -32,6 +36,29 @@ def is_tensor(obj: Any) -> bool:
     (True, False)
     """
     return isinstance(obj, Tensor)
+
+
+@public(method=True)
+def is_inference(input: Any) -> bool:
+    """Whether a tensor was computed in `inference_mode`.
+
+    Parameters
+    ----------
+    input : Tensor
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.inference_mode():
+    ...     x = tg.ones(2) * 2
+    >>> tg.is_inference(x), x.clone().is_inference()
+    (True, False)
+    """
+    return isinstance(input._layout.plain, InferenceLayout)
 
 
 @public(method=True)
@@ -122,6 +149,18 @@ def ndimension(input: Tensor) -> int:
 
 
 @public(namespaces=(), attribute=True)
+def _version(input: Tensor) -> int:
+    """Return how often the memory was written to in place; views and `detach` share it."""
+    return versions.version(input._array())
+
+
+@public(namespaces=(), method=True)
+def _is_view(input: Tensor) -> bool:
+    """Whether the memory belongs to another tensor, of whose history this one's is a part."""
+    return hasattr(input, "_base")
+
+
+@public(namespaces=(), attribute=True)
 def itemsize(input: Tensor) -> int:
     """Return the size of an element in bytes."""
     return input.dtype.itemsize
@@ -153,7 +192,63 @@ def storage_offset(input: Tensor) -> int:
     return (address - first) // input.dtype.itemsize if first <= address < last else 0
 
 
+# Devices -----------------------------------------------------------------------------------------------------------
+
+
+@public(namespaces=(), attribute=True)
+def device(input: Tensor) -> Any:
+    """Return where the memory is: the CPU."""
+    return CPU
+
+
+@public(namespaces=(), attribute=True)
+def is_cpu(input: Tensor) -> bool:
+    """Return True: all tensors are in the memory of the CPU."""
+    return True
+
+
+@public(namespaces=(), attribute=True)
+def is_cuda(input: Tensor) -> bool:
+    """Return False: no tensor is in the memory of a GPU."""
+    return False
+
+
 @public(namespaces=(), method=True)
-def cpu(input: Tensor) -> Tensor:
-    """Return the tensor itself: all are in the memory of the CPU."""
-    return input
+def get_device(input: Tensor) -> int:
+    """Return the number of the GPU: -1, as there is none."""
+    return -1
+
+
+def _itself(name: str, why: str) -> Callable[..., Tensor]:
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return input
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Return the tensor itself: {why}."
+    return call
+
+
+for _name, _why in (
+    ("cpu", "all are in the memory of the CPU"),
+    ("pin_memory", "there is no other device that its memory could be pinned for"),
+    ("share_memory_", "threads share memory"),
+):
+    public(namespaces=(), method=True)(_itself(_name, _why))
+
+
+@public(namespaces=(), method=True)
+def is_pinned(input: Tensor) -> bool:
+    """Return False: there is no other device that memory could be pinned for."""
+    return False
+
+
+@public(namespaces=(), method=True)
+def is_shared(input: Tensor) -> bool:
+    """Return False: other processes do not see the memory."""
+    return False
+
+
+@public(namespaces=(), method=True)
+def cuda(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Raise PyTorch's error: there is no GPU."""
+    raise not_here("cuda")

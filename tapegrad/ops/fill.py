@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import DTypeLike, check_range
 from tapegrad.ops.broadcasting import clone
 from tapegrad.ops.creation import array_of, as_tensor, dtype_or_default, made, shape_of, tensor
@@ -16,7 +17,7 @@ from tapegrad.tensor import Tensor
 
 
 @public(common=docs.NEW_TENSOR)
-def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def empty(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything.
 
     Parameters
@@ -30,11 +31,13 @@ def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     >>> tg.empty(2, 3).shape
     (2, 3)
     """
-    return made(np.empty(shape_of("empty", size), dtype_or_default(dtype)), requires_grad)
+    return made(np.empty(shape_of("empty", size), dtype_or_default(dtype)), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)
-def scalar_tensor(s: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """Return a tensor without dimensions.
 
     Parameters
@@ -47,12 +50,17 @@ def scalar_tensor(s: Any, *, dtype: DTypeLike | None = None, requires_grad: bool
     >>> tg.scalar_tensor(2)
     tensor(2.)
     """
-    return made(np.full((), s, dtype_or_default(dtype)), requires_grad)
+    return made(np.full((), s, dtype_or_default(dtype)), requires_grad, device)
 
 
 @public()
 def asarray(
-    obj: Any, *, dtype: DTypeLike | None = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    copy: bool | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return data as a tensor: as `as_tensor` does, or as a copy.
 
@@ -62,6 +70,8 @@ def asarray(
     dtype : dtype, optional
     copy : bool, optional
         Whether to copy; default only where it must be. A copy of a tensor is recorded.
+    device : device, optional
+        Only the CPU.
     requires_grad : bool
         Of a result that is not recorded.
 
@@ -76,7 +86,7 @@ def asarray(
     >>> tg.asarray([1, 2], dtype=tg.float64)
     tensor([1., 2.])
     """
-    x = as_tensor(obj, dtype)
+    x = as_tensor(obj, dtype, device)
     source = getattr(obj, "_data", obj)
     shares = isinstance(source, np.ndarray) and (x is obj or np.may_share_memory(x._array(), source))
     if copy is False and not shares:
@@ -87,7 +97,7 @@ def asarray(
 
 
 @public(common=docs.NEW_TENSOR)
-def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros.
 
     Parameters
@@ -101,11 +111,11 @@ def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     >>> tg.zeros(2)
     tensor([0., 0.])
     """
-    return made(np.zeros(shape_of("zeros", size), dtype_or_default(dtype)), requires_grad)
+    return made(np.zeros(shape_of("zeros", size), dtype_or_default(dtype)), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)
-def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def ones(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of ones.
 
     Parameters
@@ -119,11 +129,18 @@ def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False
     >>> tg.ones(2)
     tensor([1., 1.])
     """
-    return made(np.ones(shape_of("ones", size), dtype_or_default(dtype)), requires_grad)
+    return made(np.ones(shape_of("ones", size), dtype_or_default(dtype)), requires_grad, device)
 
 
 @public()
-def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of one value.
 
     Parameters
@@ -132,6 +149,8 @@ def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires
     fill_value : number
     dtype : dtype, optional
         By default that of ``tensor(fill_value)``.
+    device : device, optional
+        Only the CPU.
     requires_grad : bool
 
     Examples
@@ -143,11 +162,18 @@ def full(size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires
     if dtype is not None:
         check_range(fill_value, np.dtype(dtype))
     value = array_of("full", fill_value, dtype, True)
-    return made(np.full(shape_of("full", (size,)), value), requires_grad)
+    return made(np.full(shape_of("full", (size,)), value), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)
-def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a matrix with ones on its diagonal and zeros elsewhere.
 
     Parameters
@@ -166,7 +192,7 @@ def eye(n: int, m: int | None = None, *, dtype: DTypeLike | None = None, require
     """
     if n < 0 or (m is not None and m < 0):
         raise RuntimeError(f"n and m must be greater or equal to 0, got eye({n}, {m})")
-    return made(np.eye(n, m, dtype=dtype_or_default(dtype)), requires_grad)
+    return made(np.eye(n, m, dtype=dtype_or_default(dtype)), requires_grad, device)
 
 
 def _shape_and_dtype(name: str, input: Any, dtype: DTypeLike | None) -> tuple[tuple[int, ...], np.dtype]:
@@ -182,9 +208,11 @@ _LIKE = docs.NEW_TENSOR._replace(
 
 
 def _like(name: str, create: Callable[..., Tensor], what: str, shown: str) -> Callable[..., Tensor]:
-    def call(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    def call(
+        input: Any, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+    ) -> Tensor:
         shape, kind = _shape_and_dtype(name, input, dtype)
-        return create(shape, dtype=kind, requires_grad=requires_grad)
+        return create(shape, dtype=kind, device=device, requires_grad=requires_grad)
 
     call.__name__ = call.__qualname__ = name
     summary = f"Return a tensor of {what}, of the shape and dtype of another."
@@ -198,7 +226,14 @@ ones_like = public()(_like("ones_like", ones, "ones", "\ntensor([1., 1.])"))
 
 
 @public(common=_LIKE)
-def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def full_like(
+    input: Any,
+    fill_value: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another.
 
     Parameters
@@ -212,16 +247,22 @@ def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, re
     tensor([7., 7.])
     """
     shape, kind = _shape_and_dtype("full_like", input, dtype)
-    return full(shape, fill_value, dtype=kind, requires_grad=requires_grad)
+    return full(shape, fill_value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 # Methods ---------------------------------------------------------------------------------------------------------
 
 
 def _new(name: str, create: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def call(input: Tensor, *size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+    def call(
+        input: Tensor,
+        *size: Any,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
         kind = input.dtype if dtype is None else np.dtype(dtype)
-        return create(shape_of(name, size), dtype=kind, requires_grad=requires_grad)
+        return create(shape_of(name, size), dtype=kind, device=device, requires_grad=requires_grad)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Return a tensor as `{create.__name__}` does, by default of this tensor's dtype."
@@ -234,15 +275,25 @@ for _name, _create in (("new_empty", empty), ("new_zeros", zeros), ("new_ones", 
 
 @public(namespaces=(), method=True)
 def new_full(
-    input: Tensor, size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+    input: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return a tensor as `full` does, by default of this tensor's dtype."""
-    return full(size, fill_value, dtype=input.dtype if dtype is None else dtype, requires_grad=requires_grad)
+    return full(
+        size, fill_value, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad
+    )
 
 
 @public(namespaces=(), method=True)
-def new_tensor(input: Tensor, data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    input: Tensor, data: Any, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """Return a tensor with a copy of the data, by default of this tensor's dtype."""
     if dtype is None and isinstance(data, (Tensor, np.ndarray)):
-        return tensor(data, requires_grad=requires_grad)
-    return made(array_of("new_tensor", data, dtype or input.dtype, True), requires_grad)
+        return tensor(data, device=device, requires_grad=requires_grad)
+    return made(array_of("new_tensor", data, dtype or input.dtype, True), requires_grad, device)

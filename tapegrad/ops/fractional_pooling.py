@@ -9,9 +9,9 @@ import numpy as np
 
 from tapegrad.ops.extrema import max
 from tapegrad.ops.gather import gather
+from tapegrad.ops.generators import numpy_generator
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.pooling import images, numbers, pool_doc, publish_composite
-from tapegrad.ops.random import numpy_generator
 from tapegrad.ops.table.composites import first_of_several
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample

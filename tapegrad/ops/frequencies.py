@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import DTypeLike, default_dtype
+from tapegrad.ops.creation import made
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import FFT, public
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 
 @public(namespaces=(FFT,), common=docs.NEW_TENSOR)
-def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """Frequencies of the elements of what `fft` returns.
 
     Parameters
@@ -28,11 +32,13 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
     first = np.arange(n, dtype=dtype or default_dtype())
-    return _frequencies(np.where(first >= (n + 1) // 2, first - n, first) / (n * d), requires_grad)
+    return made(np.where(first >= (n + 1) // 2, first - n, first) / (n * d), requires_grad, device)
 
 
 @public(namespaces=(FFT,), common=docs.NEW_TENSOR)
-def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def rfftfreq(
+    n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """Frequencies of the elements of what `rfft` returns.
 
     Parameters
@@ -48,9 +54,4 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike | None = None, requires
     >>> tg.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
-    return _frequencies(np.arange(n // 2 + 1, dtype=dtype or default_dtype()) / (n * d), requires_grad)
-
-
-def _frequencies(values: np.ndarray, requires_grad: bool) -> Tensor:
-    result = from_array(values)
-    return result.requires_grad_() if requires_grad else result
+    return made(np.arange(n // 2 + 1, dtype=dtype or default_dtype()) / (n * d), requires_grad, device)

@@ -12,7 +12,7 @@ from tapegrad.ops.along import softmax
 from tapegrad.ops.arithmetic import add, div, sub
 from tapegrad.ops.extrema import argmax
 from tapegrad.ops.fill import zeros
-from tapegrad.ops.random import manual_seed, numpy_generator
+from tapegrad.ops.generators import manual_seed, numpy_generator
 from tapegrad.ops.scatter import scatter
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.ops.generators import Generator, numpy_generator
 from tapegrad.ops.history import before_write
-from tapegrad.ops.random import Generator, numpy_generator
 from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public

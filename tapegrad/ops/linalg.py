@@ -37,15 +37,17 @@ def _as_matrices(x: Shape, y: Shape) -> tuple[Shape, Shape, Shape]:
 
 
 def _left(ct: Any, y: Any, x_shape: Shape) -> Any:
-    if len(x_shape) > 1 and y.ndim > 1:
+    if y.ndim == 2 or (len(x_shape) > 1 and y.ndim > 1):
         return xp.matmul(ct, adjoint(y))  # whoever calls rules sums over batches that were broadcast
+    if y.ndim == 1:  # an outer product
+        return xp.mul(xp.unsqueeze(ct, -1), xp.conj(y))
     left, right, result = _as_matrices(x_shape, y.shape)
     of_left = xp.matmul(xp.reshape(ct, result), adjoint(xp.reshape(y, right)))
     return xp.reshape(xp.sum_to_size(of_left, left), x_shape)
 
 
 def _right(ct: Any, x: Any, y_shape: Shape) -> Any:
-    if x.ndim > 1 and len(y_shape) > 1:
+    if x.ndim == 2 or (x.ndim > 1 and len(y_shape) > 1):
         return xp.matmul(adjoint(x), ct)
     left, right, result = _as_matrices(x.shape, y_shape)
     of_right = xp.matmul(adjoint(xp.reshape(x, left)), xp.reshape(ct, result))

@@ -8,8 +8,8 @@ import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import relu as relu_op
+from tapegrad.ops.generators import numpy_generator
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.random import numpy_generator
 from tapegrad.ops.shaped import and_inplace, applied, only_floats, shaped
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite

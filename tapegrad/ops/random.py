@@ -7,100 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.creation import dtype_or_default, made, shape_of
+from tapegrad.ops.generators import Generator, numpy_generator
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor
-
-
-@public()
-class Generator:
-    """A source of random numbers with a state of its own, over `numpy.random.Generator`.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> a = tg.rand(2, generator=tg.Generator().manual_seed(0))
-    >>> b = tg.rand(2, generator=tg.Generator().manual_seed(0))
-    >>> bool((a == b).all())
-    True
-    """
-
-    def __init__(self) -> None:
-        self._seed = 0
-        self._numpy: np.random.Generator | None = None  # made when needed: numpy.random is slow to import
-
-    @property
-    def numpy(self) -> np.random.Generator:
-        """The `numpy.random.Generator` that draws the numbers."""
-        if self._numpy is None:
-            self.seed()
-        assert self._numpy is not None
-        return self._numpy
-
-    def manual_seed(self, seed: int) -> Generator:
-        """Set the seed, and return the generator."""
-        self._seed = int(seed)
-        self._numpy = np.random.default_rng(self._seed % 2**64)
-        return self
-
-    def seed(self) -> int:
-        """Set a seed from the operating system, and return it."""
-        import secrets
-
-        return self.manual_seed(secrets.randbits(63))._seed
-
-    def initial_seed(self) -> int:
-        """Return the seed that was set last."""
-        _ = self.numpy
-        return self._seed
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the state, for `set_state`."""
-        return dict(self.numpy.bit_generator.state)
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go back to a state that `get_state` returned."""
-        self.numpy.bit_generator.state = state
-
-
-default_generator = Generator()
-
-
-@public()
-def manual_seed(seed: int) -> Generator:
-    """Set the seed of the generator that is used where none is given, and return that generator.
-
-    Parameters
-    ----------
-    seed : int
-
-    Returns
-    -------
-    Generator
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> _ = tg.manual_seed(0)
-    >>> a = tg.randn(2)
-    >>> _ = tg.manual_seed(0)
-    >>> bool((a == tg.randn(2)).all())
-    True
-    """
-    return default_generator.manual_seed(seed)
-
-
-def numpy_generator(generator: Generator | np.random.Generator | None) -> np.random.Generator:
-    """Return NumPy's generator behind one of ours; NumPy's own are accepted too."""
-    if generator is None:
-        return default_generator.numpy
-    if isinstance(generator, Generator):
-        return generator.numpy
-    if isinstance(generator, np.random.Generator):
-        return generator
-    raise TypeError(f"expected a Generator, but got {type(generator).__name__}; make one with tapegrad.Generator()")
 
 
 def _uniform(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -125,29 +38,36 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
     """Return the function that draws a shape, and the one that draws the shape of another tensor."""
 
     def drawn(
-        call: str, shape: tuple[int, ...], generator: Generator | None, dtype: np.dtype, requires_grad: bool
+        call: str,
+        shape: tuple[int, ...],
+        generator: Generator | None,
+        dtype: np.dtype,
+        requires_grad: bool,
+        device: DeviceLike,
     ) -> Tensor:
         if dtype.kind not in "fc":
             raise RuntimeError(f"{call}() draws floating numbers, not {dtype}; for integers use randint()")
-        return made(draw(numpy_generator(generator), shape, dtype), requires_grad)
+        return made(draw(numpy_generator(generator), shape, dtype), requires_grad, device)
 
     def sized(
         *size: Any,
         generator: Generator | None = None,
         dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
         requires_grad: bool = False,
     ) -> Tensor:
-        return drawn(name, shape_of(name, size), generator, dtype_or_default(dtype), requires_grad)
+        return drawn(name, shape_of(name, size), generator, dtype_or_default(dtype), requires_grad, device)
 
     def like(
         input: Any,
         *,
         generator: Generator | None = None,
         dtype: DTypeLike | None = None,
+        device: DeviceLike = None,
         requires_grad: bool = False,
     ) -> Tensor:
         kind = input.dtype if dtype is None else np.dtype(dtype)
-        return drawn(f"{name}_like", input.shape, generator, kind, requires_grad)
+        return drawn(f"{name}_like", input.shape, generator, kind, requires_grad, device)
 
     for function, call, of, parameter, example in (
         (sized, name, "of a shape", "*size : int\n    The shape, as integers or as one sequence.", "(2, 3)"),
@@ -178,6 +98,7 @@ def randint(
     *,
     generator: Generator | None = None,
     dtype: DTypeLike = np.int64,
+    device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return integers drawn uniformly from `low` up to and without `high`.
@@ -191,6 +112,8 @@ def randint(
     generator : Generator, optional
         By default the one that `manual_seed` seeds.
     dtype : dtype, default int64
+    device : device, optional
+        Only the CPU.
     requires_grad : bool
 
     Raises
@@ -211,12 +134,17 @@ def randint(
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     drawn = numpy_generator(generator).integers(low, high, shape_of("randint", (size,)))
-    return made(np.asarray(drawn).astype(dtype), requires_grad)
+    return made(np.asarray(drawn).astype(dtype), requires_grad, device)
 
 
 @public()
 def randperm(
-    n: int, *, generator: Generator | None = None, dtype: DTypeLike = np.int64, requires_grad: bool = False
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike = np.int64,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return the integers from 0 to ``n - 1`` in random order.
 
@@ -226,6 +154,8 @@ def randperm(
     generator : Generator, optional
         By default the one that `manual_seed` seeds.
     dtype : dtype, default int64
+    device : device, optional
+        Only the CPU.
     requires_grad : bool
 
     Examples
@@ -234,7 +164,7 @@ def randperm(
     >>> sorted(tg.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    return made(numpy_generator(generator).permutation(n).astype(dtype), requires_grad)
+    return made(numpy_generator(generator).permutation(n).astype(dtype), requires_grad, device)
 
 
 @public(common=docs.RANDOM)
@@ -245,6 +175,7 @@ def normal(
     *,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return normally distributed numbers.
@@ -275,7 +206,7 @@ def normal(
         dtype = np.result_type(*(v.dtype for v in (mean, std) if isinstance(v, (Tensor, np.ndarray))))
     kind = dtype_or_default(dtype)
     drawn = _gaussian(numpy_generator(generator), shape, kind)
-    return made((arrays[0] + arrays[1] * drawn).astype(kind), requires_grad)
+    return made((arrays[0] + arrays[1] * drawn).astype(kind), requires_grad, device)
 
 
 @public(method=True)

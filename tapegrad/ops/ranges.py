@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.creation import dtype_or_default, made
 from tapegrad.ops.table import docs
@@ -16,7 +17,13 @@ from tapegrad.tensor import Tensor
 
 @public()
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return the values from `start` (0 if only one is given) up to and without `end`, `step` apart.
 
@@ -25,6 +32,8 @@ def arange(
     start, end, step : number
     dtype : dtype, optional
         By default int64 if all three are integers, otherwise the default dtype.
+    device : device, optional
+        Only the CPU.
     requires_grad : bool
 
     Raises
@@ -53,7 +62,7 @@ def arange(
     dtype = np.dtype(np.int64) if whole and dtype is None else dtype_or_default(dtype)
     # NumPy's arange steps by (start + step) - start, whose rounding error grows with the index.
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
-    return made((start + np.arange(count) * step).astype(dtype), requires_grad)
+    return made((start + np.arange(count) * step).astype(dtype), requires_grad, device)
 
 
 def _evenly(call: str, start: Any, end: Any, steps: int) -> np.ndarray:
@@ -64,7 +73,13 @@ def _evenly(call: str, start: Any, end: Any, steps: int) -> np.ndarray:
 
 @public(common=docs.NEW_TENSOR)
 def linspace(
-    start: Any, end: Any, steps: int, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return evenly spaced values from `start` to `end`, both included.
 
@@ -80,7 +95,7 @@ def linspace(
     >>> tg.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    return made(_evenly("linspace", start, end, steps).astype(dtype_or_default(dtype)), requires_grad)
+    return made(_evenly("linspace", start, end, steps).astype(dtype_or_default(dtype)), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)
@@ -91,6 +106,7 @@ def logspace(
     base: float = 10.0,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return `base` to the power of evenly spaced values from `start` to `end`, both included.
@@ -110,4 +126,4 @@ def logspace(
     tensor([  1.,  10., 100.])
     """
     values = np.power(base, _evenly("logspace", start, end, steps))
-    return made(values.astype(dtype_or_default(dtype)), requires_grad)
+    return made(values.astype(dtype_or_default(dtype)), requires_grad, device)

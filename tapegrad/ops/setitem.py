@@ -88,6 +88,8 @@ def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
     try:
         part = None if index_arrays else basic_part(array, keys)
         if part is not None and is_part(self, part, value):
+            if modes.is_grad_enabled():
+                check_leaf(self)
             return  # what the write to the part did is in the history of both
         operand = as_operand(value, call, "value", 2)
         recorded = records(self, operand)

@@ -146,7 +146,14 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:
     if not x._layout.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     place = one_dim("unbind", x._layout.ndim, dim)
-    return tuple([getitem(x, index_at(place, number)) for number in range(x._layout.shape[place])])
+    return several("Unbind", [getitem(x, index_at(place, number)) for number in range(x._layout.shape[place])])
+
+
+def several(function: str, parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return views that a function makes at once; no recorded write to them is allowed, as in PyTorch."""
+    for number, part in enumerate(parts):
+        part._part_of = (function, number)
+    return tuple(parts)
 
 
 # Parts of several indices --------------------------------------------------------------------------------------------
@@ -228,7 +235,7 @@ def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0
             f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}; split() got a "
             f"tensor of shape {list(x.shape)}"
         )
-    return between(x, place, [*range(0, length, size or 1), length] if length else [0, 0])
+    return several("Split", between(x, place, [*range(0, length, size or 1), length] if length else [0, 0]))
 
 
 @public(method=True)
@@ -268,7 +275,7 @@ def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tu
             f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
             f"{place}), but got split_sizes={sizes}"
         )
-    return between(x, place, bounds)
+    return several("SplitWithSizes", between(x, place, bounds))
 
 
 @public(aliases=("unsafe_chunk",), method=True)

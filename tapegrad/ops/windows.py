@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tapegrad.devices import DeviceLike
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike
 from tapegrad.ops.creation import dtype_or_default, made
 from tapegrad.ops.table import docs
@@ -27,6 +28,7 @@ def _window(
     values: Callable[[np.ndarray], np.ndarray],
     dtype: DTypeLike | None,
     requires_grad: bool,
+    device: DeviceLike,
 ) -> Tensor:
     """Return the values of a function of places from 0 to 1."""
     kind = dtype_or_default(dtype)
@@ -35,8 +37,8 @@ def _window(
     if kind.kind != "f":
         raise RuntimeError(f"{call} expects floating point dtypes, got: {TORCH_NAMES[kind.name]}")
     if length == 1:
-        return made(np.ones(1, kind), requires_grad)
-    return made(values(np.arange(length) / max(length - (not periodic), 1)).astype(kind), requires_grad)
+        return made(np.ones(1, kind), requires_grad, device)
+    return made(values(np.arange(length) / max(length - (not periodic), 1)).astype(kind), requires_grad, device)
 
 
 def _hamming(alpha: float, beta: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -45,7 +47,12 @@ def _hamming(alpha: float, beta: float) -> Callable[[np.ndarray], np.ndarray]:
 
 @public(common=_WINDOW)
 def hann_window(
-    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     r"""Hann window :math:`\sin^2(\pi n/N)`.
 
@@ -55,7 +62,7 @@ def hann_window(
     >>> tg.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    return _window("hann_window", window_length, periodic, _hamming(0.5, 0.5), dtype, requires_grad)
+    return _window("hann_window", window_length, periodic, _hamming(0.5, 0.5), dtype, requires_grad, device)
 
 
 @public(common=_WINDOW)
@@ -66,6 +73,7 @@ def hamming_window(
     beta: float = 0.46,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
     r"""Hamming window :math:`\alpha - \beta\cos(2\pi n/N)`.
@@ -80,12 +88,17 @@ def hamming_window(
     >>> tg.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
-    return _window("hamming_window", window_length, periodic, _hamming(alpha, beta), dtype, requires_grad)
+    return _window("hamming_window", window_length, periodic, _hamming(alpha, beta), dtype, requires_grad, device)
 
 
 @public(common=_WINDOW)
 def blackman_window(
-    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     r"""Blackman window :math:`0.42 - 0.5\cos(2\pi n/N) + 0.08\cos(4\pi n/N)`.
 
@@ -99,12 +112,17 @@ def blackman_window(
     def values(x: np.ndarray) -> np.ndarray:
         return 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x)
 
-    return _window("blackman_window", window_length, periodic, values, dtype, requires_grad)
+    return _window("blackman_window", window_length, periodic, values, dtype, requires_grad, device)
 
 
 @public(common=_WINDOW)
 def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: DTypeLike | None = None, requires_grad: bool = False
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Bartlett window, a triangle from 0 to 1 and back.
 
@@ -114,7 +132,9 @@ def bartlett_window(
     >>> tg.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    return _window("bartlett_window", window_length, periodic, lambda x: 1 - np.abs(2 * x - 1), dtype, requires_grad)
+    return _window(
+        "bartlett_window", window_length, periodic, lambda x: 1 - np.abs(2 * x - 1), dtype, requires_grad, device
+    )
 
 
 @public(common=_WINDOW)
@@ -124,6 +144,7 @@ def kaiser_window(
     beta: float = 12.0,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
     r"""Kaiser window :math:`I_0(\beta\sqrt{1 - (2n/N - 1)^2}) / I_0(\beta)`.
@@ -142,4 +163,4 @@ def kaiser_window(
     def values(x: np.ndarray) -> np.ndarray:
         return np.asarray(np.i0(beta * np.sqrt(1 - (2 * x - 1) ** 2)) / np.i0(beta))
 
-    return _window("kaiser_window", window_length, periodic, values, dtype, requires_grad)
+    return _window("kaiser_window", window_length, periodic, values, dtype, requires_grad, device)

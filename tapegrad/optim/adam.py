@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any, ClassVar
 
-import numpy as np
-
-from tapegrad.optim.base import Group, Optimizer, Params
+from tapegrad.ops.table.op import xp
+from tapegrad.optim.compiled import FormulaOptimizer, options
+from tapegrad.optim.formula import Formula
+from tapegrad.optim.optimizer import Group, Params
 from tapegrad.tensor import Tensor
 
 
-class Adam(Optimizer):
+def moments(grad: Any, exp_avg: Any, exp_avg_sq: Any, beta1: float, beta2: float) -> tuple[Any, Any]:
+    """Return the running means of the gradient and of its square."""
+    return exp_avg + (1.0 - beta1) * (grad - exp_avg), beta2 * exp_avg_sq + (1.0 - beta2) * grad * grad
+
+
+def _corrected(step: float, lr: float, beta1: float, beta2: float, eps: float) -> tuple[float, ...]:
+    # Means that began at 0 are divided by the sum of their weights.
+    step += 1.0
+    size = lr / (1.0 - xp.pow(beta1, step))
+    return step, beta1, beta2, size, xp.sqrt(1.0 - xp.pow(beta2, step)), eps
+
+
+def _by_root(
+    x: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any,
+    beta1: float, beta2: float, size: float, root: float, eps: float,
+) -> tuple[Any, ...]:  # fmt: skip
+    exp_avg, exp_avg_sq = moments(grad, exp_avg, exp_avg_sq, beta1, beta2)
+    return x - size * exp_avg / (xp.sqrt(exp_avg_sq) / root + eps), exp_avg, exp_avg_sq
+
+
+def _by_largest_root(
+    x: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: Any,
+    beta1: float, beta2: float, size: float, root: float, eps: float,
+) -> tuple[Any, ...]:  # fmt: skip
+    exp_avg, exp_avg_sq = moments(grad, exp_avg, exp_avg_sq, beta1, beta2)
+    max_exp_avg_sq = max_exp_avg_sq if max_exp_avg_sq > exp_avg_sq else exp_avg_sq
+    return x - size * exp_avg / (xp.sqrt(max_exp_avg_sq) / root + eps), exp_avg, exp_avg_sq, max_exp_avg_sq
+
+
+class Adam(FormulaOptimizer):
     """Adam: steps divided by a running root mean square of the gradient (Kingma and Ba, arXiv:1412.6980).
 
     Parameters
@@ -26,8 +56,14 @@ class Adam(Optimizer):
         This times the parameter is added to the gradient.
     amsgrad : bool
         Divide by the largest root so far (Reddi et al., arXiv:1904.09237).
+    foreach, fused : bool, optional
+        Accepted, and all the same: every step is one compiled pass.
     maximize : bool
         Go up instead of down.
+    capturable, differentiable : bool
+        Only False.
+    decoupled_weight_decay : bool
+        Multiply parameters by ``1 - lr * weight_decay`` instead, as `AdamW` does.
 
     Raises
     ------
@@ -45,65 +81,42 @@ class Adam(Optimizer):
     tensor([0.5000, 1.5000], requires_grad=True)
     """
 
-    _decoupled = False
+    _initial: ClassVar = {"step": 0.0, "exp_avg": 0.0, "exp_avg_sq": 0.0, "max_exp_avg_sq": 0.0}
+    _plain = Formula(_corrected, _by_root)
+    _amsgrad = Formula(_corrected, _by_largest_root)
 
     def __init__(
         self,
         params: Params,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-                "maximize": maximize,
-            },
-        )  # fmt: skip
+        super().__init__(params, options(locals()))
 
-    def _check(self, group: Group) -> None:
-        super()._check(group)
-        for place, beta in enumerate(group["betas"]):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {place}: {beta}")
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        lr, betas = defaults["lr"], defaults["betas"]
+        if [type(beta) for beta in betas] not in ([float] * 2, [Tensor] * 2):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for name, value in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
+            if isinstance(value, Tensor) and defaults["foreach"] and not defaults["capturable"]:
+                raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+            if isinstance(value, Tensor) and value.numel() != 1:
+                raise ValueError(f"Tensor {name} must be 1-element")
+        defaults["betas"] = tuple(float(beta) for beta in betas)
 
-    def _update(self, param: Tensor, data: np.ndarray, grad: np.ndarray, scratch: np.ndarray, group: Group) -> None:
-        state = self.state[param]
-        if not state:
-            state["step"] = 0
-            state["exp_avg"], state["exp_avg_sq"] = np.zeros_like(data), np.zeros_like(data)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = np.zeros_like(data)
-        state["step"] = step = state["step"] + 1
-        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        if group["maximize"]:
-            grad = -grad
-        if decay:
-            if self._decoupled:
-                np.multiply(data, 1 - lr * decay, out=data)
-            else:
-                grad = grad + data * decay
-        np.subtract(grad, mean, out=scratch)  # mean += (1 - beta1) * (grad - mean)
-        np.multiply(scratch, 1 - beta1, out=scratch)
-        np.add(mean, scratch, out=mean)
-        np.multiply(square, beta2, out=square)
-        np.multiply(grad, grad, out=scratch)
-        np.multiply(scratch, 1 - beta2, out=scratch)
-        np.add(square, scratch, out=square)
-        if group["amsgrad"]:
-            square = np.maximum(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])
-        np.sqrt(square, out=scratch)
-        np.divide(scratch, math.sqrt(1 - beta2**step), out=scratch)
-        np.add(scratch, group["eps"], out=scratch)
-        np.divide(mean, scratch, out=scratch)
-        np.multiply(scratch, lr / (1 - beta1**step), out=scratch)
-        np.subtract(data, scratch, out=data)
+    def _choose(self, group: Group) -> Formula:
+        return self._amsgrad if group["amsgrad"] else self._plain
 
 
 class AdamW(Adam):
@@ -112,7 +125,7 @@ class AdamW(Adam):
     Parameters
     ----------
     params : iterable of Tensor or of dict
-    lr, betas, eps, amsgrad, maximize
+    lr, betas, eps, amsgrad, maximize, foreach, capturable, differentiable, fused
         As in `Adam`.
     weight_decay : float
         At each step, parameters are multiplied by ``1 - lr * weight_decay``.
@@ -128,17 +141,24 @@ class AdamW(Adam):
     tensor([0.4950], requires_grad=True)
     """
 
-    _decoupled = True
-
     def __init__(
         self,
         params: Params,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(params, **options(locals()), decoupled_weight_decay=True)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:  # older states lack it
+            group["decoupled_weight_decay"] = True

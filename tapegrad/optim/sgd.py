@@ -1,14 +1,33 @@
-"""Gradient descent, with momentum."""
+"""Gradient descent: with momentum, and averaged."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, ClassVar
 
-from tapegrad.optim.base import Group, Optimizer, Params
-from tapegrad.tensor import Tensor
+from tapegrad.ops.table.op import xp
+from tapegrad.optim.compiled import FormulaOptimizer, options
+from tapegrad.optim.formula import Formula
+from tapegrad.optim.optimizer import Group, Params
 
 
-class SGD(Optimizer):
+def _descend(x: Any, grad: Any, lr: float) -> tuple[Any, ...]:
+    return (x - lr * grad,)
+
+
+def _directions(lr: float, momentum: float, dampening: float, nesterov: float, fresh: float) -> tuple[float, ...]:
+    # The first direction is the gradient, whatever the dampening.
+    return lr, momentum, 1.0 if fresh else 1.0 - dampening, nesterov
+
+
+def _along(
+    x: Any, grad: Any, momentum_buffer: Any, lr: float, momentum: float, weight: float, nesterov: float
+) -> tuple[Any, ...]:
+    momentum_buffer = momentum * momentum_buffer + weight * grad
+    direction = grad + momentum * momentum_buffer if nesterov else momentum_buffer
+    return x - lr * direction, momentum_buffer
+
+
+class SGD(FormulaOptimizer):
     """Gradient descent, with momentum if wanted.
 
     Parameters
@@ -26,6 +45,10 @@ class SGD(Optimizer):
         Look ahead along the direction (Sutskever et al., "On the importance of initialization and momentum", 2013).
     maximize : bool
         Go up instead of down.
+    foreach, fused : bool, optional
+        Accepted, and all the same: every step is one compiled pass.
+    differentiable : bool
+        Only False.
 
     Raises
     ------
@@ -43,54 +66,92 @@ class SGD(Optimizer):
     tensor([0.5000, 1.0000], requires_grad=True)
     """
 
+    _initial: ClassVar = {"momentum_buffer": 0.0}
+    _plain = Formula(lambda lr: (lr,), _descend)
+    _with_momentum = Formula(_directions, _along)
+
     def __init__(
         self,
         params: Params,
-        lr: float = 1e-3,
+        lr: Any = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-                "nesterov": nesterov, "maximize": maximize,
-            },
-        )  # fmt: skip
+        super().__init__(params, options(locals()))
 
-    def _check(self, group: Group) -> None:
-        super()._check(group)
-        if group["momentum"] < 0.0:
-            raise ValueError(f"Invalid momentum value: {group['momentum']}")
-        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        if defaults["nesterov"] and (defaults["momentum"] <= 0 or defaults["dampening"] != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
 
-    def _update(self, param: Tensor, data: np.ndarray, grad: np.ndarray, scratch: np.ndarray, group: Group) -> None:
-        lr, momentum, decay = group["lr"], group["momentum"], group["weight_decay"]
-        if group["maximize"]:
-            grad = -grad
-        if decay:
-            np.multiply(data, decay, out=scratch)
-            grad = np.add(scratch, grad, out=scratch)
-        if momentum:
-            state = self.state[param]
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = np.array(grad)
-            else:
-                np.multiply(buffer, momentum, out=buffer)
-                if group["dampening"]:
-                    np.add(buffer, grad * (1 - group["dampening"]), out=buffer)
-                else:
-                    np.add(buffer, grad, out=buffer)
-            if group["nesterov"]:
-                np.add(grad, buffer * momentum, out=scratch)
-                grad = scratch
-            else:
-                grad = buffer
-        np.multiply(grad, lr, out=scratch)
-        np.subtract(data, scratch, out=data)
+    def _choose(self, group: Group) -> Formula:
+        return self._with_momentum if group["momentum"] else self._plain
+
+
+def _shrinking(
+    step: float, eta: float, mu: float, lr: float, lambd: float, alpha: float, t0: float
+) -> tuple[float, ...]:
+    step += 1.0
+    next_eta = lr / xp.pow(1.0 + lambd * lr * step, alpha)
+    return step, next_eta, 1.0 / max(1.0, step - t0), eta, mu, 1.0 - lambd * eta
+
+
+def _averaged(x: Any, grad: Any, ax: Any, eta: float, mu: float, shrink: float) -> tuple[Any, ...]:
+    x = shrink * x - eta * grad
+    return x, x if mu == 1.0 else ax + mu * (x - ax)
+
+
+class ASGD(FormulaOptimizer):
+    """Averaged gradient descent (Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992).
+
+    Parameters
+    ----------
+    params : iterable of Tensor or of dict
+    lr : float
+        Learning rate.
+    lambd : float
+        Decay of the parameter.
+    alpha : float
+        Power with which the learning rate falls.
+    t0 : float
+        The step at which averaging begins; the averages are in the state, as ``ax``.
+    weight_decay, maximize, foreach, differentiable
+        As in `SGD`.
+    capturable : bool
+        Only False.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0], requires_grad=True)
+    >>> optimizer = tg.optim.ASGD([x], lr=0.25, lambd=0.0)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([0.5000], requires_grad=True)
+    """
+
+    _initial: ClassVar = {"step": 0.0, "eta": "lr", "mu": 1.0, "ax": 0.0}
+    _formula = Formula(_shrinking, _averaged)
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals()))

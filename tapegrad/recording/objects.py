@@ -18,8 +18,8 @@ from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type, new_arr
 from tapegrad.runtime.structs import WORD, Struct, sizeof, slot
 from tapegrad.tape.entries import Leaf, Page, Recorder, recorder
 from tapegrad.tape.layout import FLOAT, INTEGER, Layout, layout_of
-from tapegrad.tape.views import renewed
-from tapegrad.tensor import Tensor
+from tapegrad.tape.views import UNRECORDED, renewed
+from tapegrad.tensor import Tensor, from_array
 
 
 class TensorObject(Object, of=Tensor):
@@ -30,6 +30,7 @@ class TensorObject(Object, of=Tensor):
     node: Object = slot("_node")  # None, the list of an entry, or a `Leaf`
     grad: Object = slot("_grad")
     base: TensorObject = slot("_base")  # 0 if the tensor is no view
+    part_of: Object = slot("_part_of")  # 0 if it is no view of a part
 
 
 class LayoutObject(Object, of=Layout):
@@ -98,6 +99,7 @@ class Runtime(Struct):
     none: Object
     true: Object
     false: Object
+    unrecorded: TensorObject  # see `tapegrad.tape.views`
     # Layouts of numbers.
     float_layout: LayoutObject
     int_layout: LayoutObject
@@ -114,6 +116,8 @@ class Runtime(Struct):
     new_array: int  # the address of PyArray_Empty
 
 
+UNRECORDED.append(from_array(np.zeros(0)))
+
 _OBJECTS: Final[Mapping[str, object]] = {
     "tensor_type": Tensor,
     "array_type": np.ndarray,
@@ -127,6 +131,7 @@ _OBJECTS: Final[Mapping[str, object]] = {
     "none": None,
     "true": True,
     "false": False,
+    "unrecorded": UNRECORDED[0],
     "float_layout": FLOAT,
     "int_layout": INTEGER,
     "float64_layout": layout_of(np.float64(0)),

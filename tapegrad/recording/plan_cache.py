@@ -222,6 +222,11 @@ def _count_all() -> int:
 state.register("recording.plan_cache: plans", _count_all, _clear_all)
 
 
+def _is_plain_of(value: Tensor, operand: Tensor) -> bool:
+    """Whether an operand is an instance of a subclass of Tensor, as a plain tensor."""
+    return value.__class__ is not Tensor and value._data is operand._data and value._layout is operand._layout
+
+
 class _Key:
     """A key as `tapegrad.recording.keys` makes it, and the objects whose addresses stand in it."""
 
@@ -239,7 +244,7 @@ class _Key:
     def add_operand(self, value: Any, operand: Tensor) -> bool:
         """Append the layout of an operand; False if it was no tensor, or otherwise not as compiled code takes it."""
         layout: Layout
-        if value is operand:
+        if value is operand or (isinstance(value, Tensor) and _is_plain_of(value, operand)):
             layout = operand._layout if modes.is_grad_enabled() else operand._layout.plain
             return self.hold(layout)
         kind, taken = value.__class__, operand._data

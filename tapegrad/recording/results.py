@@ -136,16 +136,18 @@ def result_of(
 
 
 def keep_base(runtime: Runtime, fields: PlanFields, view: TensorObject, operand: Object) -> None:
-    """Set the base of a view (see `tapegrad.tape.views`), unless it was made with recording off: it has no history."""
+    """Set the base of a view (see `tapegrad.tape.views`). One that was made with recording off has no history."""
     if not is_tensor(runtime, operand.type):
         return  # a view of an array, not of a tensor
     tensor = TensorObject(operand)
-    if fields.wanted_operands != 0 or tensor.node == runtime.none:
-        base = tensor.base
-        if base == 0:
-            base = tensor
-        incref(base)
-        view.base = base
+    base = tensor.base if tensor.base != 0 else tensor
+    if fields.wanted_operands == 0 and tensor.node != runtime.none:
+        base = runtime.unrecorded
+    incref(base)
+    view.base = base
+    if tensor.part_of != 0:
+        incref(tensor.part_of)
+        view.part_of = tensor.part_of
 
 
 def finish(runtime: Runtime, args: Array[Object], nargs: int) -> TensorObject:

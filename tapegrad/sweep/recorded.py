@@ -7,17 +7,18 @@ entries of several results to Python. The rules consist of ops, which are record
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.compiler.intrinsics import stack
 from tapegrad.kernels.rules import identity
-from tapegrad.modes import enable_grad, is_grad_enabled, is_strong_zero, set_grad_enabled
+from tapegrad.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from tapegrad.ops.table.op import xp
-from tapegrad.ops.table.results import part_of_results, parts_of
+from tapegrad.ops.table.results import is_part, parts_of
 from tapegrad.ops.table.rules import ELEMENTWISE, cotangents, fit, rule_calls
+from tapegrad.pass_modes import calls_rules, checks, is_strong_zero
 from tapegrad.recording.native import Lazy, add, decref, incref, load, new_integer, vectorcall
 from tapegrad.recording.objects import Runtime, with_runtime
 from tapegrad.recording.plan import Plan
@@ -26,10 +27,12 @@ from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.rule_stops import CALLS, IS_SIMPLE, fitted, rule_calls_of
+from tapegrad.sweep.stops import between_hooks
 from tapegrad.sweep.sweep import Sweep
 from tapegrad.sweep.workspace import CAPTURED, UNWANTED, State
+from tapegrad.tape import traces
 from tapegrad.tape.entries import PLAN_OBJECT, SLOT, Leaf, TapeNode
-from tapegrad.tape.hooks import node_hooks
+from tapegrad.tape.hooks import Hooks, node_hooks
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -89,7 +92,7 @@ def call_rules(
 
 
 def visit_entry(functions: Functions, state: State, cts: List, position: int, sweep: Object) -> int:
-    """Bring the cotangent of an entry to its operands; return 0 if Python raised."""
+    """Bring the cotangent of an entry to its operands; return 0 if Python raised. Python serves entries with hooks."""
     entry_id = state.order[position]
     slot, edge = state.slots[entry_id], state.edges.at(state.starts[position])
     node = slot.node
@@ -98,7 +101,7 @@ def visit_entry(functions: Functions, state: State, cts: List, position: int, sw
     calls = rule_calls_of(functions.describe, node)
     if calls == 0:
         return 0
-    if calls.items[IS_SIMPLE] == functions.runtime.true:
+    if calls.items[IS_SIMPLE] == functions.runtime.true and slot.stop == 0:
         incref(calls)  # another thread may describe them too
         done = call_rules(functions, state, Tuple(calls.items[CALLS]), node, cts.items, entry_id, edge)
         decref(calls)
@@ -173,8 +176,8 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     cts: list[Any] = seeds + [None] * (workspace.state[ws.N_IDS] - len(seeds))
     # Derivatives in the unchosen branches of `where` may be infinite. NumPy would warn about code of ours.
     with np.errstate(all="ignore"):
-        if is_strong_zero():
-            _walk_with_strong_zeros(sweep, cts)
+        if calls_rules():
+            _walk_in_python(sweep, cts)
         elif is_grad_enabled():
             _lazy.walk(workspace.words, cts, sweep)
         else:
@@ -183,15 +186,17 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     return cts
 
 
-def ids_of(sweep: Sweep, leaves: list[Leaf]) -> list[int] | None:
-    """Return the ids of leaves; None if one has a hook or was not found."""
-    words = sweep.workspace.arrays[ws.LEAVES_AT][: 2 * sweep.workspace.state[ws.N_LEAVES]].tolist()
-    id_at = dict(zip(words[1::2], words[::2], strict=True))
+def ids_of(sweep: Sweep, inputs: Sequence[Leaf | TapeNode]) -> list[int] | None:
+    """Return the ids of leaves and results; None if one has a hook or was not found."""
+    state = sweep.workspace.state
+    slots = sweep.workspace.arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
+    id_at = {slot: entry_id for entry_id, slot in enumerate(slots)}
     ids = []
-    for leaf in leaves:
-        if leaf.hooks or leaf.slot not in id_at:
+    for node in inputs:
+        hooks, slot = (node.hooks, node.slot) if isinstance(node, Leaf) else (node_hooks(node), node[SLOT])
+        if hooks or slot not in id_at:
             return None
-        ids.append(id_at[leaf.slot])
+        ids.append(id_at[slot])
     return ids
 
 
@@ -209,23 +214,27 @@ def finish(sweep: Sweep, cts: list[Any], create_graph: bool) -> dict[int, Tensor
     return finished
 
 
-def run_hooks(node: TapeNode, ct: Tensor) -> Tensor:
+def run_hooks(node: TapeNode, ct: Any) -> Any:
     """Run the hooks of a result on its cotangent."""
     hooks = node_hooks(node)
-    return ct if hooks is None else hooks.run(ct)
+    return ct if hooks is None or isinstance(ct, dict) else hooks.run(ct)
 
 
-def _walk_with_strong_zeros(sweep: Sweep, cts: list[Any]) -> None:
-    """Visit the found entries as `walk` does; zeros in the cotangents of elementwise ops stay zeros."""
-    arrays, state = sweep.workspace.arrays, sweep.workspace.state
+def _walk_in_python(sweep: Sweep, cts: list[Any]) -> None:
+    """Visit the found entries as `walk` does, for strong zeros in elementwise ops, and for checks in anomaly mode."""
+    arrays, state, check_nan = sweep.workspace.arrays, sweep.workspace.state, checks()
     for position, entry_id in enumerate(arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist()):
         if entry_id < 0 or cts[entry_id] is None:
             continue
         node = sweep.node(position)
         if not isinstance(cts[entry_id], dict):
             cts[entry_id] = run_hooks(node, cts[entry_id])
-        is_elementwise = node[PLAN_OBJECT].op.family in ELEMENTWISE
-        visit(sweep, cts, position, functools.partial(_strong, cts[entry_id]) if is_elementwise else identity)
+        is_strong = is_strong_zero() and node[PLAN_OBJECT].op.family in ELEMENTWISE
+        change = functools.partial(_strong, cts[entry_id]) if is_strong else identity
+        if check_nan is None:
+            visit(sweep, cts, position, change)
+        else:
+            traces.checked(node, check_nan, functools.partial(visit, sweep, cts, position, change))
         if not arrays[ws.CTS_AT][entry_id] & CAPTURED:
             cts[entry_id] = None
 
@@ -234,24 +243,43 @@ def _strong(ct: Tensor, value: Any) -> Any:
     return xp.where(ct == 0, 0.0, value)
 
 
-def visit(sweep: Sweep, cts: list[Any], position: int, change: Callable[[Any], Any] = identity) -> None:
-    """Bring the cotangent of an entry to its operands: `walk` leaves those of several results to this function."""
+def visit(
+    sweep: Sweep, cts: list[Any], position: int, change: Callable[[Any], Any] = identity
+) -> Sequence[tuple[int, Tensor]]:
+    """Bring the cotangent of an entry to its operands, and return these cotangents by the operands' numbers.
+
+    `walk` leaves entries of several results, and those with hooks, to this function.
+    """
     arrays, node = sweep.workspace.arrays, sweep.node(position)
     plan = node[PLAN_OBJECT]
     ct, first = cts[arrays[ws.ORDER_AT][position]], arrays[ws.STARTS_AT][position]
     ids = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
-    if plan.op is part_of_results:
+    if is_part(plan):
         if cts[ids[0]] is None:
             cts[ids[0]] = {}
         _add(cts[ids[0]], plan.attrs["number_of_result"], ct)
-        return
+        return ()
     wanted = [
         operand for operand, entry_id in enumerate(ids) if entry_id >= 0 and arrays[ws.CTS_AT][entry_id] != UNWANTED
     ]
     if isinstance(ct, dict):
         ct = _all_parts(plan, ct)
-    for operand, value in cotangents(node, wanted, ct, change):
+    hooks = node_hooks(node)
+    values = cotangents(node, wanted, ct, change) if hooks is None else _with_hooks(node, wanted, ct, change, hooks)
+    for operand, value in values:
         _add(cts, ids[operand], value)
+    return values
+
+
+def _with_hooks(
+    node: TapeNode, wanted: Sequence[int], ct: Any, change: Callable[[Any], Any], hooks: Hooks
+) -> list[tuple[int, Tensor]]:
+    """Return the cotangents of operands, with the hooks of the node before and after its rules."""
+    hooks.unpack(node)
+    cts = hooks.run_pre(ct if isinstance(ct, tuple) else (ct,))
+    if hooks.post:
+        return between_hooks(node, wanted, cts, hooks)
+    return cotangents(node, wanted, cts if isinstance(ct, tuple) else cts[0], change)
 
 
 def _add(cts: Any, key: int, value: Tensor) -> None:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.modes import no_grad
+from tapegrad.ops.table.results import parts_of
+from tapegrad.ops.table.rules import NO_COTANGENT, cotangents
 from tapegrad.recording.native import load
+from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime.memory import object_at
-from tapegrad.sweep import find, groups, leaf_grads, loop
+from tapegrad.sweep import find, groups, leaf_grads, loop, row_loop
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.rule_stops import lazy
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
 from tapegrad.tape.entries import NODE, PLAN_OBJECT, SLOT, TapeNode, read_entry
-from tapegrad.tape.hooks import node_hooks
+from tapegrad.tape.hooks import Hooks, node_hooks
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
@@ -42,6 +45,11 @@ class Compiled(Workspace):
         return load(leaf_grads.bind_inputs, self.words)
 
     @functools.cached_property
+    def sweep_rows(self) -> Callable[..., int]:
+        """`row_loop.sweep_rows`, which only batches of cotangents need."""
+        return load(row_loop.sweep_rows, self.words)
+
+    @functools.cached_property
     def run(self) -> Callable[..., int]:
         """`groups.run`, which only large arrays need."""
         return load(groups.run, self.words)
@@ -50,6 +58,27 @@ class Compiled(Workspace):
 def _array_at(value: int, layout: Layout) -> np.ndarray:
     """Return a cotangent as an array; `value` is its address with flags."""
     return np.ndarray(layout.shape, layout.dtype, _memory, (value & ~FLAG_BITS) - 1)
+
+
+GAPS: Final = "gaps"
+
+
+def split(plan: Plan, ct: Tensor) -> tuple[Tensor, ...]:
+    """Return the cotangents of all floating results of an entry, over the memory of the one buffer."""
+    parts, memory = parts_of(plan), ct._array()
+    if not parts:
+        return (ct,)
+    return tuple([from_array(np.ndarray(own.shape, own.dtype, memory, offset)) for own, offset in parts.values()])
+
+
+def between_hooks(
+    node: TapeNode, wanted: Sequence[int], cts: tuple[Tensor, ...], hooks: Hooks
+) -> list[tuple[int, Tensor]]:
+    """Return the cotangents of operands by their rules, as the hooks of the node replace them."""
+    values: list[Any] = [None] * node[PLAN_OBJECT].arity
+    for operand, value in cotangents(node, wanted, cts[0] if len(cts) == 1 else cts):
+        values[operand] = value
+    return [(n, own) for n, own in enumerate(hooks.run_post(tuple(values), cts)) if n in wanted and own is not None]
 
 
 class Stops:
@@ -62,14 +91,24 @@ class Stops:
         Arrays whose memory cotangents use.
     captured : dict
         The cotangents of inputs, by slot.
+    notes : dict, optional
+        What Python notes of this pass: `GAPS` if a rule has brought no cotangent to an operand, so that leaves may have
+        none; and what hooks note that serve several tensors.
     """
 
-    __slots__ = ("captured", "keep", "workspace")
+    __slots__ = ("captured", "keep", "notes", "workspace")
 
     def __init__(self) -> None:
         self.workspace = Compiled()
         self.keep: list[Any] = []
         self.captured: dict[int, Tensor] = {}
+        self.notes: dict[Any, Any] | None = None
+
+    def note(self, key: Any, value: Any) -> Any:
+        """Note something of this pass, unless there is a note with this key; return the note."""
+        if self.notes is None:
+            self.notes = {}
+        return self.notes.setdefault(key, value)
 
     def node(self, position: int) -> TapeNode:
         """Return the node of the entry at a position in the order, which runs."""
@@ -93,6 +132,11 @@ class Stops:
             ct = self.buffer(entry_id, node[PLAN_OBJECT].result)
             if ct is not None:
                 self.hook(entry_id, node, ct)
+                hooks = node_hooks(node)
+                if hooks is not None and hooks.post:
+                    self._run_rules_between_hooks(position, node, hooks)
+                    state[ws.POSITION], state[ws.OPERAND] = position + 1, 0
+                    return sweep()
             if ct is None or not node[PLAN_OBJECT].python_operands:
                 state[ws.RESUMED] = position
                 return sweep()
@@ -107,20 +151,50 @@ class Stops:
                 position = state[ws.POSITION]
 
     def hook(self, entry_id: int, node: TapeNode, ct: np.ndarray) -> None:
-        """Run the hooks of a result on its cotangent, which they may replace; capture it if the result is an input."""
+        """Run the hooks of an entry on its cotangent, which they may replace; capture it if the result is an input."""
         hooks = node_hooks(node)
         captured = self.workspace.arrays[ws.CTS_AT][entry_id] & CAPTURED
-        if hooks is None and not captured:
+        if hooks is not None:
+            hooks.unpack(node)
+        if not captured and (hooks is None or not (hooks.table or hooks.retained or hooks.pre)):
             return
         value = from_array(ct.copy())
         if hooks is not None:
             with no_grad():
                 value = hooks.run(value)
-            if hooks.table:
-                array = np.ascontiguousarray(value._array())
+                after = self._run_pre(node, value, hooks) if hooks.pre else value
+            if hooks.table or hooks.pre:
+                array = np.ascontiguousarray(after._array())
                 self._replace(entry_id, array if is_aligned(array) else array.copy())
         if captured:
             self.captured[node[SLOT]] = value
+
+    def _run_pre(self, node: TapeNode, ct: Tensor, hooks: Hooks) -> Tensor:
+        """Run the hooks of a node before its rules, and return the cotangent of all its results in one array."""
+        cts = hooks.run_pre(split(node[PLAN_OBJECT], ct))
+        parts = parts_of(node[PLAN_OBJECT])
+        if not parts:
+            return cts[0]
+        whole = ct._array().copy()
+        for own, target in zip(cts, split(node[PLAN_OBJECT], from_array(whole)), strict=True):
+            target._data[...] = own._data
+        return from_array(whole)
+
+    def _run_rules_between_hooks(self, position: int, node: TapeNode, hooks: Hooks) -> None:
+        """Call the rules of an entry, with the hooks of its node, and add to the operands' cotangents."""
+        arrays, plan = self.workspace.arrays, node[PLAN_OBJECT]
+        entry_id, first = arrays[ws.ORDER_AT][position], arrays[ws.STARTS_AT][position]
+        ids = arrays[ws.EDGES_AT][first : first + plan.arity].tolist()
+        wanted = [operand for operand, own in enumerate(ids) if own >= 0 and arrays[ws.CTS_AT][own] != UNWANTED]
+        ct = self.buffer(entry_id, plan.result)
+        assert ct is not None
+        cts = split(plan, from_array(ct.copy()))
+        with no_grad(), np.errstate(all="ignore"):
+            values = between_hooks(node, wanted, cts, hooks)
+        if len(values) < len(wanted):
+            self.note(GAPS, True)
+        for operand, value in values:
+            self.add(ids[operand], value, plan.layouts[operand].plain)
 
     def _replace(self, entry_id: int, array: np.ndarray) -> None:
         self.keep.append(array)
@@ -129,6 +203,9 @@ class Stops:
 
     def add(self, entry_id: int, value: Tensor, layout: Layout) -> None:
         """Add the result of a rule to a cotangent."""
+        if value is NO_COTANGENT:
+            self.note(GAPS, True)
+            return
         cts = self.workspace.arrays[ws.CTS_AT]
         target = cts[entry_id]
         if target & ~FLAG_BITS == 0:

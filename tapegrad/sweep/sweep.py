@@ -8,6 +8,7 @@ and decides where gradients go.
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
@@ -22,9 +23,10 @@ from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
 from tapegrad.sweep import workspace as ws
-from tapegrad.sweep.stops import Compiled, Stops
+from tapegrad.sweep.row_loop import RowLoop
+from tapegrad.sweep.stops import GAPS, Compiled, Stops
 from tapegrad.sweep.workspace import BORROWED, WRITTEN
-from tapegrad.tape import versions
+from tapegrad.tape import traces, versions
 from tapegrad.tape.entries import (
     FIRST_OPERAND,
     FLAGS,
@@ -38,24 +40,35 @@ from tapegrad.tape.entries import (
     read_entry,
     write_word,
 )
+from tapegrad.tape.graph import short_name
 from tapegrad.tape.hooks import empty
 
 R = TypeVar("R")
 
 _idle: list[Sweep] = []
 _to_empty: list[TapeNode] = []  # nodes that a sweep in another thread may still read
+# By thread: called in place of `Sweep.run`, to measure (see `tapegrad.autograd.profiling`).
+profilers: Final[dict[int, Callable[[Sweep], None]]] = {}
 running: Final[dict[Sweep, None]] = {}  # a set whose changes are single bytecodes, so that no signal handler cuts in
 
 
 def _forget_other_threads() -> None:
     """Forget, in a child process, the sweeps of threads that it does not have. This thread's go on: a hook may fork."""
-    of_this_thread = []
+    for sweep in set(running) - set(_sweeps_of_this_thread()):
+        del running[sweep]
+
+
+def _sweeps_of_this_thread() -> Iterator[Sweep]:
+    """Yield the sweeps that run in this thread, the innermost first."""
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
-        of_this_thread += [value for value in frame.f_locals.values() if isinstance(value, Sweep)]
+        yield from [value for value in frame.f_locals.values() if isinstance(value, Sweep)]
         frame = frame.f_back
-    for sweep in set(running) - set(of_this_thread):
-        del running[sweep]
+
+
+def current_sweep() -> Sweep | None:
+    """Return the sweep in which a hook runs; None outside of all. It looks for it, so that passes need not say so."""
+    return next((sweep for sweep in _sweeps_of_this_thread() if sweep in running), None)
 
 
 in_child(_forget_other_threads)
@@ -134,8 +147,8 @@ class Sweep(Stops):
                     newer = versions.since(residual, order)
                     if newer:
                         version = versions.version(residual)
-                        node = plan.op.node_name.removesuffix("0").removesuffix("Backward") if name == "out" else None
-                        raise errors.modified(str(residual.dtype), residual.shape, node, version, version - newer)
+                        saver = short_name(node) if name == "out" else None
+                        raise traces.modified(node, residual, saver, version, version - newer)
 
     def order(self) -> Iterator[TapeNode | None]:
         """Yield the nodes of the found entries, latest first; None for pruned ones, which do not run."""
@@ -160,9 +173,24 @@ class Sweep(Stops):
         arrays, state = self.workspace.arrays, self.workspace.state
         return set(arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()) if self.nodes else set()
 
+    def runs(self) -> set[int]:
+        """Return the slots of the entries and leaves that get a cotangent in this pass."""
+        arrays, count = self.workspace.arrays, self.workspace.state[ws.N_IDS]
+        cts, slots = arrays[ws.CTS_AT][:count].tolist(), arrays[ws.SLOTS_AT][:count].tolist()
+        return {slot for slot, ct in zip(slots, cts, strict=True) if ct != ws.UNWANTED}
+
     def leaf_slots(self) -> list[int]:
         """Return the slots of the leaves that were found."""
         return self.workspace.arrays[ws.LEAVES_AT][1 : 2 * self.workspace.state[ws.N_LEAVES] : 2].tolist()
+
+    def unwritten(self) -> set[int]:
+        """Return the slots of the leaves that were found and got no cotangent; looked for where there are gaps only."""
+        if self.notes is None or GAPS not in self.notes:
+            return set()
+        arrays, count = self.workspace.arrays, self.workspace.state[ws.N_LEAVES]
+        words = arrays[ws.LEAVES_AT][: 2 * count].tolist()
+        pairs = zip(words[::2], words[1::2], strict=True)
+        return {slot for entry_id, slot in pairs if not arrays[ws.CTS_AT][entry_id] & WRITTEN}
 
     def set_target(self, index: int, array: np.ndarray | None, written: bool = False) -> None:
         """Set the array that gets the gradient of a leaf, by the leaf's index in `leaf_slots`.
@@ -174,23 +202,47 @@ class Sweep(Stops):
 
     def run(self) -> None:
         """Sweep over the entries that were found. Every leaf has its target by now."""
+        if profilers and (profiler := profilers.get(threading.get_ident())):
+            profiler(self)
+            return
+        status = self.start()
+        while status != ws.DONE:
+            status = self.serve(status)
+
+    def run_rows(self, rows: RowLoop) -> None:
+        """Sweep over the entries that were found once for each row of cotangents. Leaves have their targets."""
+        self.prepare()
+        while status := self.workspace.sweep_rows(self.seeds, rows.words):
+            while status != ws.DONE:
+                status = self.serve(status)
+            self.keep.clear()
+            self.workspace.buffers.clear()  # the next sweep starts with the arena's newest chunk
+
+    def start(self) -> int:
+        """Begin the sweep, and return the status with which it stops first."""
+        self.prepare()
+        return self.workspace.sweep(self.seeds)
+
+    def prepare(self) -> None:
+        """Let the workspace know what plans and settings ask for by now."""
         workspace = self.workspace
         if workspace.n_classes != len(size_classes):
             workspace.read_size_classes()
         if workspace.division is not blocking.division:
             workspace.divide(blocking.division)
-        status = workspace.sweep(self.seeds)
-        while status != ws.DONE:
-            if status == ws.STOPPED:
-                status = self.go_on(workspace.state[ws.POSITION])
-                continue
-            if status == ws.MEMORY:
-                workspace.add_chunk()
-            elif status == ws.INCOMPLETE:
-                plan_at(workspace.state[ws.PROBLEM]).complete()
-            else:
-                self._run_large(workspace)
-            status = workspace.sweep()
+
+    def serve(self, status: int) -> int:
+        """Do what the sweep has stopped for, and go on; return the next status."""
+        workspace = self.workspace
+        if status == ws.STOPPED:
+            return self.go_on(workspace.state[ws.POSITION])
+        if status == ws.MEMORY:
+            workspace.add_chunk()
+        elif status == ws.INCOMPLETE:
+            plan_at(workspace.state[ws.PROBLEM]).complete()
+        else:
+            self._run_large(workspace)
+        return workspace.sweep()
 
     def _run_large(self, workspace: Compiled) -> None:
         """Run the group that begins at the sweep's position, if one begins there."""
@@ -234,6 +286,7 @@ class Sweep(Stops):
         _to_empty.extend(self.shared_nodes)
         self.nodes = self.seeds = self.shared_nodes = ()
         self.inputs = None
+        self.notes = None
         self.keep.clear()
         self.captured.clear()
         _idle.append(self)

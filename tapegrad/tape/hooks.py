@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.tape import versions
 from tapegrad.tape.entries import FIRST_OPERAND, SLOT, STOP, Leaf, TapeNode, write_word
 
 if TYPE_CHECKING:
+    from tapegrad.tape.layout import Layout
     from tapegrad.tensor import Tensor
 
 _numbers = count()
@@ -20,7 +23,9 @@ _NO_HOOK = f"cannot register a hook on a tensor that doesn't require gradient; {
 
 
 class RemovableHandle:
-    """Removes a hook when `remove` is called, or at the end of a ``with`` block."""
+    """Removes a hook when `remove` is called, or at the end of a ``with`` block; and the hooks of `others`."""
+
+    others: Sequence[RemovableHandle] = ()
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks = weakref.ref(hooks) if isinstance(hooks, HookTable) else hooks
@@ -32,6 +37,8 @@ class RemovableHandle:
         hooks = self._hooks() if isinstance(self._hooks, weakref.ref) else self._hooks
         if hooks is not None:
             hooks.pop(self._number, None)
+        for handle in self.others:
+            handle.remove()
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -45,11 +52,24 @@ class HookTable(dict[int, Callable[..., Any]]):
 
 
 class Hooks:
-    """The hooks of a result, and the tensor that `retain_grad` was called on."""
+    """What Python does at an entry: hooks of its result and of its node, `retain_grad`, and residuals that are packed.
+
+    Attributes
+    ----------
+    table, pre, post : dict
+        The hooks of the result; those of the node before and after its rules run.
+    retained : weakref.ref, optional
+        The tensor that `retain_grad` was called on.
+    packed : list of Packed
+    metadata : dict
+        What users note of the node.
+    """
 
     def __init__(self) -> None:
-        self.table = HookTable()
+        self.table, self.pre, self.post = HookTable(), HookTable(), HookTable()
         self.retained: weakref.ref[Tensor] | None = None
+        self.packed: list[Packed] = []
+        self.metadata: dict[Any, Any] = {}
 
     def run(self, ct: Tensor) -> Tensor:
         """Return a cotangent as the hooks replace it, and accumulate it where `retain_grad` was called."""
@@ -59,13 +79,118 @@ class Hooks:
             if ct.requires_grad:
                 tensor._grad = ct if tensor._grad is None else tensor._grad + ct
             elif tensor._grad is None:
-                tensor._grad = ct.clone() if self.table else ct
+                tensor._grad = ct.clone() if self.table or self.pre else ct
             elif tensor._grad.shape != ct.shape:
                 raise errors.reshaped("a result", tensor._grad.shape, ct.shape)
             else:
                 versions.note(tensor._grad._array())
                 tensor._grad._array()[...] += ct._data
         return ct
+
+    def run_pre(self, cts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Return the cotangents of all results of an entry as the node's hooks replace them."""
+        for hook in list(self.pre.values()):
+            after = _replaced(hook, cts, hook(cts))
+            cts = tuple([ct * 0 if new is None else new for ct, new in zip(cts, after, strict=True)])
+        return cts
+
+    def run_post(self, values: tuple[Any, ...], cts: tuple[Tensor, ...]) -> tuple[Any, ...]:
+        """Return the cotangents of the operands (None where none is wanted) as the node's hooks replace them."""
+        for hook in list(self.post.values()):
+            values = _replaced(hook, values, hook(values, cts))
+        return values
+
+    def unpack(self, node: TapeNode) -> None:
+        """Put residuals that were packed back into the node."""
+        for packed in self.packed:
+            node[packed.place] = packed.data()
+
+
+class Packed:
+    """A residual as `saved_tensors_hooks` packed it.
+
+    Attributes
+    ----------
+    value : Any
+        What the pack hook returned.
+    unpack : callable
+        The unpack hook.
+    layout : Layout
+        Of the residual.
+    place : int
+        Where it belongs in the node.
+    """
+
+    __slots__ = ("layout", "place", "unpack", "value")
+
+    def __init__(self, value: Any, unpack: Callable[[Any], Any], layout: Layout, place: int = 0) -> None:
+        self.value, self.unpack, self.layout, self.place = value, unpack, layout, place
+
+    def tensor(self) -> Tensor:
+        """Return what the unpack hook makes of it."""
+        result = self.unpack(self.value)
+        if not hasattr(result, "_layout"):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(result).__name__}"
+            )
+        return result  # type: ignore[no-any-return]
+
+    def data(self) -> Any:
+        """Return the residual with its layout, on which kernels rely."""
+        tensor = self.tensor()
+        if tensor._layout.plain is self.layout:
+            return tensor._data
+        if tensor.shape != self.layout.shape:
+            raise RuntimeError(
+                f"the unpack hook returned a tensor of shape {list(tensor.shape)}; the saved one had shape "
+                f"{list(self.layout.shape)}"
+            )
+        array = _empty(self.layout)
+        array[...] = tensor._data
+        return array[()] if self.layout.inline else array
+
+
+def _empty(layout: Layout) -> np.ndarray:
+    """Return a new array of any strides."""
+    ends = [step * (length - 1) for step, length in zip(layout.strides, layout.shape, strict=True) if length]
+    first = -sum(end for end in ends if end < 0)
+    memory = np.empty(first + sum(end for end in ends if end > 0) + layout.dtype.itemsize, np.uint8)
+    return np.ndarray(layout.shape, layout.dtype, memory, first, layout.strides)
+
+
+def _replaced(hook: Callable[..., Any], values: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
+    """Return what the hook of a node has returned in place of values, after PyTorch's checks."""
+    if result is None:
+        return values
+    if not isinstance(result, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
+    if len(result) != len(values):
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(result)}, but expected "
+            f"{len(values)})"
+        )
+    for old, new in zip(values, result, strict=True):
+        if new is not None:
+            _check(hook, new if old is None else old, new)
+    return result
+
+
+def _name(hook: Callable[..., Any]) -> str:
+    return getattr(hook, "__name__", type(hook).__name__)
+
+
+def _check(hook: Callable[..., Any], value: Any, result: Any) -> None:
+    """Raise an error if the result of a hook cannot replace a cotangent, or one of its layout."""
+    if not hasattr(result, "_layout"):
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'; return a Tensor or None")
+    if result.shape != value.shape:
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has changed the size of value: it got {list(value.shape)}, returned "
+            f"{list(result.shape)}"
+        )
+    if result.dtype != value.dtype:
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {value.dtype} got {result.dtype})")
 
 
 def run_table(table: dict[int, Callable[..., Any]], ct: Tensor) -> Tensor:
@@ -78,22 +203,14 @@ def run_table(table: dict[int, Callable[..., Any]], ct: Tensor) -> Tensor:
     TypeError
         If it returns something else.
     """
-    shape, dtype = ct.shape, ct.dtype
+    layout = ct._layout
     for hook in list(table.values()):
         result = hook(ct)
         if result is None:
-            if ct.shape == shape:
+            if ct.shape == layout.shape:
                 continue
             result = ct  # the hook has replaced its data
-        if not isinstance(result, type(ct)):
-            raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'; return a Tensor or None")
-        name = getattr(hook, "__name__", type(hook).__name__)
-        if result.shape != shape:
-            raise RuntimeError(
-                f"hook '{name}' has changed the size of value: it got {list(shape)}, returned {list(result.shape)}"
-            )
-        if result.dtype != dtype:
-            raise RuntimeError(f"hook '{name}' has changed the type of value (was {dtype} got {result.dtype})")
+        _check(hook, layout, result)
         ct = result if modes.is_grad_enabled() else result.detach()  # only create_graph keeps the graph of a hook
     return ct
 
@@ -161,4 +278,5 @@ def empty(node: TapeNode) -> None:
     last = node[-1]
     del node[FIRST_OPERAND:]
     if last.__class__ is Hooks:
+        last.packed = []
         node.append(last)

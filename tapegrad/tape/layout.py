@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import errors
+from tapegrad.pass_modes import is_inference_mode_enabled
 from tapegrad.runtime import state
 from tapegrad.runtime.locks import module_lock
 from tapegrad.tape.lengths import Length, Trace
@@ -226,6 +228,26 @@ def _make_tracked(plain: Layout) -> Layout:
             plain._tracked = weakref.ref(tracked)
             _recent.append(tracked)
         return tracked
+
+
+class InferenceLayout(Layout):
+    """The layout of a tensor that was computed in inference mode. No plan of normal tensors has it."""
+
+    __slots__ = ()
+
+
+def check_flag(layout: Layout) -> None:
+    """Raise an error if a tensor of inference mode is to require grad outside of the mode."""
+    if layout.__class__ is InferenceLayout and not is_inference_mode_enabled():
+        raise RuntimeError(errors.INFERENCE_FLAG)
+
+
+@functools.lru_cache(maxsize=1024)
+def inference(layout: Layout) -> InferenceLayout:
+    """Return the layout of a tensor of inference mode with the properties of a plain layout."""
+    if isinstance(layout, InferenceLayout):
+        return layout
+    return InferenceLayout(layout.shape, layout.strides, layout.dtype, layout.inline, layout.weak)
 
 
 def general(layout: Layout, trace: Trace) -> Layout:

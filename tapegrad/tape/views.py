@@ -1,9 +1,12 @@
 """Views: the base of a tensor that shares another's memory, and whether a write has made its history stale.
 
-A result that shares the memory of its operand has a *base*: the tensor that the memory belongs to. A recorded write in
-place, to the base or to a view, gives the base a new entry. A view whose entry stands before that one on the tape is
-*stale*: it has the new values and the old history. When it is next used, `Tensor._renew` (`tapegrad.ops.history`) gives
-it a new history, as a part of the base.
+A result that shares the memory of its operand has a *base*, `Tensor._base`: the tensor that the memory belongs to. That
+of a view without history, made with recording off of a tensor that requires grad, is `UNRECORDED`. `Tensor._part_of` is
+the name of the function that returned a view among others, and the view's number; views of that view have it as well.
+
+A recorded write in place, to the base or to a view, gives the base a new entry. A view whose entry stands before that
+one on the tape is *stale*: it has the new values and the old history. When it is next used, `Tensor._renew`
+(`tapegrad.ops.history`) gives it a new history, as a part of the base.
 
 Recording looks for stale views only after the first recorded write of the process (`modes.note_write`).
 """
@@ -20,10 +23,14 @@ if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
 
 
+#: Stands for the base of views that have no history; `tapegrad.recording.objects` puts the tensor there.
+UNRECORDED: list[Tensor] = []
+
+
 def base_of(tensor: Tensor) -> Tensor | None:
     """Return the tensor whose memory a view shows; None if the tensor is no view."""
     base: Tensor | None = getattr(tensor, "_base", None)
-    if base is None or isinstance(tensor._node, Leaf):
+    if base is None or isinstance(tensor._node, Leaf) or base is UNRECORDED[0]:
         return None
     # The data of either may have been replaced. (NumPy copies arrays without elements.)
     memory, owner = tensor._data.base, base._data

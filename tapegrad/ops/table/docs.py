@@ -75,7 +75,9 @@ _LOSS = 'Tensor\n    A number; for "none" the loss of each element.'
 _NO_REDUCTION = "ValueError\n    If `reduction` is something else."
 LOSS: Final = Common("input, target : Tensor or array", _REDUCTION, _LOSS, _NO_REDUCTION)
 LOSS_OF_PARTS: Final = Common("", _REDUCTION, _LOSS, _NO_REDUCTION)
-NEW_TENSOR: Final = Common(options="dtype : dtype, optional\nrequires_grad : bool")
+NEW_TENSOR: Final = Common(
+    options="dtype : dtype, optional\ndevice : device, optional\n    Only the CPU.\nrequires_grad : bool"
+)
 RANDOM: Final = Common(
     options=f"generator : Generator, optional\n    Default the one that `manual_seed` seeds.\n{NEW_TENSOR.options}"
 )

@@ -9,24 +9,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tapegrad.devices import DeviceLike
 from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.embedding import MinMax
+from tapegrad.ops.generators import Generator as Generator
 from tapegrad.ops.lu import LU
 from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.older import SVD
 from tapegrad.ops.older_factors import TriangularSolve
 from tapegrad.ops.ordering import ValuesIndices
 from tapegrad.ops.qr import QR
-from tapegrad.ops.random import Generator as Generator
 from tapegrad.tensor import Tensor
 
-__all__ = ["DoubleTensor", "FloatTensor", "Generator", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_numpy", "full", "full_like", "gather", "gcd", "ge", "ger", "get_rng_state", "gradient", "greater", "greater_equal", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
+__all__ = ["BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator", "IntTensor", "LongTensor", "ShortTensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_numpy", "full", "full_like", "gather", "gcd", "ge", "ger", "get_rng_state", "gradient", "greater", "greater_equal", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
+
+def BoolTensor(data: Any) -> Tensor:
+    """Return a new bool tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def ByteTensor(data: Any) -> Tensor:
+    """Return a new uint8 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def CharTensor(data: Any) -> Tensor:
+    """Return a new int8 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
 def DoubleTensor(data: Any) -> Tensor:
     """Return a new float64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
 def FloatTensor(data: Any) -> Tensor:
     """Return a new float32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def IntTensor(data: Any) -> Tensor:
+    """Return a new int32 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def LongTensor(data: Any) -> Tensor:
+    """Return a new int64 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
+
+def ShortTensor(data: Any) -> Tensor:
+    """Return a new int16 tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
 
 def abs(input: Any, *, out: Any = ...) -> Tensor:
     """Absolute value."""
@@ -136,6 +155,7 @@ def arange(
     step: Any = 1,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -213,11 +233,16 @@ def as_strided_scatter(
 ) -> Tensor:
     """Copy with the elements replaced that `as_strided` would show."""
 
-def as_tensor(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+def as_tensor(data: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Tensor:
     """Return data as a tensor, sharing memory where that is possible."""
 
 def asarray(
-    obj: Any, *, dtype: DTypeLike | None = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    copy: bool | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return data as a tensor: as `as_tensor` does, or as a copy."""
 
@@ -263,6 +288,7 @@ def bartlett_window(
     periodic: bool = True,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -303,6 +329,7 @@ def blackman_window(
     periodic: bool = True,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -566,10 +593,17 @@ def dstack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
-def empty(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def empty(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
 
-def empty_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...) -> Tensor:
+def empty_like(
+    input: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
+) -> Tensor:
     """Return a tensor of elements that are not set to anything, of the shape and dtype of another."""
 
 def eq(input: Any, other: Any, *, out: Any = ...) -> Tensor:
@@ -606,7 +640,13 @@ def expm1(input: Any, *, out: Any = ...) -> Tensor:
     """Exponential less 1, precise near 0."""
 
 def eye(
-    n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return a matrix with ones on its diagonal and zeros elsewhere."""
 
@@ -658,12 +698,24 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Return a tensor that shares the memory of an array."""
 
 def full(
-    size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return a tensor of one value."""
 
 def full_like(
-    input: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...
+    input: Any,
+    fill_value: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return a tensor of one value, of the shape and dtype of another."""
 
@@ -711,6 +763,7 @@ def hamming_window(
     beta: float = 0.46,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -721,6 +774,7 @@ def hann_window(
     periodic: bool = True,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -809,6 +863,9 @@ def is_complex(input: Any) -> bool:
 def is_floating_point(input: Any) -> bool:
     """Whether a tensor has a real floating dtype."""
 
+def is_inference(input: Any) -> bool:
+    """Whether a tensor was computed in `inference_mode`."""
+
 def is_nonzero(input: Any) -> bool:
     """Whether the only element is not zero."""
 
@@ -871,6 +928,7 @@ def kaiser_window(
     beta: float = 12.0,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -917,7 +975,14 @@ def lgamma(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
 
 def linspace(
-    start: Any, end: Any, steps: int, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return evenly spaced values from `start` to `end`, both included."""
 
@@ -972,6 +1037,7 @@ def logspace(
     base: float = 10.0,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -1242,6 +1308,7 @@ def normal(
     *,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -1253,10 +1320,17 @@ def not_equal(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def numel(input: Any) -> int:
     """Return how many elements a tensor has."""
 
-def ones(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def ones(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of ones."""
 
-def ones_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...) -> Tensor:
+def ones_like(
+    input: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
+) -> Tensor:
     """Return a tensor of ones, of the shape and dtype of another."""
 
 def orgqr(A: Any, tau: Any, *, out: Any = ...) -> Tensor:
@@ -1349,7 +1423,11 @@ def rad2deg(input: Any, *, out: Any = ...) -> Tensor:
     """Convert radians to degrees."""
 
 def rand(
-    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return independent random numbers, uniform on [0, 1), of a shape."""
 
@@ -1358,6 +1436,7 @@ def rand_like(
     *,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -1370,6 +1449,7 @@ def randint(
     *,
     generator: Generator | None = None,
     dtype: DTypeLike = ...,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
@@ -1381,13 +1461,18 @@ def randint_like(
     high: int | None = None,
     *,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
     """Return integers, as `randint` draws them, of the shape and dtype of another tensor."""
 
 def randn(
-    *size: Any, generator: Generator | None = None, dtype: DTypeLike | None = None, requires_grad: bool = False
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return independent random numbers, normal with mean 0 and variance 1, of a shape."""
 
@@ -1396,13 +1481,20 @@ def randn_like(
     *,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
     out: Any = ...,
 ) -> Tensor:
     """Return independent random numbers, normal with mean 0 and variance 1, of the shape and dtype of another tensor."""
 
 def randperm(
-    n: int, *, generator: Generator | None = None, dtype: DTypeLike = ..., requires_grad: bool = False, out: Any = ...
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike = ...,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
 ) -> Tensor:
     """Return the integers from 0 to ``n - 1`` in random order."""
 
@@ -1491,7 +1583,9 @@ def rsqrt(input: Any, *, out: Any = ...) -> Tensor:
 def rsub(input: Any, other: Any, *, alpha: Any = 1, out: Any = ...) -> Tensor:
     """Subtract `input`, times a factor, from `other`."""
 
-def scalar_tensor(s: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False, out: Any = ...
+) -> Tensor:
     """Return a tensor without dimensions."""
 
 def scatter(
@@ -1729,7 +1823,9 @@ def tan(input: Any, *, out: Any = ...) -> Tensor:
 def tanh(input: Any, *, out: Any = ...) -> Tensor:
     """Hyperbolic tangent."""
 
-def tensor(data: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False
+) -> Tensor:
     """Return a new leaf tensor with a copy of the data."""
 
 def tensor_split(
@@ -1902,8 +1998,15 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def xlogy(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
 
-def zeros(*size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros."""
 
-def zeros_like(input: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False, out: Any = ...) -> Tensor:
+def zeros_like(
+    input: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    out: Any = ...,
+) -> Tensor:
     """Return a tensor of zeros, of the shape and dtype of another."""

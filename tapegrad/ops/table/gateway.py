@@ -20,7 +20,7 @@ from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.recording.steps import address_of_array
 from tapegrad.tape import versions, views
-from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, Layout, layout_of
+from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, InferenceLayout, Layout, layout_of
 from tapegrad.tensor import Tensor
 
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
@@ -170,11 +170,22 @@ def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any])
         out = ready(*data, *index_arrays)
         result = layout_of(out) if len(op.results) == 1 else None
     if result is None:
-        return several_results(op, layouts, attrs, ready, out), out
+        plan = several_results(op, layouts, attrs, ready, out)
+        check_saved(plan)
+        return plan, out
     offset = None
     if ready.__class__ is not BuiltinFunctionType and len(data) == 1 and out.__class__ is np.ndarray:
         offset = _view_offset(out, data[0])
-    return Plan(op, layouts, attrs, ready, result, names_of_arrays(len(index_arrays)), view_offset=offset), out
+    plan = Plan(op, layouts, attrs, ready, result, names_of_arrays(len(index_arrays)), view_offset=offset)
+    check_saved(plan)
+    return plan, out
+
+
+def check_saved(plan: Plan) -> None:
+    """Raise an error if a tensor of inference mode would be a residual."""
+    for number, layout in enumerate(plan.layouts if plan.records else ()):
+        if layout.__class__ is InferenceLayout and (plan.op.variadic or plan.op.operands[number] in plan.saved):
+            raise RuntimeError(errors.INFERENCE_SAVED)
 
 
 @functools.cache

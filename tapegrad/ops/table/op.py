@@ -41,7 +41,7 @@ NOT_DIFFERENTIABLE: Final = _NotDifferentiable()
 Vjp = Rule | NotYet | _NotDifferentiable
 
 # What a rule may ask for besides its operands and attributes.
-SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted")
+SPECIAL_NAMES: Final = ("ct", "out", "index_arrays", "shapes", "number", "wanted", "entry")
 
 op_table: Final[dict[str, Op]] = Table()
 _FEW: Final = 8  # operands
@@ -151,7 +151,7 @@ class Op(_Frozen):
     A rule's parameter names are its residuals: ``ct`` is the cotangent of the result, an operand's name or ``out`` asks
     for that value and so keeps it alive, an attribute's name asks for its value. ``x_shape`` asks for the shape of
     operand ``x``, which costs nothing. Ops with a variable number of operands have one rule, which may ask for its
-    operand's ``number`` and for the ``shapes`` of all.
+    operand's ``number`` and for the ``shapes`` of all. ``entry`` is the entry's node, and whether the call is recorded.
 
     Attributes
     ----------

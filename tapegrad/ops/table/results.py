@@ -16,7 +16,7 @@ import numpy as np
 from tapegrad.kernels.elementwise import identity_part_step
 from tapegrad.ops.table.op import Op, op_table
 from tapegrad.recording.plan import Plan
-from tapegrad.recording.plan_cache import compiled
+from tapegrad.recording.plan_cache import PlanCache, compiled
 from tapegrad.recording.steps import Step
 from tapegrad.tape.layout import Layout, intern, layout_of
 from tapegrad.tensor import Tensor, from_array
@@ -35,14 +35,38 @@ def several_results(
     if len(floating) == 1:
         pack = functools.partial(_pack_one, floating[0], tuple(op.results.index(name) for name in others))
         return Plan(op, layouts, attrs, forward, results[floating[0]], others, pack)
-    offsets, end = [], 0
-    for number in floating:
-        offsets.append(end)
-        end += -(-results[number].nbytes // _WORD)
+    return plan_of_several(
+        op, layouts, attrs, forward, {number: results[number] for number in floating}, others,
+        tuple(op.results.index(name) for name in others),
+    )  # fmt: skip
+
+
+def plan_of_several(
+    op: Op,
+    layouts: tuple[Layout, ...],
+    attrs: dict[str, Any],
+    forward: Callable[..., Any],
+    floating: dict[int, Layout],
+    extra: tuple[str, ...],
+    kept: Sequence[int] = (),
+) -> Plan:
+    """Return the plan of an entry that stands for several results, whose cotangents lie one after the other.
+
+    Parameters
+    ----------
+    op, layouts, attrs, forward, extra
+        Of the plan.
+    floating : dict
+        The layouts of the floating results, by number.
+    kept : sequence of int
+        The results that are residuals.
+    """
+    parts, end = {}, 0
+    for number, layout in floating.items():
+        parts[number] = layout, _WORD * end
+        end += -(-layout.nbytes // _WORD)
     whole = intern((end,), (_WORD,), np.dtype(np.float64))
-    parts = {number: (results[number], _WORD * offset) for number, offset in zip(floating, offsets, strict=True)}
-    pack = functools.partial(_pack_several, parts, tuple(op.results.index(name) for name in others))
-    return Plan(op, layouts, attrs, forward, whole, others, pack)
+    return Plan(op, layouts, attrs, forward, whole, extra, functools.partial(_pack_several, parts, tuple(kept)))
 
 
 def _pack_one(main: int, kept: Sequence[int], plan: Plan, out: Sequence[Any], *operands: Tensor) -> Any:
@@ -63,20 +87,33 @@ def _pack_several(
 ) -> Any:
     values = [from_array(np.asarray(value)) for value in out]
     if plan.records:
-        residuals = [out[number] for number in kept]
-        whole = compiled.finish(plan, _NO_DATA, *operands, *residuals)
-        for number, (layout, offset) in parts.items():
-            values[number] = compiled.finish(part_plan(plan.result, layout, number, offset), out[number], whole)
+        recorded = record_parts(plan, out, operands, [out[number] for number in kept])
+        for number, value in zip(parts, recorded, strict=True):
+            values[number] = value
     return plan.op.result_type(*values) if plan.op.result_type is not None else tuple(values)
+
+
+def record_parts(plan: Plan, out: Sequence[Any], operands: Sequence[Tensor], residuals: Sequence[Any]) -> list[Tensor]:
+    """Record several results with the data `out`, and return the floating ones."""
+    whole = compiled.finish(plan, _NO_DATA, *operands, *residuals)
+    return [
+        compiled.finish(part_plan(plan, number, layout, offset), out[number], whole)
+        for number, (layout, offset) in parts_of(plan).items()
+    ]
 
 
 _NO_DATA: Final = np.empty(0)
 
 
+def part_plan(plan: Plan, number: int, layout: Layout, offset: int) -> Plan:
+    """Return the plan of the entry of one result of several, whose node is called as that of all."""
+    return _part_plan(plan.op.node_name, plan.result, number, layout, offset)
+
+
 @functools.lru_cache(maxsize=1024)
-def part_plan(whole: Layout, layout: Layout, number: int, offset: int) -> Plan:
-    """Return the plan of the entry of one result of several."""
-    return Plan(part_of_results, (whole,), {"number_of_result": number, "offset": offset}, _no_forward, layout)
+def _part_plan(node_name: str, whole: Layout, number: int, layout: Layout, offset: int) -> Plan:
+    attrs = {"number_of_result": number, "offset": offset}
+    return Plan(renamed(part_of_results, part_of_results.name, node_name), (whole,), attrs, _no_forward, layout)
 
 
 def _no_forward(*_: Any) -> Any:
@@ -101,6 +138,18 @@ part_of_results = Op(
     attrs=("number_of_result", "offset"),
 )
 del op_table[part_of_results.name]  # nobody calls it: it is not listed, sampled or documented
+
+
+def renamed(op: Op, name: str, node_name: str) -> Op:
+    """Return an op under other names, with plans of its own. It does not stand in the table."""
+    twin = object.__new__(Op)
+    vars(twin).update(vars(op), name=name, node_name=node_name, plans=PlanCache(), _residuals={})
+    return twin
+
+
+def is_part(plan: Plan) -> bool:
+    """Whether an entry is that of one result of several."""
+    return plan.op.vjp is part_of_results.vjp
 
 
 def parts_of(plan: Plan) -> dict[int, tuple[Layout, int]]:

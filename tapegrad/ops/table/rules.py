@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.kernels.rules import identity, rule_parameters
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, xp
-from tapegrad.ops.table.results import part_of_results, part_plan, parts_of
+from tapegrad.ops.table.results import is_part, part_plan, parts_of
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.recording.rule_calls import (
@@ -35,6 +35,15 @@ from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor, from_array
 
 ELEMENTWISE: Final = ("unary", "binary", "elementwise")  # families
+
+
+class _NoCotangent(Tensor):
+    """Compiled code looks at the fields of a tensor before it leaves this one to Python, by its class."""
+
+
+#: What a rule for all operands has for one that gets no cotangent, not even zeros.
+NO_COTANGENT: Final[Any] = _NoCotangent.__new__(_NoCotangent)
+NO_COTANGENT._data = NO_COTANGENT._layout = NO_COTANGENT._node = NO_COTANGENT._grad = None
 
 # From an entry's node, and whether residuals are attached to the graph, to one argument of a rule.
 Maker = Callable[[TapeNode, bool], Any]
@@ -89,7 +98,7 @@ def cotangents(
 
     Notes
     -----
-    Where one rule serves all operands and has None for one, that cotangent is zeros.
+    Where one rule serves all operands and has None for one, that cotangent is zeros; `NO_COTANGENT` is left out.
     """
     plan = node[PLAN_OBJECT]
     layouts = plan.layouts
@@ -98,13 +107,15 @@ def cotangents(
         return [(n, fit(change(call(described.calls[n], node, ct, None)), layouts[n])) for n in operands]
     wanted = tuple(operand in operands for operand in range(plan.arity))
     values = call(described.calls[0], node, ct, wanted)
-    return [(operand, fit(values[operand], layouts[operand])) for operand in operands]
+    return [(n, fit(values[n], layouts[n])) for n in operands if values[n] is not NO_COTANGENT]
 
 
 def fit(value: Any, layout: Layout) -> Tensor:
     """Undo broadcasting and promotion: sum to the operand's shape, and convert to its dtype. None is zero."""
     if value is None:
         return from_array(np.zeros(layout.shape, layout.dtype))
+    if value is NO_COTANGENT:
+        return value  # type: ignore[no-any-return]
     returned = value._layout
     if returned is layout._plain:
         return value  # type: ignore[no-any-return]
@@ -136,7 +147,7 @@ def _described(plan: Plan) -> RuleCalls:
     )
     if serves_all:
         return RuleCalls(False, True, (_call(plan, 0, held),), results, held)
-    is_simple = plan.op is not part_of_results and not parts
+    is_simple = not is_part(plan) and not parts
     calls = tuple([_call(plan, operand, held) if plan.wants(operand) else None for operand in range(plan.arity)])
     return RuleCalls(is_simple, False, calls, results, held)
 
@@ -165,6 +176,8 @@ def _argument(plan: Plan, name: str, operand: int) -> tuple[int, int, int, Layou
     if name == "index_arrays":
         places = [plan.position(saved) for saved in plan.saved if saved.startswith("index_array")]
         return MADE, 0, 0, None, lambda node, attached: tuple([node[place] for place in places])
+    if name == "entry":
+        return MADE, 0, 0, None, lambda node, is_recorded: (node, is_recorded)
     if name in plan.saved:
         return _residual(plan, name)
     if name in plan.attrs:
@@ -199,10 +212,14 @@ def _other_result(plan: Plan, place: int, number: int) -> Maker:
 
     def result(node: TapeNode, attached: bool) -> Tensor:
         data = node[place]
-        if part is None or not attached:
-            return constant(data, layout_of(data))
-        whole = constant(None, plan.result)
-        whole._node = node
-        return compiled.finish(part_plan(plan.result, part[0], number, part[1]), data, whole)
+        return constant(data, layout_of(data)) if part is None or not attached else part_of(node, number, part, data)
 
     return result
+
+
+def part_of(node: TapeNode, number: int, part: tuple[Layout, int], data: Any) -> Tensor:
+    """Return one of several results anew, as a part of the entry that stands for all."""
+    plan = node[PLAN_OBJECT]
+    whole = constant(None, plan.result)
+    whole._node = node
+    return compiled.finish(part_plan(plan, number, *part), data, whole)

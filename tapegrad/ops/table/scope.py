@@ -17,7 +17,7 @@ _INTERNAL: Final = "it is internal to PyTorch; use the public function"
 OUT_OF_SCOPE: Final[dict[str, str]] = {
     name: reason
     for names, reason in (
-        (("cuda mps xpu device get_device pin_memory is_pinned is_cuda is_cpu is_ipu is_maia is_meta is_mkldnn is_mps "
+        (("mps xpu is_ipu is_maia is_meta is_mkldnn is_mps "
          "is_mtia is_vulkan is_xla is_xpu ipu mtia record_stream get_default_device set_default_device "
          "get_device_module is_vulkan_available"), _CPU),
         ("half float16 bfloat16 chalf complex32", "there is no half precision; use float32"),
@@ -36,7 +36,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         ("geqrf", "it is a part of LAPACK's QR; use linalg.qr"),
         (("set_num_interop_threads get_num_interop_threads set_deterministic set_warn_always is_warn_always_enabled "
          "set_deterministic_debug_mode get_deterministic_debug_mode"), "there is nothing to set"),
-        (("share_memory_ is_shared storage untyped_storage storage_type set_ is_set_to set_default_tensor_type "
+        (("storage untyped_storage storage_type set_ is_set_to set_default_tensor_type "
          "const_data_ptr resize_ resize resize_as_ resize_as as_strided_ from_file frombuffer empty_strided "
          "new_empty_strided empty_permuted dim_order channels_last channels_last_3d contiguous_format preserve_format "
          "from_dlpack to_dlpack"), "memory is NumPy's: use reshape, clone or numpy"),
@@ -70,9 +70,9 @@ _KINDS_OF_NAMES: Final = (
 
 #: Names of PyTorch, by module, that belong here and are not made yet.
 NOT_YET: Final[dict[str, str]] = {
-    TOP: "histc histogram histogramdd segment_reduce vmap save load lstm gru rnn_tanh rnn_relu lstm_cell gru_cell "
-         "rnn_tanh_cell rnn_relu_cell is_inference is_inference_mode_enabled fill_diagonal_ type fill feature_dropout "
-         "can_cast default_generator set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled typename "
+    TOP: "histc histogram histogramdd segment_reduce lstm gru rnn_tanh rnn_relu lstm_cell gru_cell "
+         "rnn_tanh_cell rnn_relu_cell fill_diagonal_ fill feature_dropout "
+         "can_cast set_anomaly_enabled typename "
          "polygamma_",
     LINALG: "ldl_factor ldl_factor_ex ldl_solve",
     FUNCTIONAL: "linear_cross_entropy",

@@ -8,17 +8,26 @@ import numpy as np
 
 from tapegrad import errors, modes
 from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.pass_modes import is_inference_mode_enabled
 from tapegrad.tape import views
 from tapegrad.tape.entries import Leaf
+from tapegrad.tape.layout import InferenceLayout
 from tapegrad.tape.views import base_of
 from tapegrad.tensor import Tensor
 
 
 def records(target: Tensor, *others: Any) -> bool:
     """Whether a write to a tensor is recorded: it, or another operand, wants a gradient."""
+    if target._layout.__class__ is InferenceLayout and not is_inference_mode_enabled():
+        raise RuntimeError(errors.INFERENCE_WRITTEN)
     if not modes.is_grad_enabled():
         return False
-    return any(isinstance(value, Tensor) and views.renewed(value)._node is not None for value in (target, *others))
+    if getattr(target, "_base", None) is views.UNRECORDED[0]:
+        raise RuntimeError(errors.UNRECORDED_VIEW)
+    wanted = any(isinstance(value, Tensor) and views.renewed(value)._node is not None for value in (target, *others))
+    if wanted and hasattr(target, "_part_of"):
+        raise errors.part_written(*target._part_of)
+    return wanted
 
 
 def check_leaf(target: Tensor) -> None:

@@ -1,0 +1,306 @@
+"""`Function`: an operation of the user's, with a forward and a backward in Python."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from tapegrad import errors, modes
+from tapegrad.autograd.function_entry import SavedOutput, SavedPacked, recorded, renewed_inputs, without_history
+from tapegrad.autograd.function_rule import function_op
+from tapegrad.autograd.saved import check_version
+from tapegrad.ops.table.op import Op
+from tapegrad.tape import versions
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, TapeNode, describe
+from tapegrad.tape.graph import Node, short_name
+from tapegrad.tensor import Tensor
+
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+
+_LEGACY: Final = (
+    "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+    "with static forward method, and call apply() of the class."
+)
+
+
+class FunctionCtx:
+    """What `forward`, `setup_context` and `backward` of a `Function` share: its attributes are kept for `backward`."""
+
+    _saved: tuple[Any, ...]
+    needs_input_grad: tuple[bool, ...]
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Save tensors for `backward`, which finds them in `saved_tensors`; a write to one of them is noticed.
+
+        Raises
+        ------
+        TypeError
+            If an argument is neither a tensor nor None; raised when `forward` has ended.
+        """
+        self._saved = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Save tensors for `jvp`, which finds them in `saved_tensors` too."""
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs `forward` has written to; each must be returned."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs have no gradient. Outputs of integers and bools have none anyway."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Let `backward` get None, and not zeros, for outputs that nothing depended on: ``value=False``."""
+        self._materialize = bool(value)
+
+
+class BackwardCFunction(Node, FunctionCtx):
+    """The context of one call of a `Function`, which is also the call's `grad_fn`.
+
+    The tape keeps the attributes, as a dictionary, and not the object: the object refers to its node on the tape.
+    """
+
+    _forward_cls: ClassVar[type[Function]]
+    _written: tuple[int, int]  # `versions.last` when the call was recorded, if tensors were saved
+
+    @classmethod
+    def of(cls, node: TapeNode) -> BackwardCFunction:
+        """Return the context of a node of the tape, with the attributes that `forward` left."""
+        ctx = object.__new__(cls)
+        ctx._node = node
+        if len(node) > FIRST_OPERAND:
+            ctx.__dict__ = _attributes(node)
+        return ctx
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors of `save_for_backward`, in their old place in the graph.
+
+        Raises
+        ------
+        RuntimeError
+            If a backward pass has freed them, or one was written to since.
+        """
+        try:
+            node = self._node
+        except AttributeError:  # `forward` is still running
+            return ()
+        assert isinstance(node, list)
+        if len(node) <= FIRST_OPERAND:
+            raise errors.second_backward(describe(node[SLOT]))
+        saved = self.__dict__.get("_saved", ())
+        if saved and versions.last is not self._written:
+            for value in saved:
+                self._check(value, node)
+        return tuple(
+            [value.restored(node) if value.__class__ in (SavedOutput, SavedPacked) else value for value in saved]
+        )
+
+    @staticmethod
+    def _check(value: Any, node: TapeNode) -> None:
+        if value.__class__ is SavedOutput:
+            check_version(value.data, node, short_name(node))
+        elif isinstance(value, Tensor):
+            check_version(value._data, node, short_name(value._node) if isinstance(value._node, list) else None)
+
+    def run(self, cts: Sequence[Any]) -> Any:
+        """Call the user's backward."""
+        function = self._forward_cls
+        backward = function.backward
+        return (function.vjp if backward is Function.backward else backward)(self, *cts)
+
+
+def _attributes(node: TapeNode) -> dict[str, Any]:
+    attributes: dict[str, Any] = node[FIRST_OPERAND + node[PLAN_OBJECT].arity]
+    return attributes
+
+
+class Function:
+    """A base class for operations with a derivative of their own.
+
+    A subclass has the static methods `forward` and `backward`. Call it by `apply`, whose arguments may be anything;
+    those that are tensors have gradients.
+
+    Notes
+    -----
+    ``forward(ctx, *args)`` computes the outputs, a value or a tuple of values, without recording. It may save tensors
+    (`FunctionCtx.save_for_backward`) and set attributes of `ctx`. Or ``forward(*args)`` computes, and
+    ``setup_context(ctx, inputs, output)`` saves. ``backward(ctx, *grads)`` gets one gradient for each output and
+    returns one for each argument of `apply`: None for what is no tensor, or where ``ctx.needs_input_grad`` is False. It
+    is recorded under ``create_graph=True``, and so has derivatives itself if it consists of operations on tensors.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class Cube(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 3 * x**2 * grad
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = Cube.apply(x)
+    >>> y
+    tensor([1., 8.], grad_fn=<CubeBackward>)
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([ 3., 12.])
+    """
+
+    generate_vmap_rule: ClassVar[bool] = False
+    _backward_cls: ClassVar[type[BackwardCFunction]]
+    _op: ClassVar[Op]
+    _has_setup: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name = f"{cls.__name__}Backward"
+        cls._has_setup = cls.setup_context is not Function.setup_context
+        cls._backward_cls = type(name, (BackwardCFunction,), {"_forward_cls": cls})
+        cls._op = function_op(cls.__name__, name)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise an error: `apply` calls a function."""
+        raise RuntimeError(_LEGACY)
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; a subclass defines it."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Save what `backward` needs, for a `forward` that does not take `ctx`."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Return the gradients of the arguments from those of the outputs; a subclass defines it, or `vjp`."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Return the tangents of the outputs from those of the arguments."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Say how a batch is computed; tapegrad never calls it."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True; tapegrad calls neither: its vmap runs apply() for each item."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call `forward`, and record the call so that backward passes call `backward`.
+
+        Raises
+        ------
+        RuntimeError
+            If an input that was marked as dirty is not returned, or is a leaf that requires grad.
+        TypeError
+            If what was saved is no tensor.
+        """
+        if cls._has_setup:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        ctx = object.__new__(cls._backward_cls)
+        tensors, places, needs = renewed_inputs(args)
+        ctx.needs_input_grad = needs
+        is_recorded = modes.pause()
+        try:
+            if not cls._has_setup:
+                out = cls.forward(ctx, *args, **kwargs)
+            else:
+                out = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, out)
+        finally:
+            if is_recorded:
+                modes.resume()
+        if is_recorded and True in needs:
+            return recorded(cls._op, ctx.__dict__, tensors, places, out, cls._backward_cls)
+        return without_history(tensors, out, ctx.__dict__.get("_dirty", ()))
+
+
+class InplaceFunction(Function):
+    """A `Function` whose objects say whether they write in place; PyTorch keeps it for old programs."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+class _Refused(Function):
+    """The identity; its derivative is refused."""
+
+    @staticmethod
+    def forward(ctx: Any, *values: Any) -> Any:
+        ctx.values = values  # a leaf that has died would want no gradient
+        return tuple(None if value is None else value.detach() for value in values)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` that cannot be differentiated: it is not recorded, and a second derivative through it raises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> class Sine(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return tg.from_numpy(np.sin(x.detach().numpy()))
+    ...
+    ...     @staticmethod
+    ...     @tg.autograd.function.once_differentiable
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * tg.from_numpy(np.cos(x.detach().numpy()))
+    >>> x = tg.zeros(1, requires_grad=True)
+    >>> tg.autograd.grad(Sine.apply(x).sum(), x)
+    (tensor([1.]),)
+    """
+
+    @functools.wraps(backward)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        with modes.no_grad():
+            values = backward(ctx, *grads)
+        if not modes.is_grad_enabled() or not any(isinstance(own, Tensor) and own.requires_grad for own in grads):
+            return values
+        outputs = values if isinstance(values, tuple) else (values,)
+        refused = _Refused.apply(*[None if own is None else own.detach().requires_grad_() for own in outputs])
+        return refused if isinstance(values, tuple) else refused[0]
+
+    return wrapper

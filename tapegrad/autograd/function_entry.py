@@ -1,0 +1,266 @@
+"""The entry of a `Function`: an op whose rule is the user's backward.
+
+The attributes of the context stand in the node as a residual. What is known of a call besides (where its tensors stand
+among the arguments, which outputs are differentiable) is a part of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tapegrad import errors, modes
+from tapegrad.autograd.saved_hooks import active, saved_tensors_hooks
+from tapegrad.kernels.rules import identity
+from tapegrad.ops.table.gateway import constant
+from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.results import parts_of, plan_of_several, record_parts
+from tapegrad.ops.table.rules import part_of
+from tapegrad.pass_modes import checks
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import compiled
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape import traces, versions, views
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf, TapeNode
+from tapegrad.tape.graph import whole_node
+from tapegrad.tape.hooks import Packed, RemovableHandle, hooks_of
+from tapegrad.tape.layout import InferenceLayout, Layout
+from tapegrad.tensor import Tensor
+
+_DIRTY_LEAF: Final = "a leaf Variable that requires grad has been used in an in-place operation."
+_DIRTY_LOST: Final = (
+    "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+    "inplace must all be outputs of the Function."
+)
+_find_plan: Final = dict.get  # among the young plans, in which nearly all are
+_ATTRIBUTES: Final = ("attributes",)  # the name of the residual
+
+
+class SavedOutput(NamedTuple):
+    """An output that was saved: as a tensor it would refer to the node, and the node to it."""
+
+    number: int
+    data: Any
+    layout: Layout
+
+    def restored(self, node: TapeNode) -> Tensor:
+        """Return the tensor, computed by the entry."""
+        plan = node[PLAN_OBJECT]
+        part = parts_of(plan).get(self.number)
+        result = constant(self.data, self.layout)
+        if part is not None:
+            result._node = part_of(node, self.number, part, self.data)._node
+        elif not parts_of(plan) and plan.attrs["outputs"][self.number] is None:
+            result._node = node
+        result._layout = self.layout.tracked if result._node is not None else self.layout.plain
+        return result
+
+
+class SavedPacked(NamedTuple):
+    """A tensor that was saved under `saved_tensors_hooks`: an output with its number, or one with the node it had."""
+
+    packed: Packed
+    number: int | None
+    parent: Any
+
+    def restored(self, node: TapeNode) -> Tensor:
+        """Return the tensor as it was unpacked, in its old place in the graph."""
+        tensor = self.packed.tensor()
+        result = constant(tensor._data, tensor._layout.plain)
+        if self.number is not None:
+            return SavedOutput(self.number, result._data, result._layout).restored(node)
+        if self.parent is not None:
+            result._node, result._layout = self.parent, result._layout.tracked
+        return result
+
+
+def renewed_inputs(args: tuple[Any, ...]) -> tuple[list[Tensor], tuple[int, ...] | None, tuple[bool, ...]]:
+    """Return the tensors among arguments, their places (None if all are tensors), and which require grad."""
+    tensors, needs = [], []
+    for arg in args:
+        if isinstance(arg, Tensor):
+            if modes.mode.value:
+                views.renewed(arg)
+            tensors.append(arg)
+            needs.append(arg._layout.requires_grad)
+        else:
+            needs.append(False)
+    places = None
+    if len(tensors) != len(args):
+        places = tuple([place for place, arg in enumerate(args) if isinstance(arg, Tensor)])
+    return tensors, places, tuple(needs)
+
+
+# Recording -----------------------------------------------------------------------------------------------------------
+
+
+def recorded(
+    op: Op,
+    attributes: dict[str, Any],
+    tensors: list[Tensor],
+    places: tuple[int, ...] | None,
+    out: Any,
+    node_class: type,
+) -> Any:
+    """Record a call, give the outputs their history, and return them.
+
+    Parameters
+    ----------
+    op : Op
+        See `function_op`.
+    attributes : dict
+        Of the context.
+    tensors, places
+        The tensors among the arguments, and their places.
+    out : Any
+        What `forward` returned.
+    node_class : type
+        The class of the call's `grad_fn`.
+    """
+    layouts = tuple([tensor._layout for tensor in tensors])
+    saved = attributes.get("_saved")
+    if out.__class__ is Tensor and "_dirty" not in attributes and not modes.mode.value & modes.INTERCEPTORS:
+        plan = _find_plan(op.plans, (layouts, places, out._layout))
+        if (
+            plan is not None and "_constant" not in attributes and (saved is None or _is_plain(saved, out))
+        ):  # nearly all
+            attributes["_written"] = versions.last
+            return _with_history(out, compiled.finish(plan, out._data, *tensors, attributes), tensors, ())
+    outputs = out if out.__class__ is tuple else (out,)
+    attributes["_written"] = versions.last
+    if saved is not None:
+        attributes["_saved"] = _kept(saved, outputs)
+    dirty, fixed = attributes.pop("_dirty", ()), attributes.pop("_constant", ())
+    if dirty:
+        _check_dirty(dirty, outputs)
+    kinds: list[Layout | bool | None] = []  # of each output: None, or the layout of a constant, or False for no tensor
+    differentiable: dict[int, Layout] = {}
+    for number, value in enumerate(outputs):
+        if not isinstance(value, Tensor):
+            kinds.append(False)
+            continue
+        layout = value._layout.plain
+        if layout.floating and not any(value is one for one in fixed):
+            differentiable[number] = layout
+            kinds.append(None)
+        else:
+            kinds.append(layout)
+    if not differentiable:
+        return without_history(tensors, out, dirty)
+    is_one = len(outputs) == 1 and not dirty
+    key = layouts, places, outputs[0]._layout if is_one else (*kinds, *differentiable.values())
+    plan = op.plans.get(key)
+    if plan is None:
+        attrs = {"places": places, "outputs": tuple(kinds), "node_class": node_class}
+        plan = _new_plan(op, layouts, attrs, differentiable)
+        op.plans.remember(key, plan)
+    results = list(outputs)
+    if len(differentiable) == 1:
+        (number,) = differentiable
+        fresh = [compiled.finish(plan, outputs[number]._data, *tensors, attributes)]
+    else:
+        fresh = record_parts(plan, [getattr(value, "_data", None) for value in outputs], tensors, [attributes])
+        if not attributes.get("_materialize", True):
+            _note_reached(differentiable, fresh, attributes)
+    if checks() is not None:
+        traces.note_call(whole_node(_node_of(fresh[0])))
+    for number, result in zip(differentiable, fresh, strict=True):
+        results[number] = _with_history(outputs[number], result, tensors, dirty)
+    return tuple(results) if out.__class__ is tuple else results[0]
+
+
+def without_history(tensors: list[Tensor], out: Any, dirty: Sequence[Tensor]) -> Any:
+    """Return the outputs of a call that is not recorded: an input that is returned becomes a view of it."""
+    outputs = out if out.__class__ is tuple else (out,)
+    results = [
+        constant(value._data, value._layout.plain)
+        if _is_among(value, tensors) and not _is_among(value, dirty)
+        else value
+        for value in outputs
+    ]
+    return tuple(results) if out.__class__ is tuple else results[0]
+
+
+def _is_among(value: Any, tensors: Sequence[Any]) -> bool:
+    return any(value is tensor for tensor in tensors)
+
+
+def _check_dirty(dirty: Sequence[Tensor], outputs: Sequence[Any]) -> None:
+    for tensor in dirty:
+        if not _is_among(tensor, outputs):
+            raise RuntimeError(_DIRTY_LOST)
+        if isinstance(tensor._node, Leaf):
+            raise RuntimeError(_DIRTY_LEAF)
+        versions.note(tensor._array())
+
+
+def _is_plain(saved: Sequence[Any], out: Tensor) -> bool:
+    """Whether all saved values are kept as they are."""
+    for value in saved:
+        if value is out or value.__class__ is not Tensor or value._layout.__class__ is not Layout:
+            return False
+    return True
+
+
+def _kept(saved: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what the context keeps of saved tensors."""
+    for index, value in enumerate(saved):
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {index} is of type {type(value).__name__}; "
+                "set an attribute of ctx instead"
+            )
+        if value is not None and value._layout.__class__ is InferenceLayout:
+            raise RuntimeError(errors.INFERENCE_SAVED)
+    hooks, kept = active(), []
+    for value in saved:
+        numbers = [number for number, output in enumerate(outputs) if value is output and value is not None]
+        if numbers:
+            value = SavedOutput(numbers[0], value._data, value._layout.plain)
+        kept.append(value if hooks is None else _packed(value, hooks))
+    return tuple(kept)
+
+
+def _node_of(result: Tensor) -> TapeNode:
+    assert isinstance(result._node, list)
+    return result._node
+
+
+def _packed(value: Any, hooks: saved_tensors_hooks) -> Any:
+    if value is None:
+        return None
+    if value.__class__ is SavedOutput:
+        return SavedPacked(hooks.packed(constant(value.data, value.layout)), value.number, None)
+    return SavedPacked(hooks.packed(value), None, value._node)
+
+
+def _with_history(value: Tensor, result: Tensor, tensors: list[Tensor], dirty: Sequence[Tensor]) -> Tensor:
+    """Return an output with the history of a recorded result."""
+    if dirty and _is_among(value, dirty):
+        from tapegrad.ops.history import rewrite  # at call time: that folder imports this one
+
+        rewrite(value, result)
+        return value
+    for tensor in tensors:
+        if value is not tensor:
+            continue
+        result._base = views.root_of(value)
+        return result
+    if hasattr(value, "_base"):  # forward was not recorded, so it knows a base without history
+        del value._base
+    value._node, value._layout = result._node, result._layout
+    return value
+
+
+def _note_reached(numbers: dict[int, Layout], results: list[Tensor], attributes: dict[str, Any]) -> None:
+    """Let a hook of each output note that a gradient came: the buffer of all does not tell zeros from none."""
+    attributes["_reached"] = reached = set[int]()
+    for number, result in zip(numbers, results, strict=True):
+        RemovableHandle(hooks_of(_node_of(result)).table, lambda _, number=number: reached.add(number))
+
+
+def _new_plan(op: Op, layouts: tuple[Layout, ...], attrs: dict[str, Any], differentiable: dict[int, Layout]) -> Plan:
+    if len(differentiable) > 1:
+        return plan_of_several(op, layouts, attrs, identity, differentiable, _ATTRIBUTES)
+    (result,) = differentiable.values()
+    return Plan(op, layouts, attrs, identity, result, _ATTRIBUTES)

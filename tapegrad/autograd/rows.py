@@ -1,0 +1,103 @@
+"""Many cotangents through one graph: its entries are found once, and swept once for each cotangent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tapegrad.sweep import workspace as ws
+from tapegrad.sweep.row_loop import RowLoop
+from tapegrad.sweep.sweep import Sweep, profilers, run_pass
+from tapegrad.sweep.workspace import WRITTEN
+from tapegrad.tape import views
+from tapegrad.tape.entries import leaf_at, slot_of
+from tapegrad.tensor import Tensor
+
+
+def sweep_rows(
+    roots: Sequence[Tensor], inputs: Sequence[Tensor], batches: Sequence[np.ndarray], retain: bool,
+    allow_unused: bool = True,
+) -> list[np.ndarray | None] | None:  # fmt: skip
+    """Bring batches of cotangents back to the inputs; nothing is recorded.
+
+    Parameters
+    ----------
+    roots : sequence of Tensor
+        Results, each once.
+    inputs : sequence of Tensor
+        Leaves or results that require grad.
+    batches : sequence of numpy.ndarray
+        Of each root its cotangents, along the first dimension.
+    retain : bool
+        Whether residuals are kept.
+    allow_unused : bool
+        Whether the roots need not depend on each input.
+
+    Returns
+    -------
+    list of (numpy.ndarray or None), or None
+        The gradients of each input, along the first dimension; None for an input that the roots do not depend on. No
+        list, and nothing has changed, if an input is not used though it has to be, if there are hooks, or if a root is
+        a leaf: these need a pass for each cotangent.
+    """
+    nodes = [views.renewed(root)._node for root in roots]
+    if not all(isinstance(node, list) for node in nodes) or len(set(map(slot_of, nodes))) < len(nodes):
+        return None
+    seeds = [np.empty(root.shape, root.dtype) for root in roots]
+    wanted = [views.renewed(tensor)._node for tensor in inputs]
+    return run_pass(
+        nodes,  # type: ignore[arg-type]  # lists, as checked
+        seeds,
+        wanted,
+        retain,
+        lambda sweep: _rows(sweep, inputs, batches, seeds, allow_unused),
+    )
+
+
+def _rows(
+    sweep: Sweep, inputs: Sequence[Tensor], batches: Sequence[np.ndarray], seeds: Sequence[np.ndarray],
+    allow_unused: bool,
+) -> list[np.ndarray | None] | None:  # fmt: skip
+    arrays, n_ids = sweep.workspace.arrays, sweep.workspace.state[ws.N_IDS]
+    try:
+        leaves = [leaf_at(slot) for slot in sweep.leaf_slots()]
+        ids = {slot: entry_id for entry_id, slot in enumerate(arrays[ws.SLOTS_AT][:n_ids].tolist())}
+        slots = [slot_of(tensor._node) for tensor in inputs]
+        has_hooks = sweep.has_hooks() or any(leaf.hooks or hasattr(leaf, "shape") for leaf in leaves)
+        if has_hooks or not (allow_unused or all(slot in ids for slot in slots)):
+            sweep.undo()
+            return None
+        rows = {slot: np.zeros((len(batches[0]), *tensor.shape), tensor.dtype)
+                for slot, tensor in zip(slots, inputs, strict=True) if slot in ids}  # fmt: skip
+        targets = {leaf.slot: np.empty(rows[leaf.slot].shape[1:], rows[leaf.slot].dtype)
+                   for leaf in leaves if leaf.slot in rows}  # fmt: skip
+        for index, leaf in enumerate(leaves):
+            sweep.set_target(index, targets.get(leaf.slot))
+    except BaseException:
+        sweep.undo()
+        raise
+    results = [tensor._node for tensor in inputs if isinstance(tensor._node, list) and slot_of(tensor._node) in rows]
+    cts = np.array(arrays[ws.CTS_AT][:n_ids])
+    of_leaves = [(target, rows[slot], ids[slot]) for slot, target in targets.items()]
+    if not results and not profilers:
+        of_roots = [
+            (seed, np.ascontiguousarray(batch, seed.dtype), 0) for seed, batch in zip(seeds, batches, strict=True)
+        ]
+        sweep.run_rows(RowLoop(cts, of_roots, of_leaves, len(batches[0])))
+        return [rows.get(slot) for slot in slots]
+    for row in range(len(batches[0])):
+        arrays[ws.CTS_AT][:n_ids] = memoryview(cts.data)
+        for seed, batch in zip(seeds, batches, strict=True):
+            seed[...] = batch[row]
+        sweep.run()
+        for target, of_leaf, entry_id in of_leaves:
+            if arrays[ws.CTS_AT][entry_id] & WRITTEN:
+                of_leaf[row] = target
+        sweep.capture_rest(results)
+        for slot, ct in sweep.captured.items():
+            rows[slot][row] = ct._data
+        sweep.captured.clear()
+        sweep.keep.clear()
+        sweep.workspace.buffers.clear()  # the next sweep starts with the arena's newest chunk
+    return [rows.get(slot) for slot in slots]

@@ -1,0 +1,79 @@
+"""What an operation has saved, as PyTorch shows it: ``grad_fn._saved_self`` and its kin."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import errors
+from tapegrad.ops.table.gateway import constant
+from tapegrad.recording.plan import Plan
+from tapegrad.tape import traces, versions
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, Leaf, TapeNode, describe, order_of
+from tapegrad.tape.graph import short_name
+from tapegrad.tape.hooks import Packed
+from tapegrad.tensor import from_array
+
+# PyTorch's names of our operands, where they differ; first those of single operations.
+_OF_OPS: Final = {"pow": {"y": "exponent"}, "dot": {"y": "tensor"}, "mm": {"y": "mat2"}}
+_NAMES: Final = {"x": "self", "y": "other", "out": "result", "condition": "condition"}
+
+
+def saved_names(node: TapeNode) -> tuple[str, ...]:
+    """Return PyTorch's names of what an operation saves or could save: operands, its result, attributes."""
+    plan = node[PLAN_OBJECT]
+    return tuple([_shown(plan, name) for name in (*plan.op.operands, "out", *plan.attrs)])
+
+
+def _shown(plan: Plan, name: str) -> str:
+    return _OF_OPS.get(plan.op.name, {}).get(name) or _NAMES.get(name, name)
+
+
+def saved_value(node: TapeNode, shown: str) -> Any:
+    """Return a saved value by PyTorch's name; None for an operand that the rules do not need.
+
+    Raises
+    ------
+    RuntimeError
+        If a backward pass has freed it, or it was written to since.
+    AttributeError
+        If the operation has nothing of that name.
+    """
+    plan = node[PLAN_OBJECT]
+    for name in (*plan.op.operands, *plan.op.results, "out"):
+        if _shown(plan, name) == shown:
+            return _residual(node, plan, name) if name in plan.saved else None
+    if shown in plan.attrs:
+        return plan.attrs[shown]
+    raise AttributeError(f"{plan.op.node_name!r} object has no attribute '_saved_{shown}'", name=f"_saved_{shown}")
+
+
+def _residual(node: TapeNode, plan: Plan, name: str) -> Any:
+    if len(node) <= FIRST_OPERAND:
+        raise errors.second_backward(describe(node[SLOT]))
+    value: Any = node[plan.position(name)]
+    if isinstance(value, Packed):
+        return value.tensor()
+    if name not in plan.op.operands and name != "out":
+        return from_array(np.asarray(value))
+    layout = plan.layout(name)
+    if layout.weak:
+        return value
+    parent = node if name == "out" else node[FIRST_OPERAND + plan.op.operand_number(name)]
+    check_version(value, node, short_name(parent) if isinstance(parent, list) else None)
+    if isinstance(parent, Leaf):
+        leaf = parent.tensor()
+        if leaf is not None and leaf._data is value:
+            return leaf
+    result = constant(value, layout)
+    result._node = parent
+    return result
+
+
+def check_version(data: Any, node: TapeNode, saver: str | None) -> None:
+    """Raise PyTorch's error if data that an entry saved were written to since; `saver` names what computed them."""
+    newer = versions.since(data, order_of(node[SLOT])) if isinstance(data, np.ndarray) else 0
+    if newer:
+        version = versions.version(data)
+        raise traces.modified(node, data, saver, version, version - newer)

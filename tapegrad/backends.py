@@ -1,0 +1,13 @@
+"""Switches of PyTorch's backends that programs set or ask for; none has a meaning here."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Final
+
+__all__ = ["cuda", "cudnn", "mps"]
+
+_no: Final = staticmethod(lambda: False)
+cudnn: Final = SimpleNamespace(enabled=False, benchmark=False, deterministic=False, allow_tf32=False, is_available=_no)
+cuda: Final = SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False), is_built=_no)
+mps: Final = SimpleNamespace(is_available=_no, is_built=_no)

@@ -1,0 +1,23 @@
+"""Transforms of functions, with PyTorch's names (``torch.func``): from a function to its derivatives."""
+
+from tapegrad.func.gradients import grad, grad_and_value, value_and_grad
+from tapegrad.func.jacobians import hessian, jacfwd, jacrev
+from tapegrad.func.mapping import vmap
+from tapegrad.func.modules import functional_call, stack_module_state
+from tapegrad.func.products import hvp, jvp, linearize, vjp
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -1,0 +1,231 @@
+"""A call of a function whose derivatives are wanted: what it gets for its arguments, and gradients of its results.
+
+A function may be called inside another one that is differentiated too. So it gets fresh tensors. An argument that
+requires grad is passed as a recorded alias, so that the result belongs to the graph around; any other is passed as a
+leaf that nobody else knows. What depends on leaves of this call alone leaves it without a graph. A NumPy array or a
+number becomes a leaf as well, and its gradient an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.autograd.backward import grad
+from tapegrad.autograd.direct import depends_only_on, run_to_own_leaves
+from tapegrad.autograd.roots import zeros_of
+from tapegrad.func.trees import flatten, rebuild, tree_map
+from tapegrad.modes import enable_grad
+from tapegrad.ops.creation import as_tensor
+from tapegrad.ops.table.gateway import constant
+from tapegrad.tape.entries import Leaf
+from tapegrad.tensor import Tensor
+
+Argnums = int | tuple[int, ...]
+
+
+def chosen_arguments(argnums: Argnums, count: int) -> tuple[int, ...]:
+    """Return the positions of the arguments that are differentiated.
+
+    Raises
+    ------
+    RuntimeError
+        If one is no position, is named twice, or none is named.
+    """
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if not numbers:
+        raise RuntimeError("argnums must be non-empty")
+    for number in numbers:
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnum must be int, got: {type(number)}")
+        if not -count <= number < count:
+            raise RuntimeError(f"Got argnum={number}, but only {count} positional inputs")
+    positions = tuple(number % count for number in numbers)
+    if len(set(positions)) < len(positions):
+        raise RuntimeError(f"argnums elements must be unique, got {positions}")
+    return positions
+
+
+class Level:
+    """A call of a function, of which some arguments are differentiated.
+
+    Parameters
+    ----------
+    args : tuple
+        The arguments; each may be a tree.
+    argnums : int or tuple of int, optional
+        Which are differentiated; by default all.
+
+    Attributes
+    ----------
+    args : list
+        What the function gets.
+    inputs : list of Tensor
+        The leaves of the differentiated trees, as the function gets them.
+    cts : list of Tensor
+        Cotangents that are differentiated, to compute tangents: leaves of this call, too.
+    records : bool
+        Whether the graph around is recorded.
+    """
+
+    __slots__ = ("argnums", "args", "cts", "has_arrays", "inputs", "is_connected", "of_arrays", "records", "trees")
+
+    def __init__(self, args: Sequence[Any], argnums: Argnums | None = None) -> None:
+        self.argnums, self.records, self.is_connected = argnums, modes.is_grad_enabled(), False
+        self.args, self.trees = list(args), []
+        self.inputs: list[Tensor] = []
+        self.cts: list[Tensor] = []
+        self.of_arrays: list[bool] = []
+        for position in range(len(args)) if argnums is None else chosen_arguments(argnums, len(args)):
+            tree = args[position]
+            self.trees.append(tree)
+            if isinstance(tree, Tensor):
+                self.args[position] = fresh = self._fresh(tree)
+                self.inputs.append(fresh)
+            else:
+                leaves = [self._fresh(leaf) for leaf in flatten(tree)]
+                self.args[position] = rebuild(tree, leaves)
+                self.inputs += leaves
+        self.has_arrays = bool(self.inputs) and all(self.of_arrays)
+
+    def _fresh(self, value: Any) -> Tensor:
+        is_tensor = isinstance(value, Tensor)
+        self.of_arrays.append(not is_tensor)
+        if is_tensor and self.records and value.requires_grad:
+            self.is_connected = True
+            alias: Tensor = value.view_as(value)
+            return alias
+        if not is_tensor and not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
+        fresh: Tensor = (value.detach() if is_tensor else as_tensor(value)).requires_grad_()
+        return fresh
+
+    def call(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Call the function, and record it."""
+        return recorded(function, *self.args, **kwargs)
+
+    def call_with_aux(self, function: Callable[..., Any], kwargs: dict[str, Any], has_aux: bool, api: str) -> Any:
+        """Call the function, and return what is differentiated, and what the function returns besides."""
+        output = self.call(function, kwargs)
+        if not has_aux:
+            return output, None
+        if not isinstance(output, tuple) or len(output) != 2:
+            raise RuntimeError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
+        return output[0], tree_map(self.result, output[1])
+
+    # --- gradients ---------------------------------------------------------------------------------------------------
+
+    def gradients(self, output: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Return the gradients of a scalar, and the scalar, both as results of this call."""
+        if not self.is_connected:
+            found = run_to_own_leaves(output, [tensor._node for tensor in self.inputs])  # type: ignore[misc]
+            if found is not None:
+                return self._filled(found), constant(output._data, output._layout.plain)
+        return self.pull([output], [None], self.records), self.cut(output)
+
+    def pull(self, outputs: Sequence[Tensor], cts: Sequence[Tensor | None], create_graph: bool) -> list[Tensor]:
+        """Return the gradients of outputs with respect to the inputs, for cotangents; the graph is kept."""
+        pairs = [(output, ct) for output, ct in zip(outputs, cts, strict=True) if output.requires_grad]
+        found: Sequence[Tensor | None] = [None] * len(self.inputs)
+        if pairs:
+            roots, seeds = pairs[0] if len(pairs) == 1 else zip(*pairs, strict=True)
+            found = grad(roots, self.inputs, seeds, retain_graph=True, create_graph=create_graph, allow_unused=True)
+        return [self.cut(tensor) for tensor in self._filled(found)]
+
+    def _filled(self, found: Sequence[Tensor | None]) -> list[Tensor]:
+        return [zeros_of(x) if value is None else value for x, value in zip(self.inputs, found, strict=True)]
+
+    # --- results -----------------------------------------------------------------------------------------------------
+
+    def is_closed(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on no leaf but those of this call, so that nobody can differentiate it later."""
+        node = tensor._node
+        if node is None or not self.records:
+            return True
+        own = {x._node.slot for x in (*self.inputs, *self.cts) if isinstance(x._node, Leaf)}
+        return node.slot in own if isinstance(node, Leaf) else depends_only_on(node, own)
+
+    def cut(self, tensor: Tensor) -> Tensor:
+        """Return a tensor as it leaves this call: without a graph, unless it belongs to the graph around."""
+        if tensor._node is None or not self.is_closed(tensor):
+            return tensor
+        return constant(tensor._data, tensor._layout.plain)
+
+    def result(self, value: Any) -> Any:
+        """Return a leaf of a result as users get it: an array if they gave arrays only."""
+        if not isinstance(value, Tensor):
+            return value
+        tensor = self.cut(value)
+        return array_of(tensor) if self.has_arrays else tensor
+
+    def results(self, outputs: Sequence[Tensor]) -> tuple[list[Any], bool]:
+        """Return outputs as users get them, and whether all of them are closed."""
+        values, all_closed = [], True
+        for output in outputs:
+            is_closed = self.is_closed(output)
+            tensor = constant(output._data, output._layout.plain) if is_closed else output
+            values.append(array_of(tensor) if self.has_arrays else tensor)
+            all_closed = all_closed and is_closed
+        return values, all_closed
+
+    def as_arguments(self, values: Sequence[Tensor]) -> Any:
+        """Return a value for each input in the trees of the arguments: one tree, or a tuple of them."""
+        leaves = [
+            array_of(value) if is_array else value for value, is_array in zip(values, self.of_arrays, strict=True)
+        ]
+        if isinstance(self.argnums, int):
+            return rebuild(self.trees[0], leaves)
+        return rebuild(tuple(self.trees), leaves)
+
+
+def recorded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function in a mode that records."""
+    if modes.is_grad_enabled():  # a context manager would take 2 µs
+        return function(*args, **kwargs)
+    with enable_grad():
+        return function(*args, **kwargs)
+
+
+def array_of(tensor: Tensor) -> Any:
+    """Return the data of a tensor as NumPy's functions return it: a NumPy scalar if there are no dimensions."""
+    if tensor._node is not None:  # of the graph around, which is recorded
+        return tensor
+    data = tensor._data
+    return data if data.__class__ is not np.ndarray or data.ndim else data[()]
+
+
+def outputs_of(output: Any, api: str) -> list[Tensor]:
+    """Return the leaves of what a function returned.
+
+    Raises
+    ------
+    RuntimeError
+        If there is none, or one is no tensor.
+    """
+    leaves = flatten(output)
+    if not leaves or leaves == [None]:
+        raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {leaves})")
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{api}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")
+    return leaves
+
+
+def check_floating(outputs: Sequence[Tensor]) -> None:
+    """Raise an error if a function returned integers or truth values, which have no derivative."""
+    for tensor in outputs:
+        if not tensor._layout.floating:
+            raise RuntimeError(
+                f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                f"{tensor.dtype}"
+            )
+
+
+def vector_like(value: Any, like: Tensor) -> Tensor:
+    """Return a cotangent or tangent as a tensor; arrays and numbers get the dtype that it needs."""
+    return value if isinstance(value, Tensor) else as_tensor(np.asarray(value, like.dtype))

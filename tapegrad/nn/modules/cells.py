@@ -1,0 +1,103 @@
+"""Cells of recurrent layers: one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.nn.modules.linear import parameter
+from tapegrad.nn.modules.recurrence import MODES, Recurrent, Weights, by_input
+from tapegrad.ops.fill import zeros
+
+__all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
+
+
+class RNNCellBase(Recurrent):
+    """What cells share: one step of a layer."""
+
+    _mode: Any
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        gates = num_chunks * hidden_size
+        for name, shape in (
+            ("weight_ih", (gates, input_size)), ("weight_hh", (gates, hidden_size)), ("bias_ih", (gates,)),
+            ("bias_hh", (gates,)),
+        ):  # fmt: skip
+            wanted = bias or name.startswith("weight")
+            self.register_parameter(name, parameter(*shape, device=device, dtype=dtype) if wanted else None)
+        self.reset_parameters()
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        name, (_, count, make) = self._get_name(), MODES[self._mode]
+        if input.ndim not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
+        state = None if hx is None else tuple(hx) if count == 2 else (hx,)
+        for place, own in enumerate(state or ()):
+            if own.ndim not in (1, 2):
+                which = f"hx[{place}]" if count == 2 else "hidden"
+                raise ValueError(f"{name}: Expected {which} to be 1D or 2D, got {own.ndim}D instead")
+        x = input if input.ndim == 2 else input.unsqueeze(0)
+        if state is None:
+            state = (zeros((len(x), self.hidden_size), dtype=x.dtype),) * count
+        elif input.ndim == 1:
+            state = tuple(own.unsqueeze(0) for own in state)
+        weights = Weights(*(self.__dict__[name] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")))
+        state = make(weights)(by_input(self._mode, weights, x), state)
+        state = state if input.ndim == 2 else tuple(own.squeeze(0) for own in state)
+        return state if count == 2 else state[0]
+
+    def extra_repr(self) -> str:
+        more = "" if self.bias is True else f", bias={self.bias}"
+        nonlinearity = self.__dict__.get("nonlinearity", "tanh")
+        more += "" if nonlinearity == "tanh" else f", nonlinearity={nonlinearity}"
+        return f"{self.input_size}, {self.hidden_size}{more}"
+
+
+class RNNCell(RNNCellBase):
+    """One step of `RNN`."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return super().forward(input, hx)
+
+    @property
+    def _mode(self) -> str:
+        return f"RNN_{self.nonlinearity.upper()}"
+
+
+class LSTMCell(RNNCellBase):
+    """One step of `LSTM`."""
+
+    _mode = "LSTM"
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+
+class GRUCell(RNNCellBase):
+    """One step of `GRU`."""
+
+    _mode = "GRU"
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)

@@ -1,0 +1,349 @@
+"""Containers: modules that hold modules, or parameters, in sequences and dictionaries."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby, islice
+from typing import Any, Self
+
+from tapegrad.nn.modules.members import MODULE, typename
+from tapegrad.nn.modules.module import Module, indented
+from tapegrad.nn.parameter import Parameter
+from tapegrad.tensor import Tensor
+
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+class _List(Module):
+    """Modules by number: what `Sequential` and `ModuleList` share."""
+
+    def _name_of(self, index: Any) -> str:
+        """Return the name under which a module is registered."""
+        names, place = list(self._modules), operator.index(index)
+        if not -len(names) <= place < len(names):
+            raise IndexError(f"index {place} is out of range")
+        return names[place]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        space = self.__dict__
+        return iter([space[name] for name, kind in self._kinds.items() if kind is MODULE])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._of(list(self._modules.items())[index])
+        return self.__dict__[self._name_of(index)]
+
+    def _of(self, items: list[tuple[str, Any]]) -> Any:
+        """Return a part of this container."""
+        return type(self)(*(module for _, module in items))
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._name_of(index), module)
+
+    def __delitem__(self, index: Any) -> None:
+        names = list(self._modules)
+        for name in names[index] if isinstance(index, slice) else [self._name_of(index)]:
+            delattr(self, name)
+        self._set(list(self))
+
+    def _set(self, modules: Iterable[Any]) -> Self:
+        """Register modules under their numbers, in place of what there is."""
+        modules = list(modules)
+        for name in self._modules:
+            delattr(self, name)
+        for place, module in enumerate(modules):
+            self.add_module(str(place), module)
+        return self
+
+    def append(self, module: Any) -> Self:
+        """Add a module at the end, and return the container."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Any) -> Any:
+        """Add a module before the one of a number."""
+        modules = list(self)
+        modules.insert(index, module)
+        return self._set(modules)
+
+    def pop(self, key: Any) -> Any:
+        """Remove a module, and return it."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def extend(self, modules: Iterable[Any]) -> Self:
+        """Add modules at the end, and return the container."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def __iadd__(self, other: Iterable[Any]) -> Self:
+        return self.extend(other)
+
+
+class Sequential(_List):
+    """Modules that are called one after the other, each with the result of the one before.
+
+    Parameters
+    ----------
+    *args : Module, or one OrderedDict of names and modules
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Sequential(tg.nn.Linear(2, 3), tg.nn.ReLU())
+    Sequential(
+      (0): Linear(in_features=2, out_features=3, bias=True)
+      (1): ReLU()
+    )
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        is_dict = len(args) == 1 and isinstance(args[0], OrderedDict)
+        for name, module in args[0].items() if is_dict else enumerate(args):
+            self.add_module(str(name), module)
+
+    def _of(self, items: list[tuple[str, Any]]) -> Any:
+        return type(self)(OrderedDict(items))
+
+    def forward(self, input: Any) -> Any:
+        for module in self:
+            input = module(input)
+        return input
+
+    def insert(self, index: int, module: Any) -> Sequential:
+        """Add a module before the one of a number, and return the container."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        super().insert(index, module)
+        return self
+
+    def _joined(self, other: Any, what: str) -> list[Any]:
+        if not isinstance(other, Sequential):
+            raise ValueError(f"{what} operator supports only objects of Sequential class, but {type(other)} is given.")
+        return [*self, *other]
+
+    def __add__(self, other: Any) -> Sequential:
+        return Sequential(*self._joined(other, "add"))
+
+    def __mul__(self, other: int) -> Sequential:
+        if not isinstance(other, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
+        if other <= 0:
+            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
+        return Sequential(*[*self] * other)
+
+    __rmul__ = __mul__
+
+
+class ModuleList(_List):
+    """A list of modules, whose parameters belong to the module that has the list.
+
+    Parameters
+    ----------
+    modules : iterable of Module, optional
+    """
+
+    def __init__(self, modules: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self.extend(() if modules is None else modules)
+
+    def _of(self, items: list[tuple[str, Any]]) -> Any:
+        return type(self)(module for _, module in items)
+
+    def insert(self, index: int, module: Any) -> None:
+        """Add a module before the one of a number."""
+        super().insert(index, module)
+
+    def extend(self, modules: Iterable[Any]) -> Self:
+        """Add modules at the end, and return the list."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
+        return super().extend(modules)
+
+    def __add__(self, other: Iterable[Any]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def _lines_of_children(self) -> Iterator[str]:
+        """Yield one line for modules in a row that are shown alike."""
+        place = 0
+        for text, alike in groupby(repr(module) for module in self):
+            count = len(list(alike))
+            span = f"({place})" if count == 1 else f"({place}-{place + count - 1})"
+            yield f"{span}: {indented(text if count == 1 else f'{count} x {text}')}"
+            place += count
+
+
+class _Dict(Module):
+    """What `ModuleDict` and `ParameterDict` share: members by their names."""
+
+    def _space(self) -> Any:
+        raise NotImplementedError
+
+    def __getitem__(self, key: str) -> Any:
+        return self._space()[key]
+
+    def __delitem__(self, key: str) -> None:
+        del self._space()[key]
+
+    def __len__(self) -> int:
+        return len(self._space())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._space())
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._space()
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """Remove all."""
+        for key in self:
+            del self[key]
+
+    def pop(self, key: str) -> Any:
+        """Remove one, and return it."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def keys(self) -> Any:
+        """Return the names."""
+        return self._space().keys()
+
+    def items(self) -> Any:
+        """Return pairs of names and members."""
+        return self._space().items()
+
+    def values(self) -> Any:
+        """Return the members."""
+        return self._space().values()
+
+    def update(self, others: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Add members of a mapping, or pairs of names and members."""
+        if not isinstance(others, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}.update should be called with an iterable of key/value pairs, but got "
+                f"{type(others).__name__}"
+            )
+        for key, value in others.items() if isinstance(others, (Mapping, _Dict)) else others:
+            self[key] = value
+
+
+class ModuleDict(_Dict):
+    """A dictionary of modules, whose parameters belong to the module that has the dictionary.
+
+    Parameters
+    ----------
+    modules : mapping of str to Module, or iterable of pairs, optional
+    """
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        self.update(() if modules is None else modules)
+
+    def _space(self) -> Any:
+        return self._modules
+
+    def __setitem__(self, key: str, module: Any) -> None:
+        self.add_module(key, module)
+
+
+class ParameterList(Module):
+    """A list of parameters; tensors that are put in become parameters.
+
+    Parameters
+    ----------
+    values : iterable of Tensor, optional
+    """
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        self.extend(() if values is None else values)
+
+    def _name_of(self, index: Any) -> str:
+        place = operator.index(index)
+        if not -self._size <= place < self._size:
+            raise IndexError(f"index {place} is out of range")
+        return str(place % self._size)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(islice(self, *index.indices(self._size)))
+        return getattr(self, self._name_of(index))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, self._name_of(index), _as_parameter(value))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([getattr(self, str(place)) for place in range(self._size)])
+
+    def append(self, value: Any) -> Self:
+        """Add a parameter at the end, and return the list."""
+        setattr(self, str(self._size), _as_parameter(value))
+        self._size += 1
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add parameters at the end, and return the list."""
+        if isinstance(values, Tensor) or not isinstance(values, Iterable):
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
+        for value in list(values):
+            self.append(value)
+        return self
+
+    __iadd__ = extend
+
+    def extra_repr(self) -> str:
+        return "\n".join(_lines(enumerate(self), lambda value: f"torch.{value.dtype}"))
+
+
+class ParameterDict(_Dict):
+    """A dictionary of parameters; tensors that are put in become parameters.
+
+    Parameters
+    ----------
+    parameters : mapping of str to Tensor, or iterable of pairs, optional
+    """
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self.update(() if parameters is None else parameters)
+
+    def _space(self) -> Any:
+        return self._parameters
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key, _as_parameter(value))
+
+    def extra_repr(self) -> str:
+        return "\n".join(_lines(self.items(), typename))
+
+
+def _as_parameter(value: Any) -> Any:
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+def _lines(items: Iterable[tuple[Any, Any]], shown: Callable[[Tensor], str]) -> Iterator[str]:
+    for name, value in items:
+        if isinstance(value, Tensor):
+            kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+            size = "x".join(map(str, value.shape))
+            yield f"  ({name}): {kind} containing: [{shown(value.detach())} of size {size}]"
+        else:
+            yield f"  ({name}): Object of type: {type(value).__name__}"

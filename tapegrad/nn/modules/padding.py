@@ -1,0 +1,131 @@
+"""Padding: elements added at the ends of the last dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.nn import functional
+from tapegrad.nn.modules.layer import Layer
+from tapegrad.nn.modules.pooling import repeated
+
+__all__ = [
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+]  # fmt: skip
+
+
+class _Pad(Layer):
+    """Padding of the last `_dims` dimensions; `padding` begins with the last one."""
+
+    _dims = 1
+    _mode = "constant"
+    padding: Any
+
+    def _setup(self) -> None:
+        self.__dict__["padding"] = repeated(self.padding, 2 * self._dims)
+
+    def forward(self, input: Any) -> Any:
+        return functional.pad(input, self.padding, self._mode, self.__dict__.get("value"))
+
+    def extra_repr(self) -> str:
+        return str(self.padding)
+
+
+class _ConstantPad(_Pad):
+    value: float
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPad):
+    """`pad` by a number, of signals."""
+
+
+class ConstantPad2d(_ConstantPad):
+    """`pad` by a number, of images."""
+
+    _dims = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """`pad` by a number, of volumes."""
+
+    _dims = 3
+
+
+class ZeroPad1d(_Pad):
+    """`pad` by zeros, of signals."""
+
+
+class ZeroPad2d(_Pad):
+    """`pad` by zeros, of images."""
+
+    _dims = 2
+
+
+class ZeroPad3d(_Pad):
+    """`pad` by zeros, of volumes."""
+
+    _dims = 3
+
+
+class ReflectionPad1d(_Pad):
+    """`pad` by reflections, of signals."""
+
+    _mode = "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    """`pad` by reflections, of images."""
+
+    _dims = 2
+    _mode = "reflect"
+
+
+class ReflectionPad3d(_Pad):
+    """`pad` by reflections, of volumes."""
+
+    _dims = 3
+    _mode = "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    """`pad` by the elements at the ends, of signals."""
+
+    _mode = "replicate"
+
+
+class ReplicationPad2d(_Pad):
+    """`pad` by the elements at the ends, of images."""
+
+    _dims = 2
+    _mode = "replicate"
+
+
+class ReplicationPad3d(_Pad):
+    """`pad` by the elements at the ends, of volumes."""
+
+    _dims = 3
+    _mode = "replicate"
+
+
+class CircularPad1d(_Pad):
+    """`pad` by the elements at the other ends, of signals."""
+
+    _mode = "circular"
+
+
+class CircularPad2d(_Pad):
+    """`pad` by the elements at the other ends, of images."""
+
+    _dims = 2
+    _mode = "circular"
+
+
+class CircularPad3d(_Pad):
+    """`pad` by the elements at the other ends, of volumes."""
+
+    _dims = 3
+    _mode = "circular"

@@ -1,0 +1,137 @@
+"""Layers that arrange elements anew, resize images, or compare vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.nn.modules.layer import Layer
+
+__all__ = [
+    "ChannelShuffle", "CosineSimilarity", "Flatten", "Fold", "LocalResponseNorm", "PairwiseDistance", "PixelShuffle",
+    "PixelUnshuffle", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
+]  # fmt: skip
+
+
+class Flatten(Layer):
+    """`flatten` of all dimensions but the first."""
+
+    start_dim: int = 1
+    end_dim: int = -1
+
+    def forward(self, input: Any) -> Any:
+        return input.flatten(self.start_dim, self.end_dim)
+
+
+class Unflatten(Layer):
+    """`unflatten`: one dimension becomes several."""
+
+    dim: int
+    unflattened_size: Any
+
+    def _setup(self) -> None:
+        for place, length in enumerate(self.unflattened_size):
+            if not isinstance(length, int):
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type(length).__name__} at pos "
+                    f"{place}"
+                )
+
+    def forward(self, input: Any) -> Any:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+
+class PixelShuffle(Layer, function="pixel_shuffle"):
+    """`pixel_shuffle`: channels become pixels."""
+
+    upscale_factor: int
+
+
+class PixelUnshuffle(Layer, function="pixel_unshuffle"):
+    """`pixel_unshuffle`: pixels become channels."""
+
+    downscale_factor: int
+
+
+class ChannelShuffle(Layer, function="channel_shuffle"):
+    """`channel_shuffle`: channels in another order."""
+
+    groups: int
+
+
+class Fold(Layer, function="fold"):
+    """`fold`: images to which columns are added where `unfold` took them."""
+
+    output_size: Any
+    kernel_size: Any
+    dilation: Any = 1
+    padding: Any = 0
+    stride: Any = 1
+
+
+class Unfold(Layer, function="unfold"):
+    """`unfold`: patches of images as columns."""
+
+    kernel_size: Any
+    dilation: Any = 1
+    padding: Any = 0
+    stride: Any = 1
+
+
+class Upsample(Layer, function="interpolate"):
+    """`interpolate` to another size."""
+
+    size: Any = None
+    scale_factor: Any = None
+    mode: str = "nearest"
+    align_corners: bool | None = None
+    recompute_scale_factor: bool | None = None
+
+    def _setup(self) -> None:
+        factor = self.scale_factor
+        if factor is not None:
+            self.scale_factor = tuple(map(float, factor)) if isinstance(factor, tuple) else float(factor)
+
+    def extra_repr(self) -> str:
+        name = "size" if self.scale_factor is None else "scale_factor"
+        return f"{name}={self.__dict__[name]!r}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """`interpolate` images, by the nearest pixel."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """`interpolate` images, bilinearly, so that corners stay."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
+
+
+class CosineSimilarity(Layer, function="cosine_similarity", show=""):
+    """`cosine_similarity` of vectors along a dimension."""
+
+    dim: int = 1
+    eps: float = 1e-8
+
+
+class PairwiseDistance(Layer, function="pairwise_distance", show=""):
+    """`pairwise_distance` of vectors."""
+
+    p: float = 2.0
+    eps: float = 1e-6
+    keepdim: bool = False
+
+
+class LocalResponseNorm(Layer, function="local_response_norm"):
+    """`local_response_norm` over neighbouring channels."""
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

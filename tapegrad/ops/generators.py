@@ -1,0 +1,159 @@
+"""Generators of random numbers: their seeds and states."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.devices import CPU, DeviceLike, check_device
+from tapegrad.ops.table.public import public
+
+_FIRST_SEED: Final = 67280421310721  # of a generator that nobody has seeded, as in PyTorch
+
+
+@public()
+class Generator:
+    """A source of random numbers with a state of its own, over `numpy.random.Generator`.
+
+    Parameters
+    ----------
+    device : device
+        Only the CPU.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> a = tg.rand(2, generator=tg.Generator().manual_seed(0))
+    >>> b = tg.rand(2, generator=tg.Generator().manual_seed(0))
+    >>> bool((a == b).all())
+    True
+    """
+
+    def __init__(self, device: DeviceLike = "cpu") -> None:
+        check_device(device)
+        self._seed: int | None = _FIRST_SEED
+        self._numpy: np.random.Generator | None = None  # made when needed: numpy.random is slow to import
+
+    @property
+    def device(self) -> Any:
+        """Where it draws: the CPU."""
+        return CPU
+
+    @property
+    def numpy(self) -> np.random.Generator:
+        """The `numpy.random.Generator` that draws the numbers."""
+        if self._numpy is None:
+            self.manual_seed(self.seed() if self._seed is None else self._seed)
+        assert self._numpy is not None
+        return self._numpy
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Set the seed, and return the generator.
+
+        Raises
+        ------
+        ValueError
+            If the seed does not fit into 64 bits.
+        """
+        seed = int(seed)
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError(f"Overflow when unpacking long long: the seed is {seed}")
+        self._seed = seed
+        self._numpy = np.random.default_rng(self._seed % 2**64)
+        return self
+
+    def seed(self) -> int:
+        """Set a seed from the operating system, and return it."""
+        import secrets
+
+        seed = secrets.randbits(63)
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """Return the seed that was set last."""
+        _ = self.numpy
+        assert self._seed is not None
+        return self._seed
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the state, for `set_state`."""
+        return dict(self.numpy.bit_generator.state)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to a state that `get_state` returned."""
+        self.numpy.bit_generator.state = state
+
+
+default_generator = Generator()
+default_generator._seed = None  # another one in each process
+
+
+@public()
+def manual_seed(seed: int) -> Generator:
+    """Set the seed of the generator that is used where none is given, and return that generator.
+
+    Parameters
+    ----------
+    seed : int
+
+    Returns
+    -------
+    Generator
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> _ = tg.manual_seed(0)
+    >>> a = tg.randn(2)
+    >>> _ = tg.manual_seed(0)
+    >>> bool((a == tg.randn(2)).all())
+    True
+    """
+    return default_generator.manual_seed(seed)
+
+
+def numpy_generator(generator: Generator | np.random.Generator | None) -> np.random.Generator:
+    """Return NumPy's generator behind one of ours; NumPy's own are accepted too."""
+    if generator is None:
+        return default_generator.numpy
+    if isinstance(generator, Generator):
+        return generator.numpy
+    if isinstance(generator, np.random.Generator):
+        return generator
+    raise TypeError(f"expected a Generator, but got {type(generator).__name__}; make one with tapegrad.Generator()")
+
+
+@public()
+def seed() -> int:
+    """Seed the default generator by a number from the operating system, and return it; see `manual_seed`."""
+    return default_generator.seed()
+
+
+@public()
+def initial_seed() -> int:
+    """Return the seed of the default generator that was set last; see `manual_seed`."""
+    return default_generator.initial_seed()
+
+
+@public()
+def get_rng_state() -> dict[str, Any]:
+    """Return the state of the default generator, for `set_rng_state`."""
+    return default_generator.get_state()
+
+
+@public()
+def set_rng_state(new_state: dict[str, Any]) -> None:
+    """Let the default generator go back to a state that `get_rng_state` returned.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> state = tg.get_rng_state()
+    >>> x = tg.rand(2)
+    >>> tg.set_rng_state(state)
+    >>> tg.equal(x, tg.rand(2))
+    True
+    """
+    default_generator.set_state(new_state)

@@ -1,0 +1,239 @@
+"""Each layer side by side with torch: how it is shown, its state, its result and gradients from the same weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+torch = pytest.importorskip("torch")
+
+from tests.nn_side_by_side import both, compare  # noqa: E402  it needs torch
+
+
+def draw(*shape: int, low: float = -2.0, high: float = 2.0, grad: bool = True) -> Any:
+    rng = np.random.default_rng(sum(shape) + 17)
+    return torch.tensor(rng.uniform(low, high, shape), requires_grad=grad)
+
+
+def ints(high: int, *shape: int) -> Any:
+    return torch.tensor(np.random.default_rng(3).integers(0, high, shape))
+
+
+SIGNAL, IMAGE, VOLUME = draw(2, 4, 9), draw(2, 4, 6, 7), draw(1, 2, 4, 4, 5)
+X = draw(3, 4)
+ACTIVATIONS = [
+    "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish", "ELU", "CELU",
+    "SELU", "GLU", "GELU", "Hardshrink", "Softshrink", "LeakyReLU", "LogSigmoid", "Softplus", "Softsign", "Tanhshrink",
+    "PReLU",
+]  # fmt: skip
+LAYERS: list[tuple[Any, tuple[Any, ...]]] = [
+    *((lambda nn, name=name: getattr(nn, name)(), (X,)) for name in ACTIVATIONS if name != "RReLU"),
+    (lambda nn: nn.RReLU(0.1, 0.2).eval(), (X,)),
+    (lambda nn: nn.Threshold(0.1, 20), (X,)),
+    (lambda nn: nn.Hardtanh(-0.5, 0.75), (X,)),
+    (lambda nn: nn.ELU(alpha=0.5), (X,)),
+    (lambda nn: nn.GELU("tanh"), (X,)),
+    (lambda nn: nn.GELU(approximate="tanh"), (X,)),
+    (lambda nn: nn.LeakyReLU(0.2), (X,)),
+    (lambda nn: nn.PReLU(4), (X,)),
+    (lambda nn: nn.Softplus(2, 3), (X,)),
+    (lambda nn: nn.Softmax(dim=1), (X,)),
+    (lambda nn: nn.LogSoftmax(-1), (X,)),
+    (lambda nn: nn.Softmin(dim=0), (X,)),
+    (lambda nn: nn.Softmax2d(), (IMAGE,)),
+    (lambda nn: nn.Identity(54, unused=False), (X,)),
+    (lambda nn: nn.Linear(4, 5), (X,)),
+    (lambda nn: nn.Linear(4, 5, bias=False), (draw(2, 3, 4),)),
+    (lambda nn: nn.Bilinear(4, 3, 2), (X, draw(3, 3))),
+    (lambda nn: nn.Flatten(), (IMAGE,)),
+    (lambda nn: nn.Flatten(0, 1), (IMAGE,)),
+    (lambda nn: nn.Unflatten(1, (2, 2)), (IMAGE,)),
+    (lambda nn: nn.PixelShuffle(2), (IMAGE,)),
+    (lambda nn: nn.PixelUnshuffle(3), (draw(1, 2, 6, 9),)),
+    (lambda nn: nn.ChannelShuffle(2), (IMAGE,)),
+    (lambda nn: nn.Unfold((2, 3), padding=1), (IMAGE,)),
+    (lambda nn: nn.Fold((4, 5), 2), (draw(2, 8, 12),)),
+    (lambda nn: nn.Upsample(scale_factor=2), (IMAGE,)),
+    (lambda nn: nn.Upsample(size=(4, 5), mode="bilinear", align_corners=True), (IMAGE,)),
+    (lambda nn: nn.UpsamplingNearest2d(scale_factor=2), (IMAGE,)),
+    (lambda nn: nn.UpsamplingBilinear2d((3, 3)), (IMAGE,)),
+    (lambda nn: nn.CosineSimilarity(dim=1), (X, draw(3, 4, low=0.0))),
+    (lambda nn: nn.PairwiseDistance(p=3), (X, draw(3, 4, low=0.0))),
+    (lambda nn: nn.LocalResponseNorm(2), (IMAGE,)),
+    # convolutions
+    (lambda nn: nn.Conv1d(4, 6, 3), (SIGNAL,)),
+    (lambda nn: nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2, bias=False), (SIGNAL,)),
+    (lambda nn: nn.Conv2d(4, 6, (3, 2), padding=(1, 0)), (IMAGE,)),
+    (lambda nn: nn.Conv2d(4, 8, 3, padding="same", groups=4), (IMAGE,)),
+    (lambda nn: nn.Conv2d(4, 2, 3, padding="valid"), (IMAGE,)),
+    *((lambda nn, mode=mode: nn.Conv2d(4, 2, 3, padding=(1, 2), padding_mode=mode), (IMAGE,))
+      for mode in ("reflect", "replicate", "circular")),
+    (lambda nn: nn.Conv1d(4, 2, 4, padding="same", padding_mode="circular"), (SIGNAL,)),
+    (lambda nn: nn.Conv3d(2, 3, 2), (VOLUME,)),
+    (lambda nn: nn.ConvTranspose1d(4, 6, 3, stride=2), (SIGNAL,)),
+    (lambda nn: nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2), (IMAGE,)),
+    (lambda nn: nn.ConvTranspose3d(2, 3, 2, bias=False), (VOLUME,)),
+    # pools
+    (lambda nn: nn.MaxPool1d(3), (SIGNAL,)),
+    (lambda nn: nn.MaxPool2d(2), (IMAGE,)),
+    (lambda nn: nn.MaxPool2d((2, 3), stride=1, padding=1, return_indices=True), (IMAGE,)),
+    (lambda nn: nn.MaxPool3d(2), (VOLUME,)),
+    (lambda nn: nn.AvgPool1d(2), (SIGNAL,)),
+    (lambda nn: nn.AvgPool2d(3, stride=2, padding=1, count_include_pad=False), (IMAGE,)),
+    (lambda nn: nn.AvgPool3d(2), (VOLUME,)),
+    (lambda nn: nn.LPPool1d(2, 3), (draw(2, 4, 9, low=0.1),)),
+    (lambda nn: nn.LPPool2d(2, 3, stride=1), (draw(2, 4, 6, 7, low=0.1),)),
+    (lambda nn: nn.AdaptiveAvgPool1d(4), (SIGNAL,)),
+    (lambda nn: nn.AdaptiveAvgPool2d((1, None)), (IMAGE,)),
+    (lambda nn: nn.AdaptiveAvgPool3d(2), (VOLUME,)),
+    (lambda nn: nn.AdaptiveMaxPool1d(4), (SIGNAL,)),
+    (lambda nn: nn.AdaptiveMaxPool2d((2, 3)), (IMAGE,)),
+    (lambda nn: nn.AdaptiveMaxPool3d(2), (VOLUME,)),
+    (lambda nn: nn.MaxUnpool2d(2), (draw(1, 1, 2, 2), torch.tensor([[[[0, 3], [8, 10]]]]))),
+    # padding
+    (lambda nn: nn.ZeroPad1d(2), (SIGNAL,)),
+    (lambda nn: nn.ZeroPad2d((1, 2, 0, 1)), (IMAGE,)),
+    (lambda nn: nn.ZeroPad3d(1), (VOLUME,)),
+    (lambda nn: nn.ConstantPad1d(1, 3.5), (SIGNAL,)),
+    (lambda nn: nn.ConstantPad2d((1, 2, 0, 1), 3.5), (IMAGE,)),
+    (lambda nn: nn.ConstantPad3d(1, -1.0), (VOLUME,)),
+    *((lambda nn, kind=kind, n=n: getattr(nn, f"{kind}Pad{n}d")(1), ((SIGNAL, IMAGE, VOLUME)[n - 1],))
+      for kind in ("Reflection", "Replication", "Circular") for n in (1, 2, 3)),
+    # norms
+    (lambda nn: nn.LayerNorm(4), (X,)),
+    (lambda nn: nn.LayerNorm((6, 7), eps=0.1, bias=False), (IMAGE,)),
+    (lambda nn: nn.LayerNorm([7], elementwise_affine=False), (IMAGE,)),
+    (lambda nn: nn.RMSNorm(4), (X,)),
+    (lambda nn: nn.RMSNorm((6, 7), eps=0.1), (IMAGE,)),
+    (lambda nn: nn.GroupNorm(2, 4), (IMAGE,)),
+    (lambda nn: nn.GroupNorm(4, 4, affine=False), (IMAGE,)),
+    (lambda nn: nn.BatchNorm1d(4), (X,)),
+    (lambda nn: nn.BatchNorm1d(4, momentum=None), (SIGNAL,)),
+    (lambda nn: nn.BatchNorm1d(4, bias=False), (SIGNAL,)),
+    (lambda nn: nn.BatchNorm2d(4), (IMAGE,)),
+    (lambda nn: nn.BatchNorm2d(4).eval(), (IMAGE,)),
+    (lambda nn: nn.BatchNorm2d(4, affine=False, track_running_stats=False), (IMAGE,)),
+    (lambda nn: nn.BatchNorm3d(2), (VOLUME,)),
+    (lambda nn: nn.InstanceNorm1d(4), (SIGNAL,)),
+    (lambda nn: nn.InstanceNorm2d(4, affine=True), (IMAGE,)),
+    (lambda nn: nn.InstanceNorm2d(4, track_running_stats=True), (IMAGE,)),
+    (lambda nn: nn.InstanceNorm3d(2), (VOLUME,)),
+    (lambda nn: nn.Dropout(0.3).eval(), (X,)),
+    (lambda nn: nn.Dropout(p=1.0), (X,)),
+    (lambda nn: nn.Dropout(0.0, inplace=True), (X,)),
+    (lambda nn: nn.Dropout2d().eval(), (IMAGE,)),
+    (lambda nn: nn.AlphaDropout(0.2).eval(), (X,)),
+    (lambda nn: nn.FeatureAlphaDropout(0.2).eval(), (X,)),
+    # tables
+    (lambda nn: nn.Embedding(7, 3), (ints(7, 4, 2),)),
+    (lambda nn: nn.Embedding(7, 3, padding_idx=-1, scale_grad_by_freq=True), (ints(7, 4, 5),)),
+    (lambda nn: nn.Embedding(7, 3, max_norm=0.5, norm_type=1.0), (ints(7, 4),)),
+    (lambda nn: nn.EmbeddingBag(7, 3), (ints(7, 4, 5),)),
+    (lambda nn: nn.EmbeddingBag(7, 3, mode="sum", padding_idx=1), (ints(7, 8), torch.tensor([0, 3, 3]))),
+    (lambda nn: nn.EmbeddingBag(7, 3, mode="max"), (ints(7, 4, 5),)),
+    # containers
+    (lambda nn: nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Sequential(nn.Linear(3, 2), nn.ReLU())), (X,)),
+]  # fmt: skip
+TARGET, LABELS = draw(3, 4, grad=False), torch.tensor([1, 0, 3])
+SIGNS = torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64)
+WEIGHT = torch.tensor([1.0, 2.0, 0.5, 1.5], dtype=torch.float64)
+SHARES, SCORES = draw(3, 4, low=0.1, high=0.9), draw(3, 4)
+LOSSES: list[tuple[Any, tuple[Any, ...]]] = [
+    *((lambda nn, name=name, reduction=reduction: getattr(nn, name)(reduction=reduction), args)
+      for reduction in ("mean", "sum", "none") for name, args in {
+          "L1Loss": (X, TARGET), "MSELoss": (X, TARGET), "SmoothL1Loss": (X, TARGET), "HuberLoss": (X, TARGET),
+          "KLDivLoss": (SCORES, TARGET.abs()), "SoftMarginLoss": (X, TARGET.sign()),
+          "MultiLabelMarginLoss": (X, torch.tensor([[1, 0, -1, 2], [3, -1, 1, 1], [0, 1, 2, 3]])),
+          "NLLLoss": (SCORES, LABELS), "CrossEntropyLoss": (SCORES, LABELS), "BCELoss": (SHARES, (TARGET > 0).double()),
+          "BCEWithLogitsLoss": (SCORES, (TARGET > 0).double()), "PoissonNLLLoss": (SCORES, TARGET.abs()),
+          "MultiLabelSoftMarginLoss": (SCORES, (TARGET > 0).double()), "GaussianNLLLoss": (X, TARGET, SHARES),
+          "HingeEmbeddingLoss": (X, TARGET.sign()), "CosineEmbeddingLoss": (X, SHARES, SIGNS),
+          "MarginRankingLoss": (draw(3), draw(3, low=0.0), SIGNS), "MultiMarginLoss": (SCORES, LABELS),
+          "TripletMarginLoss": (X, SHARES, TARGET), "TripletMarginWithDistanceLoss": (X, SHARES, TARGET),
+      }.items() if not (name == "KLDivLoss" and reduction == "mean")),
+    (lambda nn: nn.KLDivLoss(reduction="batchmean", log_target=True), (SCORES, TARGET)),
+    (lambda nn: nn.CrossEntropyLoss(ignore_index=1, label_smoothing=0.1), (SCORES, LABELS)),
+    (lambda nn: nn.CrossEntropyLoss(), (SCORES, TARGET.softmax(1))),
+    (lambda nn: nn.SmoothL1Loss(beta=0.5), (X, TARGET)),
+    (lambda nn: nn.HuberLoss("sum", 0.5), (X, TARGET)),
+    (lambda nn: nn.TripletMarginLoss(2.0, p=1, swap=True), (X, SHARES, TARGET)),
+]  # fmt: skip
+
+
+def name_of(case: Any) -> str:
+    return repr(case[0](torch.nn)).split("\n")[0]
+
+
+@pytest.mark.parametrize("case", LAYERS, ids=name_of)
+def test_layers(case: Any) -> None:
+    make, args = case
+    ours, theirs = both(make)
+    assert ours.training == theirs.training
+    rtol = 1e-7 if "Hardsigmoid" in repr(ours) else 1e-10  # PyTorch's sixth is that of single precision
+    compare(ours, theirs, *args, rtol=rtol)
+    compare(ours, theirs, *args, rtol=rtol)  # running means and the like go on
+
+
+@pytest.mark.parametrize("case", LOSSES, ids=name_of)
+def test_losses(case: Any) -> None:
+    make, args = case
+    ours, theirs = both(make)
+    compare(ours, theirs, *args)
+
+
+@pytest.mark.parametrize("name", ["CrossEntropyLoss", "NLLLoss", "MultiMarginLoss"])
+def test_weights_of_losses_are_buffers(name: str) -> None:
+    ours = getattr(tg.nn, name)(weight=tg.tensor(WEIGHT.numpy()))
+    theirs = getattr(torch.nn, name)(weight=WEIGHT)
+    assert list(ours.state_dict()) == list(theirs.state_dict()) == ["weight"]
+    compare(ours, theirs, SCORES, LABELS)
+
+
+def test_weights_of_losses_of_truth_values() -> None:
+    truth = (TARGET > 0).double()
+    ours = tg.nn.BCEWithLogitsLoss(tg.tensor(WEIGHT.numpy()), pos_weight=tg.tensor([2.0, 3.0, 1.0, 0.5]))
+    theirs = torch.nn.BCEWithLogitsLoss(WEIGHT, pos_weight=torch.tensor([2.0, 3.0, 1.0, 0.5]).double())
+    assert list(ours.state_dict()) == list(theirs.state_dict()) == ["weight", "pos_weight"]
+    compare(ours, theirs, SCORES, truth)
+
+
+def test_ctc_loss() -> None:
+    """Through `log_softmax`: PyTorch's gradient of the loss alone is not that of its argument."""
+    scores, targets, lengths = draw(6, 2, 4), ints(3, 2, 3), (torch.tensor([6, 5]), torch.tensor([3, 2]))
+    ours = tg.tensor(scores.detach().numpy(), requires_grad=True)
+    a = tg.nn.CTCLoss(blank=3)(ours.log_softmax(2), *(tg.tensor(own.numpy()) for own in (targets, *lengths)))
+    b = torch.nn.CTCLoss(blank=3)(scores.log_softmax(2), targets, *lengths)
+    a.backward()
+    scores.grad = None
+    b.backward()
+    np.testing.assert_allclose(a.item(), b.item(), rtol=1e-12)
+    np.testing.assert_allclose(ours.grad.numpy(), scores.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("older", [{"size_average": False}, {"reduce": False}, {"size_average": True}])
+def test_older_arguments_of_losses(older: dict[str, bool]) -> None:
+    with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated"):
+        ours = tg.nn.MSELoss(**older)
+    with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated"):
+        theirs = torch.nn.MSELoss(**older)
+    assert ours.reduction == theirs.reduction
+    compare(ours, theirs, X, TARGET)
+
+
+@pytest.mark.parametrize("name", sorted(set(dir(torch.nn)) & set(dir(tg.nn))))
+def test_same_names_of_parameters(name: str) -> None:
+    import inspect
+
+    ours, theirs = getattr(tg.nn, name), getattr(torch.nn, name)
+    if not (isinstance(theirs, type) and issubclass(theirs, torch.nn.Module)) or name in ("LSTM", "GRU", "RNN"):
+        return
+    fields = getattr(ours, "_fields", None) if "__init__" not in vars(ours) else None
+    names = list(fields) if fields else list(inspect.signature(ours.__init__).parameters)[1:]
+    assert [one for one in names if one not in ("args", "kwargs")] == [
+        one for one in list(inspect.signature(theirs.__init__).parameters)[1:]
+        if one not in ("args", "kwargs") and (name, one) not in {("Hardtanh", "min_value"), ("Hardtanh", "max_value")}
+    ]  # fmt: skip

@@ -1,0 +1,379 @@
+"""Nodes of the graph, their hooks, and hooks of what is saved: each test with the fixture T runs on PyTorch too."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+
+def leaf(T, *values):
+    return T.tensor(list(values), requires_grad=True)
+
+
+# Nodes ---------------------------------------------------------------------------------------------------------------
+
+
+def test_one_object_a_node(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x * x
+    z = y.exp()
+    node = y.grad_fn
+    assert y.grad_fn is node
+    assert z.grad_fn.next_functions == ((node, 0),)
+    assert {node: 1}[y.grad_fn] == 1
+    assert node != z.grad_fn
+    (first, _), (second, _) = node.next_functions
+    assert first is second
+    assert first.variable is x
+    assert type(first).__name__ == "AccumulateGrad"
+    assert first.next_functions == ()
+    assert (first.name(), node.name()) == ("torch::autograd::AccumulateGrad", "MulBackward0")
+
+
+def test_several_results_have_one_node(T):
+    x = T.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+    values, vectors = T.linalg.eigh(x)
+    assert values.grad_fn is vectors.grad_fn
+    assert values.grad_fn.name() == "LinalgEighBackward0"
+    assert [number for _, number in (values.sum() + vectors.sum()).grad_fn.next_functions] == [0, 0]
+    assert (vectors * 2).grad_fn.next_functions[0][1] == 1
+    ((node, number),) = [edge for edge in vectors.sum().grad_fn.next_functions if edge[0]]
+    assert (node, number) == (values.grad_fn, 1)
+
+
+def test_metadata(T):
+    y = leaf(T, 1.0) * 2
+    assert y.grad_fn.metadata == {}
+    y.grad_fn.metadata["who"] = "me"
+    assert y.grad_fn.metadata == {"who": "me"}
+    y.backward()
+
+
+def test_edges(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x * 2
+    edge = T.autograd.graph.get_gradient_edge(y)
+    assert (edge.node, edge.output_nr) == (y.grad_fn, 0)
+    assert T.autograd.graph.get_gradient_edge(x).node is y.grad_fn.next_functions[0][0]
+    assert isinstance(y.grad_fn, T.autograd.graph.Node)
+    with pytest.raises(RuntimeError, match=r"get the gradient edge for a Tensor that does not require gradients"):
+        T.autograd.graph.get_gradient_edge(T.ones(2))
+
+
+SAVED = {
+    "mul": (lambda T, x, y: x * y, {"self": "x", "other": "y"}),
+    "exp": (lambda T, x, y: T.exp(x), {"result": "out"}),
+    "sin": (lambda T, x, y: x.sin(), {"self": "x"}),
+    "tanh": (lambda T, x, y: x.tanh(), {"result": "out"}),
+    "relu": (lambda T, x, y: x.relu(), {"result": "out"}),
+    "log": (lambda T, x, y: x.log(), {"self": "x"}),
+    "abs": (lambda T, x, y: x.abs(), {"self": "x"}),
+    "pow": (lambda T, x, y: x**y, {"self": "x", "exponent": "y", "result": "out"}),
+    "square": (lambda T, x, y: x**2, {"self": "x", "exponent": 2}),
+    "softmax": (lambda T, x, y: x.softmax(0), {"result": "out"}),
+    "atan2": (lambda T, x, y: T.atan2(x, y), {"self": "x", "other": "y"}),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_saved_values(T, name):
+    x, y = leaf(T, 1.0, 2.0), leaf(T, 3.0, 4.0)
+    call, names = SAVED[name]
+    out = call(T, x, y)
+    known = {"x": x, "y": y, "out": out}
+    for shown, what in names.items():
+        value = getattr(out.grad_fn, f"_saved_{shown}")
+        if not isinstance(what, str):
+            assert value == what
+            continue
+        assert value.tolist() == known[what].tolist()
+        assert value.grad_fn == known[what].grad_fn
+        assert (value is known[what]) == (what != "out")
+        assert f"_saved_{shown}" in dir(out.grad_fn)
+    with pytest.raises(AttributeError):
+        _ = out.grad_fn._saved_nonsense
+
+
+def test_saved_values_that_are_not_there(T):
+    x, y = leaf(T, 1.0, 2.0), T.ones(2)
+    out = x * y
+    assert out.grad_fn._saved_self is None
+    z = x.exp()
+    node = z.log().grad_fn
+    z.add_(1)
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: .*, which is output 0 of (Exp|Add)"):
+        _ = node._saved_self
+    out.sum().backward()
+    with pytest.raises(RuntimeError, match=r"^Trying to backward through the graph a second time"):
+        _ = out.grad_fn._saved_other
+
+
+# Hooks of nodes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_order_of_hooks_and_what_they_replace(T, create_graph):
+    x, w = leaf(T, 1.0, 2.0), leaf(T, 3.0, 4.0)
+    z = x * w
+    seen = []
+    z.grad_fn.register_hook(lambda gi, go: seen.append(["post", *(g.tolist() for g in gi + go)]) or (gi[0] * 10, gi[1]))
+    z.grad_fn.register_prehook(lambda go: seen.append(["pre", *(g.tolist() for g in go)]) or (go[0] * 3,))
+    z.register_hook(lambda g: seen.append(["tensor", g.tolist()]) or g + 1)
+    z.retain_grad()
+    got = T.autograd.grad(z.sum(), (x, w), create_graph=create_graph)
+    assert [g.tolist() for g in got] == [[180, 240], [6, 12]]
+    assert z.grad.tolist() == [2, 2]
+    assert seen == [["tensor", [1, 1]], ["pre", [2, 2]], ["post", [18, 24], [6, 12], [6, 6]]]
+    if create_graph:
+        assert T.autograd.grad(got[0].sum(), w)[0].tolist() == [60, 60]
+
+
+def test_hooks_of_nodes_without_a_change(T):
+    x = leaf(T, 1.0, 2.0)
+    y = x.exp().cumsum(0)
+    handles = []
+    for node in (y.grad_fn, y.grad_fn.next_functions[0][0]):
+        handles += [node.register_hook(lambda gi, go: None), node.register_prehook(lambda go: None)]
+    T.autograd.backward(y, T.ones(2), retain_graph=True)
+    expected = x.grad.tolist()
+    x.grad = None
+    for handle in handles:
+        handle.remove()
+    T.autograd.backward(y, T.ones(2))
+    assert x.grad.tolist() == expected
+    assert np.allclose(expected, [2 * np.exp(1), np.exp(2)])
+
+
+def test_operands_that_want_no_gradient_are_none(T):
+    x, w = leaf(T, 1.0, 2.0), T.ones(2)
+    z = x * w
+    seen = []
+    z.grad_fn.register_hook(lambda gi, go: seen.append([g is None for g in gi]))
+    z.sum().backward()
+    assert seen == [[False, True]]
+    y = x * 3
+    u = w.requires_grad_() * y
+    u.grad_fn.register_hook(lambda gi, go: seen.append([g is None for g in gi]))
+    T.autograd.grad(u.sum(), x)
+    assert seen[1][1] is False
+
+
+def test_a_hook_that_takes_a_gradient_away(T):
+    x, w = leaf(T, 1.0, 2.0), leaf(T, 3.0, 4.0)
+    z = x * w
+    z.grad_fn.register_hook(lambda gi, go: (None, gi[1]))
+    z.sum().backward()
+    assert x.grad is None
+    assert w.grad.tolist() == [1, 2]
+
+
+NUMBER = "hook '<lambda>' has returned an incorrect number of values"
+POST = {
+    "no tuple": (lambda gi, go: 3, TypeError, "expected tuple, but hook returned 'int'"),
+    "tensor": (lambda gi, go: gi[0], TypeError, "expected tuple, but hook returned 'Tensor'"),
+    "too few": (lambda gi, go: gi[:1], RuntimeError, f"{NUMBER} (got 1, but expected 2)"),
+    "number": (lambda gi, go: (gi[0], 3), TypeError, "expected Variable, but hook returned 'int'"),
+    "size": (lambda gi, go: (gi[0][:1], gi[1]), RuntimeError, "hook '<lambda>' has changed the size of value"),
+}  # fmt: skip
+PRE = {
+    "no tuple": (lambda go: 3, TypeError, "expected tuple, but hook returned 'int'"),
+    "number": (lambda go: (3,), TypeError, "expected Variable, but hook returned 'int'"),
+    "size": (lambda go: (go[0][:1],), RuntimeError, "hook '<lambda>' has changed the size of value"),
+    "too many": (lambda go: go * 2, RuntimeError, f"{NUMBER} (got 2, but expected 1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(("kind", "name"), [("hook", name) for name in POST] + [("prehook", name) for name in PRE])
+def test_results_that_hooks_may_not_have(T, kind, name, create_graph):
+    hook, error, words = (POST if kind == "hook" else PRE)[name]
+    x, w = leaf(T, 1.0, 2.0), leaf(T, 3.0, 4.0)
+    z = x * w
+    getattr(z.grad_fn, f"register_{kind}")(hook)
+    with pytest.raises(error) as caught:
+        T.autograd.grad(z.sum(), (x, w), create_graph=create_graph)
+    assert str(caught.value).startswith(words)
+    assert x.grad is None
+
+
+def test_hooks_of_the_node_of_a_leaf(T):
+    x = leaf(T, 1.0, 2.0)
+    node = (x * 1).grad_fn.next_functions[0][0]
+    seen = []
+    x.register_hook(lambda g: seen.append(["tensor", g.tolist()]))
+    node.register_prehook(lambda go: seen.append(["pre", go[0].tolist()]) or (go[0] * 2,))
+    node.register_hook(lambda gi, go: seen.append(["post", gi, go[0].tolist(), x.grad.tolist()]))
+    (x * 2).sum().backward()
+    assert seen == [["tensor", [2, 2]], ["pre", [2, 2]], ["post", (), [4, 4], [4, 4]]]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_hooks_of_a_node_of_several_results(T, create_graph):
+    x = T.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+    values, vectors = T.linalg.eigh(x)
+    (plain,) = T.autograd.grad(values.sum() + (vectors**4).sum(), x, retain_graph=True)
+    seen = []
+    values.grad_fn.register_prehook(lambda go: seen.append([tuple(g.shape) for g in go]) or (go[0] * 2, go[1] * 2))
+    values.grad_fn.register_hook(lambda gi, go: (gi[0] * 3,))
+    (got,) = T.autograd.grad(values.sum() + (vectors**4).sum(), x, create_graph=create_graph)
+    assert seen == [[(2,), (2, 2)]]
+    assert np.allclose(got.tolist(), (6 * plain).tolist())
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_hooks_of_several_tensors(T, mode):
+    x, y, unused = leaf(T, 1.0), leaf(T, 2.0), leaf(T, 3.0)
+    z = x * 3
+    seen = []
+
+    def note(gs):
+        seen.append([None if g is None else g.item() for g in (gs if mode == "all" else [gs])])
+
+    handle = T.autograd.graph.register_multi_grad_hook([x, unused, y, z], note, mode=mode)
+    for _ in range(2):
+        (z * y).backward(retain_graph=True)
+    assert seen == [[6, None, 3, 2]] * 2 if mode == "all" else len(seen) == 2
+    handle.remove()
+    (z * y).backward()
+    assert len(seen) == 2
+    with pytest.raises(ValueError, match=r"^Expects mode to be one of \('all', 'any'\) but got most"):
+        T.autograd.graph.register_multi_grad_hook([x], print, mode="most")
+
+
+# Hooks of what is saved ----------------------------------------------------------------------------------------------
+
+
+def test_saved_tensors_are_packed_and_unpacked(T):
+    graph = T.autograd.graph
+    x, w = leaf(T, 1.0, 2.0), leaf(T, 3.0, 4.0)
+    packed, unpacked = [], []
+
+    def pack(tensor):
+        packed.append((tensor.tolist(), tensor.requires_grad, T.is_grad_enabled()))
+        return tensor.detach() * 10
+
+    def unpack(value):
+        unpacked.append(value.tolist())
+        return value / 5
+
+    with graph.saved_tensors_hooks(pack, unpack):
+        y = x * w
+        z = (y + 1).sum() * 2
+    assert sorted(packed) == [([1, 2], True, False), ([3, 4], True, False)]
+    z.backward(retain_graph=True)
+    assert (x.grad.tolist(), w.grad.tolist()) == ([12, 16], [4, 8])
+    z.backward()
+    assert sorted(unpacked) == [[10, 20]] * 2 + [[30, 40]] * 2
+    assert (x * w).grad_fn._saved_self is x
+    assert len(packed) == 2
+
+
+@pytest.mark.parametrize("call", ["exp", "tanh", "sin", "softmax", "cumprod", "matmul", "max", "getitem", "sum_of_exp"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (100, 200)])
+def test_packed_gradients_are_those_without(call, shape):
+    calls = {
+        "exp": lambda x: x.exp(), "tanh": lambda x: x.tanh(), "sin": lambda x: x.sin(),
+        "softmax": lambda x: x.softmax(-1), "cumprod": lambda x: x.cumprod(-1) if x.ndim else x * x,
+        "matmul": lambda x: x @ x.mT if x.ndim > 1 else x * x, "max": lambda x: x.max(-1)[0] if x.ndim else x.max(),
+        "getitem": lambda x: x.t()[tg.tensor([0, 0])] ** 2 if x.ndim > 1 else x**3,
+        "sum_of_exp": lambda x: x.sum().exp(),
+    }  # fmt: skip
+    data = np.random.default_rng(0).uniform(0.1, 1, shape) / 100
+    grads = []
+    for hooks in (False, True):
+        x = tg.tensor(data, requires_grad=True)
+        for create_graph in (False, True):
+            if hooks:
+                with tg.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), tg.tensor):
+                    y = calls[call](x).sum() * 2
+            else:
+                y = calls[call](x).sum() * 2
+            (slope,) = tg.autograd.grad(y, x, create_graph=create_graph)
+            grads.append(slope.detach().numpy())
+            if slope.requires_grad:
+                grads.append(tg.autograd.grad((slope * slope).sum(), x)[0].numpy())
+    half = len(grads) // 2
+    for a, b in zip(grads[:half], grads[half:], strict=True):
+        assert np.allclose(a, b, rtol=1e-13)
+
+
+def test_the_innermost_hooks_serve(T):
+    seen = []
+
+    def hooks(name):
+        return T.autograd.graph.saved_tensors_hooks(lambda t: seen.append(name) or t, lambda t: t)
+
+    x = leaf(T, 1.0)
+    with hooks("outer"):
+        with hooks("inner"):
+            y = x.sin()
+        z = y.sin()
+    z.backward()
+    assert seen == ["inner", "outer"]
+
+
+def test_refusals_of_saved_hooks(T):
+    graph = T.autograd.graph
+    x = leaf(T, 1.0, 2.0)
+    with graph.saved_tensors_hooks(lambda t: 3, lambda t: t):
+        y = x.sin()
+    with pytest.raises(TypeError, match=r"^Output of saved tensor unpack_hook expected to be a Tensor but got result"):
+        y.sum().backward()
+    assert x.grad is None
+    words = r"^A saved tensor pack hook is modifying its input in place"
+    with graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t), pytest.raises(RuntimeError, match=words):
+        (x * 1).sin()
+    hooks = graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    with graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match=r"^not here$"), hooks:
+        pass
+    disabled = graph.disable_saved_tensors_hooks("not here")
+    with hooks, pytest.raises(RuntimeError, match=r"^not here$"), disabled:
+        pass
+
+
+def test_save_on_cpu(T):
+    x = leaf(T, 1.0, 2.0)
+    with T.autograd.graph.save_on_cpu():
+        y = (x * x).exp().sum()
+    y.backward()
+    assert np.allclose(x.grad.tolist(), [2 * np.e, 4 * np.exp(4)])
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_saved_tensors_of_a_function(T, create_graph):
+    class F(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x**3
+            ctx.save_for_backward(x, y, None)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y, none = ctx.saved_tensors
+            assert none is None
+            return 3 * g * y / x
+
+    x = leaf(T, 1.0, 2.0)
+    with T.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), lambda values: T.tensor(values)):
+        y = F.apply(x * 1)
+    (slope,) = T.autograd.grad(y.sum(), x, create_graph=create_graph)
+    assert slope.tolist() == [3, 12]
+    if create_graph:
+        assert np.allclose(T.autograd.grad(slope.sum(), x)[0].tolist(), [6, 12])
+
+
+def test_packed_graphs_die_without_garbage_collection():
+    gc.disable()
+    try:
+        x = tg.ones(3, requires_grad=True)
+        with tg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            y = tg.exp(x * x)
+        alive = weakref.ref(y), weakref.ref(y.grad_fn)
+        del y
+        assert [ref() for ref in alive] == [None, None]
+    finally:
+        gc.enable()
