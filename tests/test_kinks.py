@@ -388,7 +388,7 @@ def _multi_margin(x: Any, target: Any, p: int = 1, margin: float = 1.0, weight: 
     rows, goal = torch.atleast_2d(x), torch.atleast_1d(target)
     others = 1.0 - torch.eye(rows.shape[1], dtype=rows.dtype)[goal]
     factors = others if weight is None else others * weight[goal][:, None]
-    terms = torch.relu(margin - rows.gather(1, goal[:, None]) + rows) ** p
+    terms = torch.relu(torch.where(others > 0, margin - rows.gather(1, goal[:, None]) + rows, 0.0)) ** p
     return _reduced((terms * factors).mean(1).reshape(target.shape), reduction)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.arithmetic import mul, relu, sub
+from tapegrad.ops.arithmetic import mul, relu, sub, where
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.gather import gather
 from tapegrad.ops.indexing import getitem
@@ -38,6 +38,11 @@ def _rows(call: str, input: Any, target: Any, ndim_of_target: int) -> tuple[Tens
         )
     array = np.array(goal._data, np.int64).reshape(expected)
     return reshape(x, rows) if is_single else x, array, is_single
+
+
+def _beyond(x: Tensor, bounds: Tensor, counts: np.ndarray) -> Tensor:
+    """Return how far numbers are above bounds, and 0 for what does not count, which may be inf less inf."""
+    return relu(where(from_array(counts), sub(x, bounds), 0.0))
 
 
 def _multi_margin_by_numpy(
@@ -93,14 +98,15 @@ def multi_margin_loss(
     if goal.size and not (goal.min() >= 0 and goal.max() < classes):
         raise RuntimeError(f"target out of range: multi_margin_loss() got scores of {classes} classes")
     places = np.arange(n)
+    is_other = np.ones((n, classes), bool)
+    is_other[places, goal] = False
     factors = np.full((n, classes), 1 / max(classes, 1), x.dtype)
-    factors[places, goal] = 0
     if weight is not None:
         given = as_operand(weight, "multi_margin_loss", "weight", 5)
         if given.shape != (classes,):
             raise RuntimeError(f"inconsistent weight size: {list(given.shape)} for {classes} classes")
         factors *= np.asarray(given._data)[goal][:, None]
-    terms = relu(sub(x, sub(unsqueeze(getitem(x, (places, goal)), 1), margin)))
+    terms = _beyond(x, sub(unsqueeze(getitem(x, (places, goal)), 1), margin), is_other)
     loss = sum(mul(terms if p == 1 else mul(terms, terms), from_array(factors)), 1)
     return reduced("multi_margin_loss", reshape(loss, ()) if is_single else loss, reduction)
 
@@ -155,7 +161,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     labels, places = np.where(counts, goal, 0), np.arange(n)[:, None]
     is_other = np.ones((n, classes), bool)
     is_other[np.broadcast_to(places, goal.shape)[counts], goal[counts]] = False
-    factors = (counts[:, :, None] & is_other[:, None, :]) / x.dtype.type(max(classes, 1))
     scores = unsqueeze(gather(x, 1, from_array(labels)), 2)  # (n, labels, 1)
-    loss = sum(mul(relu(sub(unsqueeze(x, 1), sub(scores, 1.0))), from_array(factors.astype(x.dtype))), (1, 2))
+    terms = _beyond(unsqueeze(x, 1), sub(scores, 1.0), counts[:, :, None] & is_other[:, None, :])
+    loss = mul(sum(terms, (1, 2)), 1 / max(classes, 1))
     return reduced("multilabel_margin_loss", reshape(loss, ()) if is_single else loss, reduction)

@@ -227,5 +227,7 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     if x.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
     place = one_dim("renorm", x.ndim, dim)
-    norms = vector_norm(x, p, tuple(own for own in range(x.ndim) if own != place), True)
-    return mul(x, where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0))
+    dims = tuple(own for own in range(x.ndim) if own != place)
+    is_long = vector_norm(x, p, dims, True) > maxnorm
+    norms = vector_norm(where(is_long, x, 0.0), p, dims, True)  # of what stays, which may be nan, they have no slope
+    return mul(x, where(is_long, maxnorm / (norms + 1e-7), 1.0))

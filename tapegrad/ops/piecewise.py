@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.ops.arithmetic import relu as relu_op
 from tapegrad.ops.generators import numpy_generator
 from tapegrad.ops.movement import reshape
@@ -87,7 +88,7 @@ def prelu(input: Any, weight: Any) -> Tensor:
     Raises
     ------
     RuntimeError
-        If there are neither as many weights as channels, nor one.
+        If there are neither as many weights as channels, nor one, or their dtype is another.
 
     Notes
     -----
@@ -105,6 +106,9 @@ def prelu(input: Any, weight: Any) -> Tensor:
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {slope.ndim}; give one slope for "
             "each channel, or one for all"
         )
+    if x.dtype != slope.dtype:
+        own, other = (TORCH_NAMES.get(dtype.name, dtype.name) for dtype in (x.dtype, slope.dtype))
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {own} and {other}; convert one of them")
     count = slope._layout.size
     if count != 1:
         if not x.ndim:

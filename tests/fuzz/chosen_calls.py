@@ -116,7 +116,8 @@ def ranked(draw: Any, name: str) -> str | None:
     if x is None:
         return None
     dim = draw.dim(x)
-    distinct = f"({x.name} + m.arange({x.shape[-1]}) * 0.001)" if name != "mode" else x.name
+    places = f"m.arange({math.prod(x.shape)}).reshape({x.shape})"
+    distinct = f"({x.name} + {places} * 0.001)" if name != "mode" else x.name
     k = [] if name in ("median", "nanmedian", "mode") else ["1"]
     return f"m.{name}({', '.join([distinct, *k, f'dim={dim}'])})" + (".values" if draw.rng.random() < 0.7 else "[0]")
 

@@ -283,6 +283,31 @@ FOUND: dict[str, list[str]] = {
         "v3 = m.linalg.cond(v0, 1)",
         "v4 = m.linalg.cond(v0)",
     ],
+    "a row that renorm leaves as it is, with nan": [
+        "v1 = m.tensor(data(114, (3, 2), 'float64', 'normal'), requires_grad=True)",
+        "v3 = v1.to(v1.dtype)",
+        "v4 = m.asin(v3)",
+        "v6 = m.renorm(v4, 2, 0, 1.5).clone()",
+    ],
+    "rows of nan that renorm leaves as they are": [
+        "v0 = m.tensor(data(689, (2, 1, 3, 1), 'float64', 'grid'), requires_grad=True)",
+        "v2 = v0.arctanh()",
+        "v3 = m.atleast_3d(v2)",
+        "v4 = m.renorm(v3, 2, 0, 1.5).clone()",
+    ],
+    "prelu of two dtypes was not refused": [
+        "v0 = m.tensor(data(461, (3, 2), 'float64', 'normal'), requires_grad=True)",
+        "v1 = m.ravel(v0)",
+        "v2 = m.softmax(v1, -1, dtype=m.float64)",
+        "v4 = m.logspace(0, 1, 4)",
+        "v5 = v2.argmax(0)",
+        "v7 = m.prelu(v4, v5)",
+    ],
+    "margins of classes whose target scores inf": [
+        "v0 = m.tensor([[float('inf'), 1.0, 2.0], [-float('inf'), 0.5, 3.0]], requires_grad=True)",
+        "v1 = F.multi_margin_loss(v0, m.tensor([0, 1]), reduction='none')",
+        "v2 = F.multilabel_margin_loss(v0, m.tensor([[0, -1, 0], [1, 2, -1]]), reduction='none')",
+    ],
 }
 
 #: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
@@ -741,5 +766,87 @@ EXPLAINED: dict[str, list[str]] = {
     "the second derivative of silu where exp overflows": [
         "v0 = m.tensor(data(1, (3,), 'float64', 'uniform'), requires_grad=True)",
         "v1 = F.silu(v0 * -1000)",
+    ],
+    "the sign of complex zeros, in place": [
+        "v1 = m.tensor(data(580, (1, 3), 'float64', 'grid'), requires_grad=True)",
+        "v2 = m.fft.ifftn(v1, s=(2, 3), dim=(0, -1), norm='forward').clone()",
+        "v2.subtract_(v2)",
+        "v2.sgn_()",
+    ],
+    "PyTorch writes to zeros that are immutable": [
+        "v1 = m.tensor(data(673, (3, 2), 'float64', 'normal'), requires_grad=True)",
+        "v5 = v1.flip([-1, -2])",
+        "v8 = m.nanquantile(v5, 0.5, dim=-1, interpolation='lower')",
+        "v9 = F.mse_loss(v8, v8, reduction='mean')",
+        "v9.sgn_()",
+    ],
+    "a likelihood beside infinite slopes": [
+        "v2 = m.tensor(data(56, (3, 2), 'float32', 'grid'), requires_grad=True)",
+        "v3 = m.renorm(v2, 2, 0, 1.5).clone()",
+        "v4 = F.affine_grid(m.cat([v2.reshape(-1)] * 6)[:6].reshape(1, 2, 3), (1, 1, 2, 3), align_corners=False)",
+        "v3.sqrt_()",
+        "v8 = F.gaussian_nll_loss(v4, v4 * 0.5, m.exp(v4))",
+    ],
+    "digammas times inf, or their sum": [
+        "v1 = m.tensor(data(228, (2, 1, 3, 1), 'float32', 'grid'), requires_grad=True)",
+        "v4 = m.trapz(v1, dim=0)",
+        "v6 = m.mvlgamma(v4, 2).clone()",
+    ],
+    "a slope of prelu times inf": [
+        "v0 = m.tensor(data(448, (2,), 'float32', 'uniform'), requires_grad=True)",
+        "v1 = m.einsum('i->', v0)",
+        "v4 = m.round(v0)",
+        "v8 = m.prelu(v1, v1)",
+        "v11 = v4.float_power(v8)",
+    ],
+    "indices into nothing": [
+        "v1 = m.tensor(data(30, (3, 2), 'int32', 'normal'))",
+        "v2 = m.tensor(data(823, (2, 0), 'uint8', 'normal'))",
+        "v2.__setitem__((~v1,), -2)",
+    ],
+    "the angle of a number and itself, rounded": [
+        "v1 = m.tensor(data(406, (200, 200), 'float32', 'normal'), requires_grad=True)",
+        "v7 = F.threshold(v1, -0.5, 0.1)",
+        "v7.atan2_(v7)",
+        "v7.i0_()",
+    ],
+    "sinc near 0": [
+        "v0 = m.tensor(data(701, (40000,), 'float32', 'normal'), requires_grad=True)",
+        "v3 = v0.sinc()",
+    ],
+    "the determinant of singular complex matrices": [
+        "v1 = m.tensor(data(256, (3, 3), 'complex64', 'grid'), requires_grad=True)",
+        "v3 = m.linalg.det(invertible(m, v1) * 0).clone()",
+        "v4 = m.div(v1, v3)",
+    ],
+    "margins with nan": [
+        "v0 = m.tensor(data(341, (3, 2), 'float32', 'grid'), requires_grad=True)",
+        "v1 = v0.atanh()",
+        "v3 = F.multi_margin_loss(v1, m.tensor([0] * 3))",
+    ],
+    "many parameters at the limit 0": [
+        "v1 = m.tensor(data(850, (), 'float64', 'grid'), requires_grad=True)",
+        "v2 = m.tensor(data(594, (2, 1, 3, 1), 'float64', 'normal'))",
+        "v3 = m.igammac(v2, v1)",
+    ],
+    "labels beside infinite slopes": [
+        "v1 = m.tensor(data(196, (2, 1), 'float64', 'uniform'), requires_grad=True)",
+        "v3 = m.tile(v1, (1, 1))",
+        "v5 = F.multilabel_soft_margin_loss(v3, (v3 > 0) * 1.0)",
+        "v7 = m.logit(v3, 0.3)",
+        "v8 = m.argsort(v7, stable=True)",
+        "v7.divide_(v8)",
+    ],
+    "powers of numbers near 0": [
+        "v1 = m.tensor(data(609, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v4 = m.stack([v1, v1, v1], 2)",
+        "v5 = v4.triu()",
+        "v7 = v5.sinc()",
+        "v10 = m.linalg.vander(finite(m, v7), N=3).clone()",
+    ],
+    "the sum of absolute values, of nan": [
+        "v2 = m.tensor(data(406, (1, 3), 'float64', 'normal'), requires_grad=True)",
+        "v3 = v2.log()",
+        "v4 = m.dist(v3, v3 * 0.5 + 1, 1).clone()",
     ],
 }

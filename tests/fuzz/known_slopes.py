@@ -79,6 +79,11 @@ def _at_no_limit(culprit: Culprit) -> bool:
     return _zero(culprit) and _any(lambda x: x == 1)(culprit)
 
 
+def _at_limit_of_many(culprit: Culprit) -> bool:
+    """Whether the limit 0 stands for several parameters."""
+    return _zero(culprit) and len({values.size for values in culprit.operands.values()}) > 1
+
+
 def _keeps_left_out(culprit: Culprit) -> bool:
     """Whether what `scatter_reduce` left out of the result is as large as what it kept, somewhere."""
     left_out = culprit.operands[overwritten.operands(culprit.line.split(" = ")[-1])[0]]
@@ -141,7 +146,7 @@ GRADIENTS = (
         infinite=True,
     ),
     Slope(r"\babs", _nan, "of nan; PyTorch has 0"),
-    Slope(r"\bsgn\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
+    Slope(r"\bsgn_?\(", _any(lambda x: (x == 0) & np.iscomplexobj(x)), "second derivatives at 0; PyTorch has nan"),
     Slope(r"\bprod\(", _any(lambda x: ~np.isfinite(x)), "PyTorch divides the product by an element", infinite=True),
     Slope(r"\bprod\(", _overflows, "of a product that overflows; PyTorch divides inf by an element"),
     Slope(r"normalize\(|cosine_similarity", _zero, "second derivatives at 0; PyTorch has nan", infinite=True),
@@ -151,8 +156,12 @@ GRADIENTS = (
     Slope(r"(hard|soft)shrink|hardtanh|relu6", _nan, "of nan; PyTorch has 0, or 1 for the last ones of an array"),
     Slope(r"(scatter|index)_reduce.*am(ax|in)", _never, "PyTorch multiplies the others by 0", infinite=True),
     Slope(r"\bmish\(", _any(lambda x: x > 88), "second derivatives of large numbers; PyTorch has nan"),
-    Slope(r"\brenorm_?\(", _any(lambda x: x == 0), "second derivatives at 0; PyTorch has nan"),
-    Slope(r"\b(norm|vector_norm|dist)\(.*inf", _nan, "of nan among the elements; PyTorch has 0"),
+    Slope(
+        r"\brenorm_?\(",
+        _any(lambda x: ~np.isfinite(x) | (x == 0)),
+        "second derivatives at 0, inf, nan; PyTorch has nan",
+    ),
+    Slope(r"\b(norm|vector_norm|dist)\(.*(inf|, 1\b)", _nan, "of nan among the elements; PyTorch has 0"),
     Slope(
         r"\b(norm|vector_norm|dist)\(",
         lambda culprit: bool((_result(culprit) == 0).any()),
@@ -169,13 +178,14 @@ GRADIENTS = (
     Slope(r"quantile", _never, "weights of 0 times inf, of two neighbours that may be one", infinite=True),
     Slope(r"igamma|gammainc", _any(np.isneginf), "of the parameter -inf, where lgamma is -inf"),
     Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
-    Slope(r"cumprod", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
+    Slope(r"cumprod|vander", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
     Slope(r"polar\(", _never, "products with complex numbers, inf or nan in part", infinite=True),
     Slope(
         r"(lgamma|gammaln|digamma|psi|polygamma)_?\(",
         _at_pole,
         "inf at poles; PyTorch loses digits near them",
     ),
+    Slope(r"igammac?|gammaincc?", _at_limit_of_many, "second derivatives at the limit 0: sums with inf"),
     Slope(r"igammac?|gammaincc?", _at_no_limit, "0 times the logarithm of 0; PyTorch has nan"),
     Slope(r"\bi[01]_?\(", _any(lambda x: ~(abs(x) < 85)), "second derivatives that overflow, or of nan"),
     Slope(r"prelu\(", _zero, "second derivatives at 0, of the slope that the first is; PyTorch has that above 0"),
@@ -187,7 +197,7 @@ GRADIENTS = (
     ),
     Slope(
         r"\b(elu|celu|selu|glu|silu|mish|gelu|tanhshrink|logsigmoid|softsign|hardswish|cumprod|interpolate|"
-        r"erfinv|digamma)_?\(",
+        r"erfinv|digamma|prelu)_?\(",
         _any(lambda x: ~np.isfinite(x)),
         "of inf or nan, or with such cotangents: 0 times inf, or inf less inf, in other places",
         infinite=True,
@@ -200,7 +210,7 @@ GRADIENTS = (
         zero=True,
     ),
     Slope(r"cumprod", _zero, "second derivatives where two elements are 0"),
-    Slope(r"\bsinc_?\(", _zero, "second derivatives at 0; PyTorch has nan"),
+    Slope(r"\bsinc_?\(", _any(lambda x: abs(x) < 0.02), "second derivatives near 0; PyTorch loses digits"),
     Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
     Slope(r"a(rc)?tan2", _zero, "second derivatives at the origin"),
@@ -228,6 +238,13 @@ GRADIENTS = (
     ),
     Slope(r"logsumexp", _any(np.isneginf), "of -inf alone; PyTorch has nan"),
     Slope(r"var\(", _any(lambda x: abs(x) > 1e8), "second derivatives of large numbers cancel but for rounding"),
+    Slope(r"multi(label)?_margin_loss", _nan, "of nan that of the sum; PyTorch has 0"),
+    Slope(
+        r"gaussian_nll_loss|multilabel_soft_margin_loss|mvlgamma|multigammaln",
+        _never,
+        "sums with inf, in another order",
+        infinite=True,
+    ),
     Slope(r"mse_loss", _never, "second derivatives with infinite cotangents: inf less inf", infinite=True),
     Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
     Slope(r"conv2d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),

@@ -92,7 +92,11 @@ class Rounding(Machine):
         self.space |= {"rounded": self._rounded, "shifted": self._shifted}
 
     def run(self, line: str) -> Exception | None:
-        """Run a line, and then with rounded operands."""
+        """Run a line, and then with rounded operands; what writes has them at once."""
+        if " = " not in line:
+            target, call = line.split(".", 1)
+            call = re.sub(overwritten.NAME, r"rounded(\g<0>)", call)
+            return super().run(f"{target}.{call}")
         error = super().run(line)
         if error is None and self.makes_new_memory(line):
             error = super().run(overwritten.replaced(line, "rounded({})"))

@@ -17,6 +17,7 @@ _MATRICES |= {"G": "invertible(m, x)", "T": "tall(m, x)"}
 _BATCH, _VOLUME = "a.reshape({b}, {n}, {k})", "a.reshape(1, 1, {b}, {n}, {k})"
 _IMAGE = "a.reshape(1, 1, {b} * {n}, {k})"
 _EYE = "m.eye({n}).type_as(x)"
+_SCALES = "-sizes(G.sum(-1)).type_as(G) * 0.0001"  # below 0: no reflector is singular
 
 #: How each name is called, in one or more ways.
 TEXTS: dict[str, tuple[str, ...]] = {
@@ -51,7 +52,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     ),
     "cond": tuple(f"m.linalg.cond(G{order})" for order in ("", ", 'fro'", ", 1", ", -2")),
     "dist": ("m.dist(x, x * 0.5 + 1, {p})",),
-    "cdist": ("m.cdist(a, a * 0.5 + 1, {p})",),
+    "cdist": ("m.cdist(a, a * 0.5 + m.linspace(1, 1.37, {k}), {p})",),
     "renorm": ("m.renorm(x, 2, 0, 1.5)",),
     "cov": ("m.cov(A)", "m.cov(A, correction=0)"),
     "corrcoef": ("m.corrcoef(T.reshape(-1, {n}))",),
@@ -67,15 +68,15 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "eigvalsh": ("m.linalg.eigvalsh(P)", "m.linalg.eigvalsh(P, UPLO='U')"),
     "svd": ("m.linalg.svd(T, False)[1]", "sizes(m.linalg.svd(T, False)[0])", "sizes(m.linalg.svd(T, False)[2])"),
     "svdvals": ("m.linalg.svdvals(T)", "m.linalg.svdvals(T.mT)"),
-    "qr": ("m.linalg.qr(T)[0]", "m.linalg.qr(T)[1]", "m.linalg.qr(T.mT)[1]", "m.qr(G)[0] @ m.qr(G)[1]"),
+    "qr": ("m.linalg.qr(T)[0]", "m.linalg.qr(T)[1]", "m.linalg.qr(T.mT)[1].abs()", "m.qr(G)[0] @ m.qr(G)[1]"),
     "lu": ("m.linalg.lu(G)[0]", "m.linalg.lu(G)[1]", "m.linalg.lu(T)[2]"),
     "lu_factor": ("m.linalg.lu_factor(G)[0]", "m.linalg.lu_factor(G)[1]"),
     "lu_factor_ex": ("m.linalg.lu_factor_ex(G)[0]", "m.linalg.lu_factor_ex(G * 0)[2]"),
     "lu_unpack": ("m.lu_unpack(*m.linalg.lu_factor(G))[1]", "m.lu_unpack(*m.linalg.lu_factor(G))[2]"),
     "lu_solve": ("m.linalg.lu_solve(*m.linalg.lu_factor(G), a)", "m.lu_solve(a, *m.linalg.lu_factor(G))"),
-    "householder_product": ("m.linalg.householder_product(T, T.sum(-2) * 0.01)",),
-    "orgqr": ("m.orgqr(G, G.sum(-1) * 0.01)",),
-    "ormqr": ("m.ormqr(G, G.sum(-1) * 0.01, a)", "m.ormqr(G, G.sum(-1) * 0.01, a.mT, left=False)"),
+    "householder_product": ("m.linalg.householder_product(T, -sizes(T.sum(-2)).type_as(T) * 0.0001)",),
+    "orgqr": (f"m.orgqr(G, {_SCALES})",),
+    "ormqr": (f"m.ormqr(G, {_SCALES}, a)", f"m.ormqr(G, {_SCALES}, a.mT, left=False)"),
     # Inverses, solutions, functions
     "det": ("m.linalg.det(G)", "m.det(a @ a.mT)", "m.linalg.det(G * 0)"),
     "slogdet": ("m.linalg.slogdet(G)[1]", "m.slogdet(G)[0]", "m.linalg.slogdet(G * 0)[1]"),
@@ -84,7 +85,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
         "m.linalg.inv(G)",
         "m.linalg.inv(P)",
         "m.linalg.inv(G * 0)",
-        "m.linalg.inv(a)",
+        "m.linalg.inv(T)",
         "m.linalg.inv(P * (1 + 0.5j))",
     ),
     "inverse": ("m.inverse(G)", "m.inverse(G * 0)"),
@@ -107,7 +108,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "lstsq": ("m.linalg.lstsq(T, m.cat([a, a], -2))[0]", "m.linalg.lstsq(G, a)[0]"),
     "tensorinv": ("m.linalg.tensorinv(first(G), ind=1)", "m.linalg.tensorinv(first(G).reshape({n}, 1, {n}), ind=2)"),
     "tensorsolve": ("m.linalg.tensorsolve(first(G), first(a).sum(-1))",),
-    "matrix_exp": ("m.linalg.matrix_exp(G * 0.1)", "m.matrix_exp(a @ a.mT)"),
+    "matrix_exp": ("m.linalg.matrix_exp(G * 0.1)", "m.matrix_exp(a @ a.mT * 0.1)"),
     # Elementwise, with other arguments than those have
     "isclose": ("m.isclose(x, x * 0.5 + 1)", "m.isclose(x, x, equal_nan=True)"),
     "frexp": ("m.frexp(x)[0]", "m.frexp(x)[1]"),

@@ -168,9 +168,10 @@ def _derivatives(module: Any, step: Culprit, ends: tuple[float, float]) -> list[
         first = module.autograd.grad(out, leaves, ct, create_graph=True, allow_unused=True)
         some = [slope for slope in first if slope is not None and slope.requires_grad]
         second = []
-        if some:
-            ones = [module.ones_like(slope) for slope in some]
-            second = module.autograd.grad(some, [*leaves, ct], ones, allow_unused=True)
+        with contextlib.suppress(NotImplementedError, RuntimeError):  # PyTorch lacks some
+            if some:
+                ones = [module.ones_like(slope) for slope in some]
+                second = module.autograd.grad(some, [*leaves, ct], ones, allow_unused=True)
         return [None if slope is None else array(slope) for slope in (*first, *second)]
     except Exception:
         return None
