@@ -391,3 +391,12 @@ def test_packed_graphs_die_without_garbage_collection():
         assert [ref() for ref in alive] == [None, None]
     finally:
         gc.enable()
+
+
+def test_what_a_node_is_computed_from_once_it_is_freed():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    y.register_hook(lambda grad: grad)
+    y.sum().backward()
+    assert y.grad_fn.next_functions == ()
+    assert y.grad_fn.name() == "MulBackward0"

@@ -42,7 +42,8 @@ def _by_running(call: str, x: Tensor, running_mean: Any, running_var: Any, eps: 
     for name, own in (("running_mean", means), ("running_var", variances)):
         if own.shape != (x.shape[1],):
             raise RuntimeError(f"{name} should contain {x.shape[1]} elements not {own.size}")
-    scale = 1 / np.sqrt(variances.astype(np.float64) + eps)
+    with np.errstate(all="ignore"):
+        scale = 1 / np.sqrt(variances.astype(np.float64) + eps)
     constants = (from_array(_per_channel(own, x)) for own in (scale, -means * scale))
     return affine(x, *constants)
 
