@@ -8,7 +8,8 @@ from numpy import dtype as dtype
 from tapegrad import autograd, backends, cuda, fft, linalg, nn, optim, special, utils
 from tapegrad._version import __version__
 from tapegrad.autograd import inference_mode
-from tapegrad.devices import device
+from tapegrad.backends import accelerator
+from tapegrad.devices import device, get_default_device, set_default_device
 from tapegrad.dtypes import (
     bool as bool,
 )
@@ -56,7 +57,7 @@ newaxis = None  # ``x[:, newaxis]``, as in NumPy
 
 __all__ = [
     "Tensor", "set_default_dtype", "get_default_dtype", "set_printoptions",
-    "Size", "device", "dtype", "finfo", "iinfo", "default_generator",
+    "Size", "device", "set_default_device", "get_default_device", "dtype", "finfo", "iinfo", "default_generator",
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
     "inference_mode", "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled",
@@ -67,7 +68,7 @@ __all__ = [
     # compiling ahead of time; measuring
     "warmup", "profile",
     # namespaces
-    "backends", "cuda", "fft", "func", "linalg", "nn", "optim", "special", "utils", "vmap",
+    "accelerator", "backends", "cuda", "fft", "func", "linalg", "nn", "optim", "special", "utils", "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",

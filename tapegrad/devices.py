@@ -127,3 +127,19 @@ def check_device(where: DeviceLike) -> None:
 def is_device(value: object) -> bool:
     """Whether a value names a device, and not a dtype."""
     return isinstance(value, device) or (isinstance(value, str) and value.partition(":")[0] in _NAMES)
+
+
+def set_default_device(device: DeviceLike) -> None:
+    """Accept the CPU as the device of new tensors, which it is.
+
+    Raises
+    ------
+    AssertionError, NotImplementedError
+        If it is another device.
+    """
+    check_device(device)
+
+
+def get_default_device() -> device:
+    """Return the CPU."""
+    return CPU

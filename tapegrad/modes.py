@@ -58,21 +58,23 @@ def switch(enabled: bool) -> None:
         mode.value += difference
 
 
-def pause() -> bool:
-    """Stop recording in this thread, and return whether it did record; then `resume` follows. Faster than `switch`."""
-    if mode.value & DISABLED and not is_enabled_here():
-        return False
+def pause() -> None:
+    """Stop recording in this thread, which records: `switch`, in less time.
+
+    A signal handler may raise behind every call. So ask `is_grad_enabled` before a ``try``, call this in it, and
+    `resume` at its end.
+    """
     with _lock:
         _local.enabled = False  # no call before the next statement, as in `switch`
         mode.value += 1
-    return True
 
 
 def resume() -> None:
-    """Record again, after `pause` has returned True."""
+    """Let this thread record, whether `pause` was called or not."""
     with _lock:
-        _local.enabled = True
-        mode.value -= 1
+        if not is_enabled_here():
+            _local.enabled = True
+            mode.value -= 1
 
 
 def note_write() -> None:
@@ -108,14 +110,26 @@ class intercept:
         self.before: list[Interceptor | None] = []
 
     def __enter__(self) -> None:
-        self.before.append(getattr(_local, "interceptor", None))
-        _set_interceptor(self.function)
+        before = getattr(_local, "interceptor", None)
+        try:
+            self.before.append(before)
+            set_interceptor(self.function)
+        except BaseException:  # a signal handler raised: `__exit__` will not be called
+            set_interceptor(before)
+            raise
 
     def __exit__(self, *_: object) -> None:
-        _set_interceptor(self.before.pop())
+        before = self.before[-1]
+        try:
+            set_interceptor(before)
+            self.before.pop()
+        except BaseException:
+            set_interceptor(before)
+            raise
 
 
-def _set_interceptor(function: Interceptor | None) -> None:
+def set_interceptor(function: Interceptor | None) -> None:
+    """Let a function intercept this thread's operations, or none: what is behind `intercept`."""
     with _lock:
         before = getattr(_local, "interceptor", None)
         difference = int(function is not None) - int(before is not None)
@@ -128,10 +142,10 @@ class uninterrupted:
 
     def __enter__(self) -> None:
         self.before = getattr(_local, "interceptor", None)
-        _set_interceptor(None)
+        set_interceptor(None)
 
     def __exit__(self, *_: object) -> None:
-        _set_interceptor(self.before)
+        set_interceptor(self.before)
 
 
 def _forget_other_threads() -> None:

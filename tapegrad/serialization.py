@@ -97,10 +97,11 @@ def load(f: File, map_location: Any = None, *_: Any, weights_only: bool = True, 
     """
     from zipfile import BadZipFile, ZipFile
 
-    if isinstance(map_location, str) and map_location.partition(":")[0] != "cpu":
+    device = getattr(map_location, "type", map_location)  # a device or its name; mappings of devices do not matter
+    if isinstance(device, str) and device.partition(":")[0] != "cpu":
         raise RuntimeError(
-            f"Attempting to deserialize object on a {map_location} device, but tapegrad computes on the CPU; use "
-            "map_location='cpu'"
+            f"Attempting to deserialize object on a {device.partition(':')[0].upper()} device but "
+            f"torch.cuda.is_available() is False; tapegrad computes on the CPU: use map_location='cpu'"
         )
     if not isinstance(f, (str, os.PathLike)) and not (hasattr(f, "seek") and hasattr(f, "read")):
         raise AttributeError(

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "beta", "betainc", "betaln", "cbrt", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gamma", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "lgamma", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "multigammaln", "mvlgamma", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "sinc", "softmax", "spherical_bessel_j0", "xlog1py", "xlogy", "y0", "y1", "yv", "zeta"]  # fmt: skip
+__all__ = ["bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "beta", "betainc", "betaln", "cbrt", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gamma", "gammainc", "gammaincc", "gammaln", "hermite_polynomial_h", "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "laguerre_polynomial_l", "legendre_polynomial_p", "lgamma", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "multigammaln", "mvlgamma", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax", "spherical_bessel_j0", "xlog1py", "xlogy", "y0", "y1", "yv", "zeta"]  # fmt: skip
 
 def bessel_j0(input: Any, *, out: Any = ...) -> Tensor:
     """Bessel function of the first kind of order 0."""
@@ -34,6 +34,18 @@ def betaln(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 
 def cbrt(input: Any, *, out: Any = ...) -> Tensor:
     """Real cube root."""
+
+def chebyshev_polynomial_t(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Chebyshev polynomials of the first kind at `input`."""
+
+def chebyshev_polynomial_u(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Chebyshev polynomials of the second kind at `input`."""
+
+def chebyshev_polynomial_v(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Chebyshev polynomials of the third kind at `input`."""
+
+def chebyshev_polynomial_w(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Chebyshev polynomials of the fourth kind at `input`."""
 
 def digamma(input: Any, *, out: Any = ...) -> Tensor:
     """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
@@ -73,6 +85,12 @@ def gammaincc(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 
 def gammaln(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
+
+def hermite_polynomial_h(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Hermite polynomials of physicists at `input`."""
+
+def hermite_polynomial_he(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Hermite polynomials of probabilists at `input`."""
 
 def i0(input: Any, *, out: Any = ...) -> Tensor:
     """Modified Bessel function of the first kind of order 0."""
@@ -115,6 +133,12 @@ def k1e(input: Any, *, out: Any = ...) -> Tensor:
 
 def kv(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Modified Bessel function of the second kind, :math:`K_v(x)`, of the order `input`."""
+
+def laguerre_polynomial_l(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Laguerre polynomials at `input`."""
+
+def legendre_polynomial_p(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Legendre polynomials at `input`."""
 
 def lgamma(input: Any, *, out: Any = ...) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
@@ -182,6 +206,18 @@ def scaled_modified_bessel_k0(input: Any, *, out: Any = ...) -> Tensor:
 
 def scaled_modified_bessel_k1(input: Any, *, out: Any = ...) -> Tensor:
     """Modified Bessel function of the second kind of order 1, scaled by :math:`e^x`."""
+
+def shifted_chebyshev_polynomial_t(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Shifted chebyshev polynomials of the first kind at `input`."""
+
+def shifted_chebyshev_polynomial_u(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Shifted chebyshev polynomials of the second kind at `input`."""
+
+def shifted_chebyshev_polynomial_v(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Shifted chebyshev polynomials of the third kind at `input`."""
+
+def shifted_chebyshev_polynomial_w(input: Any, n: Any, *, out: Any = ...) -> Tensor:
+    """Shifted chebyshev polynomials of the fourth kind at `input`."""
 
 def sinc(input: Any, *, out: Any = ...) -> Tensor:
     """Normalised sine :math:`\\sin(\\pi x)/(\\pi x)`, 1 at 0."""

@@ -113,7 +113,7 @@ def test_errors_of_functions_and_hooks(T):
 
         @staticmethod
         def backward(ctx, g):
-            return g * float("nan") if g.sum() > 0 else 1 / 0
+            return g * float("nan") if g.tolist()[0] > 0 else 1 / 0
 
     x = leaf(T, 1.0, 2.0)
     with T.autograd.set_detect_anomaly(True):

@@ -204,3 +204,13 @@ def test_batched_gradients_are_those_of_single_passes(dtype: str) -> None:
     tg.autograd.grad(outputs, inputs, seeds, is_grads_batched=True, allow_unused=True)
     with pytest.raises(RuntimeError, match="second time"):
         tg.autograd.grad(outputs, inputs, seeds, is_grads_batched=True, allow_unused=True)
+
+
+def test_rows_with_strong_zeros() -> None:
+    def safe_root(x: tg.Tensor) -> tg.Tensor:
+        return tg.where(x > 0, tg.sqrt(x), 0.0)
+
+    x = tg.tensor([0.0, 4.0])
+    assert np.isnan(functional.jacobian(safe_root, x)[0, 0])
+    with tg.autograd.strong_zero():
+        np.testing.assert_array_equal(functional.jacobian(safe_root, x), [[0.0, 0.0], [0.0, 0.25]])

@@ -97,6 +97,14 @@ SAME: list[Callable[[Any], Any]] = [
     lambda t: t.manual_seed(2**70),
     lambda t: t.manual_seed("a"),
     lambda t: t.is_tensor(t.ones(2)),
+    lambda t: t.set_default_device("cpu"),
+    lambda t: t.get_default_device(),
+    lambda t: t.accelerator.current_accelerator().type if t.accelerator.is_available() else "cpu",
+    lambda t: t.get_rng_state().dtype == t.uint8,
+    lambda t: t.set_rng_state(3),
+    lambda t: t.Generator().set_state(t.ones(2)),
+    lambda t: [g.set_state(g.get_state()) is g for g in [t.Generator()]],
+    lambda t: [g.set_state(t.Generator().manual_seed(9).get_state()).initial_seed() for g in [t.Generator()]],
 ]  # fmt: skip
 
 
@@ -129,7 +137,8 @@ def test_creation_takes_a_device() -> None:
         "new_tensor": (tg.ones(1), [1.0]),
     }  # fmt: skip
     checked = set()
-    places = {name: getattr(tg, name) for name in dir(tg)} | {name: getattr(tg.fft, name) for name in dir(tg.fft)}
+    names = [name for name in dir(tg) if not name.startswith("set_")]
+    places = {name: getattr(tg, name) for name in names} | {name: getattr(tg.fft, name) for name in dir(tg.fft)}
     places |= {name: getattr(tg.Tensor, name) for name in dir(tg.Tensor) if name.startswith("new_")}
     for name, function in places.items():
         try:
@@ -198,6 +207,8 @@ def test_generators() -> None:
     drawn = tg.rand(2)
     tg.set_rng_state(state)
     assert tg.equal(tg.rand(2), drawn)
+    with pytest.raises(RuntimeError, match="RNG state is wrong"):
+        first.set_state(tg.zeros(5, dtype=tg.uint8))
     assert np.isscalar(tg.default_generator.initial_seed())
     with pytest.raises(AssertionError, match="CUDA"):
         tg.Generator("cuda")

@@ -11,7 +11,7 @@ import tapegrad as tg
 
 torch = pytest.importorskip("torch")
 
-from tests.nn_side_by_side import both, compare  # noqa: E402  it needs torch
+from tests.nn_side_by_side import as_ours, both, compare, copy_state  # noqa: E402  it needs torch
 
 
 def draw(*shape: int, low: float = -2.0, high: float = 2.0, grad: bool = True) -> Any:
@@ -231,9 +231,108 @@ def test_same_names_of_parameters(name: str) -> None:
     ours, theirs = getattr(tg.nn, name), getattr(torch.nn, name)
     if not (isinstance(theirs, type) and issubclass(theirs, torch.nn.Module)) or name in ("LSTM", "GRU", "RNN"):
         return
+    if name.startswith("Lazy"):  # they take those of the layer without the first
+        return
     fields = getattr(ours, "_fields", None) if "__init__" not in vars(ours) else None
     names = list(fields) if fields else list(inspect.signature(ours.__init__).parameters)[1:]
     assert [one for one in names if one not in ("args", "kwargs")] == [
         one for one in list(inspect.signature(theirs.__init__).parameters)[1:]
         if one not in ("args", "kwargs") and (name, one) not in {("Hardtanh", "min_value"), ("Hardtanh", "max_value")}
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(dir(tg.nn)))
+def test_defaults_are_those_of_the_functions(name: str) -> None:
+    """Options that are as by default are not passed on."""
+    import inspect
+
+    layer = getattr(tg.nn, name)
+    if not isinstance(layer, type) or not hasattr(layer, "_function") or not hasattr(layer, "_fields"):
+        return
+    taken = inspect.signature(getattr(tg.nn.functional, layer._function)).parameters
+    empty = inspect.Parameter.empty
+    differing = [
+        field
+        for field, default in layer._fields.items()
+        if field in taken and default is not empty and taken[field].default not in (default, empty)
+    ]
+    assert differing == []
+
+
+def test_arguments_of_layers() -> None:
+    with pytest.raises(TypeError, match=r"Dropout.__init__\(\) got an unexpected keyword argument 'q'"):
+        tg.nn.Dropout(q=1)
+    with pytest.raises(TypeError, match=r"MaxPool2d.__init__\(\) missing a required argument: 'kernel_size'"):
+        tg.nn.MaxPool2d()
+    with pytest.raises(TypeError, match=r"Dropout.__init__\(\) too many positional arguments"):
+        tg.nn.Dropout(1, 2, 3)
+    with pytest.raises(TypeError, match=r"Dropout.__init__\(\) multiple values for argument 'p'"):
+        tg.nn.Dropout(1, p=3)
+
+
+@pytest.mark.parametrize("name", ["Embedding", "EmbeddingBag"])
+def test_tables_that_are_there_already(name: str) -> None:
+    table = np.arange(12.0).reshape(4, 3)
+    ours = getattr(tg.nn, name).from_pretrained(tg.tensor(table), padding_idx=1)
+    theirs = getattr(torch.nn, name).from_pretrained(torch.tensor(table), padding_idx=1)
+    assert repr(ours) == repr(theirs)
+    assert ours.weight.requires_grad == theirs.weight.requires_grad is False
+    compare(ours, theirs, torch.tensor([[1, 2], [3, 3]]))
+    assert getattr(tg.nn, name).from_pretrained(tg.tensor(table), freeze=False).weight.requires_grad
+
+
+def test_subclasses_of_layers() -> None:
+    class Scaled(tg.nn.MSELoss):
+        scale: float
+
+        def __init__(self, scale: float) -> None:
+            super().__init__(reduction="sum")
+            self.scale = scale
+
+        def forward(self, a: tg.Tensor, b: tg.Tensor) -> tg.Tensor:
+            return self.scale * super().forward(a, b)
+
+    assert Scaled(2.0)(tg.ones(3), tg.zeros(3)).item() == 6.0
+    assert repr(Scaled(2.0)) == "Scaled()"
+
+
+LAZY: list[tuple[Any, Any]] = [
+    (lambda nn: nn.LazyLinear(5), X),
+    (lambda nn: nn.LazyLinear(5, bias=False), draw(2, 3, 4)),
+    (lambda nn: nn.LazyConv1d(6, 3), SIGNAL),
+    (lambda nn: nn.LazyConv2d(6, kernel_size=3, padding=1), IMAGE),
+    (lambda nn: nn.LazyConv3d(2, 2), VOLUME),
+    (lambda nn: nn.LazyConvTranspose1d(6, 3), SIGNAL),
+    (lambda nn: nn.LazyConvTranspose2d(6, 3, stride=2), IMAGE),
+    (lambda nn: nn.LazyConvTranspose3d(2, 2), VOLUME),
+    (lambda nn: nn.LazyBatchNorm1d(), X),
+    (lambda nn: nn.LazyBatchNorm2d(momentum=0.5), IMAGE),
+    (lambda nn: nn.LazyBatchNorm3d(), VOLUME),
+    (lambda nn: nn.LazyInstanceNorm1d(affine=True), SIGNAL),
+    (lambda nn: nn.LazyInstanceNorm2d(), IMAGE),
+    (lambda nn: nn.LazyInstanceNorm3d(), VOLUME),
+]
+
+
+@pytest.mark.parametrize("case", LAZY, ids=name_of)
+def test_lazy_layers(case: Any) -> None:
+    make, x = case
+    ours, theirs = make(tg.nn), make(torch.nn).double()
+    assert repr(ours) == repr(theirs)
+    params = list(ours.parameters())
+    for _ in range(2):
+        ours(as_ours(x))
+        theirs(x)
+    assert repr(ours) == repr(theirs)
+    assert type(ours).__name__ == type(theirs).__name__
+    assert all(a is b for a, b in zip(ours.parameters(), params, strict=True))
+    copy_state(theirs, ours)
+    compare(ours, theirs, x)
+
+
+def test_lazy_layers_keep_mode_dtype_and_hooks() -> None:
+    layer, seen = tg.nn.LazyBatchNorm1d().eval().float(), []
+    layer.register_forward_hook(lambda *_: seen.append(1))
+    layer(tg.ones(2, 3, dtype=tg.float32))
+    assert (layer.training, layer.weight.dtype, seen) == (False, tg.float32, [1])
+    assert layer.weight.tolist() == [1, 1, 1]

@@ -101,6 +101,22 @@ def changed(module: Any, change: Any) -> Any:
     ]  # fmt: skip
 
 
+def wrapper(one: Any) -> Any:
+    class Wrapper(one.nn.Module):
+        def __init__(self, module: Any) -> None:
+            super().__init__()
+            self.module = module
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(self.module, name)
+
+    inside = fill(one.nn.Linear(2, 2))
+    return Wrapper(inside).weight, Wrapper(inside).in_features, repr(Wrapper(inside)), hasattr(Wrapper(inside), "x")
+
+
 def without_super(one: Any, value: Any) -> Any:
     class Bad(one.nn.Module):
         def __init__(self) -> None:
@@ -191,6 +207,7 @@ PROGRAMS = {
     "no super, parameter": lambda one: without_super(one, one.nn.Parameter(one.ones(1))),
     "no super, module": lambda one: without_super(one, one.nn.ReLU()),
     "no forward": lambda one: one.nn.Module()(one.ones(1)),
+    "a wrapper": lambda one: wrapper(one),
     "missing attribute": lambda one: net(one).other,
     "arguments of Module": lambda one: one.nn.Module(3),
     "keywords of Module": lambda one: one.nn.Module(a=3),
@@ -536,6 +553,8 @@ def test_members_are_plain_attributes() -> None:
     assert vars(layer)["weight"] is layer.weight
     twin = copy.copy(layer)
     assert twin.weight is layer.weight
+    twin.more = tg.nn.Parameter(tg.ones(1))
+    assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
 
 
 def test_another_dtype_keeps_parameters_hooks_and_gradients() -> None:

@@ -119,6 +119,8 @@ def outcome(function: Any) -> tuple[Any, str]:
         lambda one: one.nn.LSTM(3, 4)(one.zeros(5, 3), (one.zeros(1, 2, 4), one.zeros(1, 2, 4))),
         lambda one: one.nn.GRU(3, 4)(one.zeros(5, 2, 3), one.zeros(1, 3, 4)),
         lambda one: one.nn.GRU(3, 4)(one.zeros(5, 2, 3), one.zeros(3, 4)),
+        lambda one: one.nn.GRU(3, 4)(one.zeros(0, 2, 3)),
+        lambda one: one.nn.LSTM(3, 4, batch_first=True)(one.zeros(2, 0, 3)),
         lambda one: one.nn.GRU(3, 4, proj_size=2),
         lambda one: one.nn.LSTM(3, 4, proj_size=4),
         lambda one: one.nn.LSTM(3, 4, proj_size=-1),

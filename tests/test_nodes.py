@@ -63,6 +63,20 @@ def test_edges(T):
         T.autograd.graph.get_gradient_edge(T.ones(2))
 
 
+def test_edges_in_place_of_tensors(T):
+    edge_of = T.autograd.graph.get_gradient_edge
+    x = leaf(T, 1.0, 2.0)
+    y = x * 2
+    z = (y * y).sum()
+    assert T.autograd.grad(z, edge_of(x), retain_graph=True)[0].tolist() == [8, 16]
+    assert T.autograd.grad(z, [edge_of(y), x], retain_graph=True)[0].tolist() == [4, 8]
+    edge = edge_of(z)
+    del z
+    assert T.autograd.grad(edge, x, T.tensor(3.0), retain_graph=True)[0].tolist() == [24, 48]
+    T.autograd.backward([edge_of(y)], [T.ones(2)])
+    assert x.grad.tolist() == [2, 2]
+
+
 SAVED = {
     "mul": (lambda T, x, y: x * y, {"self": "x", "other": "y"}),
     "exp": (lambda T, x, y: T.exp(x), {"result": "out"}),
@@ -279,7 +293,7 @@ def test_packed_gradients_are_those_without(call, shape):
         "softmax": lambda x: x.softmax(-1), "cumprod": lambda x: x.cumprod(-1) if x.ndim else x * x,
         "matmul": lambda x: x @ x.mT if x.ndim > 1 else x * x, "max": lambda x: x.max(-1)[0] if x.ndim else x.max(),
         "getitem": lambda x: x.t()[tg.tensor([0, 0])] ** 2 if x.ndim > 1 else x**3,
-        "sum_of_exp": lambda x: x.sum().exp(),
+        "sum_of_exp": lambda x: x.sum().reshape(1).exp(),
     }  # fmt: skip
     data = np.random.default_rng(0).uniform(0.1, 1, shape) / 100
     grads = []

@@ -186,6 +186,24 @@ def test_functional_call_refuses() -> None:
         func.functional_call(model, [3], x)
 
 
+def test_batch_norms_without_statistics() -> None:
+    class BatchNorm1d(Scale):
+        pass
+
+    class InstanceNorm1d(Scale):
+        pass
+
+    found = [kind(running_mean=tg.zeros(2)) for kind in (BatchNorm1d, InstanceNorm1d)]
+    for norm in found:
+        norm.track_running_stats = True
+    model = Two(first=found[0], second=found[1])
+    model.modules = lambda: iter([model, *found])
+    assert func.replace_all_batch_norm_modules_(model) is model
+    assert vars(found[0])["running_mean"] is None
+    assert [norm.track_running_stats for norm in found] == [False, True]
+    assert not hasattr(model, "track_running_stats")
+
+
 def test_an_ensemble() -> None:
     models = [scale(value) for value in (1.0, 2.0, 3.0)]
     parameters, buffers = func.stack_module_state(models)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from bench.detail import functions, memory, recording, startup, sweep
+from bench.detail import functions, memory, optimizers, recording, startup, sweep, transforms
 
 SECTIONS = {
     "recording": recording.tables,
     "sweep": sweep.tables,
     "functions": functions.tables,
+    "transforms": transforms.tables,
+    "optimizers": optimizers.tables,
     "startup": startup.tables,
     "memory": memory.tables,
 }

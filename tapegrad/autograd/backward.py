@@ -11,10 +11,8 @@ import numpy as np
 from tapegrad import errors
 from tapegrad.autograd.direct import run_to_inputs, run_to_leaves
 from tapegrad.autograd.roots import as_sequence, check_roots, zeros_of
-from tapegrad.autograd.rows import sweep_rows
 from tapegrad.autograd.run import Destination, accumulate, run
 from tapegrad.ops.table.op import xp
-from tapegrad.pass_modes import is_strong_zero
 from tapegrad.tape import views
 from tapegrad.tape.entries import SLOT, slot_of
 from tapegrad.tensor import Tensor, from_array
@@ -140,7 +138,7 @@ def grad(
     if outputs.__class__ is Tensor and not is_grads_batched and not materialize_grads:
         leaves = (inputs,) if inputs.__class__ is Tensor else inputs
         if leaves.__class__ in (tuple, list) and leaves:
-            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph, bool(allow_unused))
+            gradients = run_to_inputs(outputs, grad_outputs, leaves, retain, create_graph, allow_unused)
             if gradients is not None:
                 return tuple(gradients)
     if isinstance(inputs, Mapping):
@@ -197,9 +195,11 @@ def _batched(
     if len(batches) != len(outputs) or len({batch.shape[0] for batch in batches}) != 1 or not batches[0].shape[0]:
         raise RuntimeError(f"got {len(outputs)} tensors and {len(batches)} batches of gradients, or empty ones")
     count = batches[0].shape[0]
+    from tapegrad.autograd.rows import sweep_rows  # at call time: few programs have batches of cotangents
+
     unused_allowed = materialize if allow_unused is None else bool(allow_unused)
     fits = all(batch.dtype == output.dtype for output, batch in zip(outputs, batches, strict=True))  # fmt: skip
-    if fits and not create_graph and not is_strong_zero() and all(views.renewed(x)._node is not None for x in inputs):
+    if fits and not create_graph and all(views.renewed(x)._node is not None for x in inputs):
         swept = sweep_rows(outputs, inputs, [batch._data for batch in batches], retain, unused_allowed)
         if swept is not None:
             if materialize:

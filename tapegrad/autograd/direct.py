@@ -8,7 +8,7 @@ from typing import Any, Final
 from tapegrad import errors, modes
 from tapegrad.autograd.roots import implicit_cotangent, like
 from tapegrad.autograd.run import Destination
-from tapegrad.pass_modes import calls_rules, is_strong_zero
+from tapegrad.pass_modes import calls_rules
 from tapegrad.sweep.recorded import ids_of, run_recorded
 from tapegrad.sweep.sweep import Sweep, run_pass
 from tapegrad.sweep.workspace import N_LEAVES
@@ -34,7 +34,7 @@ def run_to_leaves(root: Tensor, gradient: Any, retain: bool) -> bool:
 
 
 def run_to_inputs(
-    root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool, allow_unused: bool
+    root: Tensor, gradient: Any, inputs: Sequence[Any], retain: bool, create_graph: bool, allow_unused: bool | None
 ) -> list[Any] | None:
     """Run a pass from one result to some leaves, or recorded also to results, and return their gradients.
 
@@ -60,15 +60,9 @@ def run_to_inputs(
     if create_graph:
         ct = seed
         return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct, allow_unused))
-    return run_pass([node], [seed._data], nodes, retain, _gradients if allow_unused else _gradients_of_used)
-
-
-def _gradients_of_used(sweep: Sweep) -> list[Any] | None:
-    """Return the gradients of a sweep's inputs, as `_gradients` does; raise an error if one got none."""
-    results = _gradients(sweep)
-    if sweep.notes is not None:
-        _check_used(results)
-    return results
+    if allow_unused:
+        return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients(sweep, True))
+    return run_pass([node], [seed._data], nodes, retain, _gradients)
 
 
 def _check_used(gradients: list[Any] | None) -> None:
@@ -85,7 +79,7 @@ def run_to_own_leaves(root: Tensor, leaves: list[Leaf]) -> list[Any] | None:
     """
     if modes.mode.value:
         views.renewed(root)
-        if is_strong_zero():
+        if calls_rules():
             return None
     node, seed = root._node, implicit_cotangent(root._layout)
     if node.__class__ is not list or seed is None:
@@ -107,8 +101,7 @@ def _gradients_of_all(sweep: Sweep, leaves: list[Leaf]) -> list[Any] | None:
     if not is_served:
         sweep.undo()
         return None
-    sweep.run()
-    return results
+    return _ran(sweep, leaves, results, True)
 
 
 def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:
@@ -126,7 +119,7 @@ def _reaches_only(sweep: Sweep, leaves: set[int]) -> bool:
     return all(slot in leaves or leaf_at(slot).tensor() is None for slot in sweep.leaf_slots())
 
 
-def _gradients(sweep: Sweep) -> list[Any] | None:
+def _gradients(sweep: Sweep, allow_unused: bool = False) -> list[Any] | None:
     """Return the gradients of a sweep's inputs, which are leaves; None if one was not found, or if there are hooks."""
     inputs = sweep.inputs or []
     results: list[Any] = [None] * len(inputs)
@@ -138,14 +131,21 @@ def _gradients(sweep: Sweep) -> list[Any] | None:
     if not is_served:
         sweep.undo()
         return None
+    return _ran(sweep, inputs, results, allow_unused)
+
+
+def _ran(sweep: Sweep, inputs: Sequence[Any], results: list[Any], allow_unused: bool) -> list[Any]:
+    """Run a sweep into memory that is bound, and return the gradients; None where a Function has returned None."""
     sweep.run()
     if sweep.notes is not None:
         gaps = sweep.unwritten()
-        return [None if leaf.slot in gaps else value for leaf, value in zip(inputs, results, strict=True)]
+        results = [None if leaf.slot in gaps else value for leaf, value in zip(inputs, results, strict=True)]
+        if not allow_unused:
+            _check_used(results)
     return results
 
 
-def _gradients_recorded(sweep: Sweep, seed: Tensor, allow_unused: bool) -> list[Any] | None:
+def _gradients_recorded(sweep: Sweep, seed: Tensor, allow_unused: bool | None) -> list[Any] | None:
     """Return the gradients of a sweep's inputs, as `_gradients` does, and record the computation."""
     try:
         ids = None if sweep.has_hooks() else ids_of(sweep, sweep.inputs or [])

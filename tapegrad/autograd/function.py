@@ -234,8 +234,10 @@ class Function:
         ctx = object.__new__(cls._backward_cls)
         tensors, places, needs = renewed_inputs(args)
         ctx.needs_input_grad = needs
-        is_recorded = modes.pause()
+        is_recorded = modes.is_grad_enabled()
         try:
+            if is_recorded:
+                modes.pause()
             if not cls._has_setup:
                 out = cls.forward(ctx, *args, **kwargs)
             else:

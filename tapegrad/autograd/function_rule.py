@@ -27,8 +27,10 @@ def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> An
     if not is_recorded:  # what a sweep shows is its own memory, and the user's code may keep it
         ct = constant(ct._data.copy(), ct._layout) if ct.__class__ is Tensor else [own.clone() for own in ct]
     cts = (ct,) if len(attrs["outputs"]) == 1 else _gradients(ctx, attrs["outputs"], ct)
-    is_paused = not is_recorded and modes.pause()
+    is_paused = not is_recorded and modes.is_grad_enabled()
     try:
+        if is_paused:
+            modes.pause()
         values = ctx.run(cts)
     finally:
         if is_paused:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from tapegrad.autograd.saved_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
-from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.sweep.sweep import current_sweep
 from tapegrad.tape import versions, views
+from tapegrad.tape.drawing import to_dot
 from tapegrad.tape.entries import slot_of
-from tapegrad.tape.graph import Node, edge_of
+from tapegrad.tape.graph import GradientEdge, Node, edge_of
 from tapegrad.tape.hooks import RemovableHandle
+from tapegrad.tape.memory_use import memory
 from tapegrad.tensor import Tensor
-
-if TYPE_CHECKING:
-    from tapegrad.tape.drawing import to_dot
-    from tapegrad.tape.memory_use import memory
 
 __all__ = [
     "GradientEdge",
@@ -32,30 +29,11 @@ __all__ = [
     "to_dot",
 ]
 
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name == "to_dot":  # programs that do not look at graphs are not to wait for these files
-            from tapegrad.tape.drawing import to_dot
-
-            return to_dot
-        if name == "memory":
-            from tapegrad.tape.memory_use import memory
-
-            return memory
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-
-
-class GradientEdge(NamedTuple):
-    """A node, and the number of one of its outputs."""
-
-    node: Node
-    output_nr: int
-    ownership_token: Any = None
-
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Return the node through which gradients of a tensor flow, and the number of its output.
+
+    `backward` and `grad` take it in place of the tensor, which need not be alive then.
 
     Raises
     ------

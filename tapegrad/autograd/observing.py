@@ -31,7 +31,12 @@ class Observer(intercept):
     def __init__(self, see: See) -> None:
         super().__init__(identity)
         # Not a bound method: that would be a cycle, in which `see` holds tensors.
-        self.function = functools.partial(_computed, self.before, see)
+        self.function = observing(self.before, see)
+
+
+def observing(before: list[Interceptor | None], see: See) -> Interceptor:
+    """Return the interceptor of an observer; the last item of `before` is the one that it came in place of."""
+    return functools.partial(_computed, before, see)
 
 
 def _computed(before: list[Interceptor | None], see: See, op: Op, bound: Bound) -> Any:

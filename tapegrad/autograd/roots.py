@@ -8,11 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, constant
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.sweep.workspace import is_aligned
 from tapegrad.tape import views
+from tapegrad.tape.entries import PLAN_OBJECT, Leaf
+from tapegrad.tape.graph import GradientEdge
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor, from_array
 
@@ -51,8 +53,21 @@ def like(root: Tensor, gradient: Any) -> Tensor | None:
 
 
 def as_sequence(value: Any) -> tuple[Any, ...]:
-    """Return one tensor, or a sequence of them, as a tuple."""
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    """Return one tensor, or a sequence of them, as a tuple; an edge of the graph becomes the tensor it belongs to."""
+    values = (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
+    return tuple([_at_edge(own) if isinstance(own, GradientEdge) else own for own in values])
+
+
+def _at_edge(edge: GradientEdge) -> Any:
+    """Return the leaf at an edge of the graph, or a tensor without data that stands for the result there."""
+    node = edge.node._node
+    if isinstance(node, Leaf):
+        return node.tensor()
+    if node[PLAN_OBJECT].pack is not None:
+        raise RuntimeError(f"{edge.node} has several results, whose edges cannot be told apart: pass the tensor")
+    result = constant(None, node[PLAN_OBJECT].result)
+    result._node = node
+    return result
 
 
 def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple[Tensor, Tensor]]:

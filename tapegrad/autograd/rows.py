@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tapegrad.pass_modes import calls_rules
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.row_loop import RowLoop
 from tapegrad.sweep.sweep import Sweep, profilers, run_pass
@@ -38,11 +39,11 @@ def sweep_rows(
     -------
     list of (numpy.ndarray or None), or None
         The gradients of each input, along the first dimension; None for an input that the roots do not depend on. No
-        list, and nothing has changed, if an input is not used though it has to be, if there are hooks, or if a root is
-        a leaf: these need a pass for each cotangent.
+        list, and nothing has changed, if an input is not used though it has to be, if there are hooks or strong zeros,
+        or if a root is a leaf: these need a pass for each cotangent.
     """
     nodes = [views.renewed(root)._node for root in roots]
-    if not all(isinstance(node, list) for node in nodes) or len(set(map(slot_of, nodes))) < len(nodes):
+    if calls_rules() or not all(isinstance(node, list) for node in nodes) or len(set(map(slot_of, nodes))) < len(nodes):
         return None
     seeds = [np.empty(root.shape, root.dtype) for root in roots]
     wanted = [views.renewed(tensor)._node for tensor in inputs]

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.autograd.observing import Observer
+from tapegrad.autograd.observing import observing
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.tape import versions
@@ -78,19 +78,31 @@ class saved_tensors_hooks:
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
-        self._observed: list[Observer] = []
+        self._before: list[modes.Interceptor | None] = []
 
     def __enter__(self) -> None:
         if _local.refusal is not None:
             raise RuntimeError(_local.refusal)
-        observed = Observer(self._pack_residuals)
-        observed.__enter__()
-        self._observed.append(observed)
-        _local.active.append(self)
+        before, outer = modes.interceptor(), list(_local.active)
+        try:
+            self._before.append(before)
+            _local.active.append(self)
+            modes.set_interceptor(observing([before], self._pack_residuals))
+        except BaseException:  # a signal handler raised: `__exit__` will not be called
+            _local.active = outer
+            modes.set_interceptor(before)
+            raise
 
     def __exit__(self, *_: object) -> None:
-        _local.active.pop()
-        self._observed.pop().__exit__()
+        before, outer = self._before[-1], _local.active[:-1]
+        try:
+            modes.set_interceptor(before)
+        except BaseException:
+            modes.set_interceptor(before)
+            raise
+        finally:
+            _local.active = outer
+            del self._before[-1]
 
     def packed(self, tensor: Tensor) -> Packed:
         """Return a saved tensor as the pack hook packs it."""
@@ -103,7 +115,7 @@ class saved_tensors_hooks:
         return Packed(value, self.unpack_hook, tensor._layout.plain)
 
     def _pack_residuals(self, op: Op, bound: Bound, node: TapeNode) -> None:
-        if _local.active[-1] is not self:
+        if not _local.active or _local.active[-1] is not self:
             return
         plan = node[PLAN_OBJECT]
         for name in plan.saved:

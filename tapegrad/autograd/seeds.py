@@ -10,7 +10,6 @@ from tapegrad.autograd.backward import grad
 from tapegrad.autograd.rows import sweep_rows
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.op import xp
-from tapegrad.pass_modes import is_strong_zero
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -58,7 +57,7 @@ def _units(tensor: Tensor, chunk: int | None) -> Iterator[np.ndarray]:
 
 
 def _pulled(root: Tensor, inputs: Sequence[Tensor], batch: np.ndarray, create_graph: bool) -> list[Tensor | None]:
-    if not create_graph and not is_strong_zero():
+    if not create_graph:
         swept = sweep_rows([root], inputs, [batch], retain=True)
         if swept is not None:
             return [None if rows is None else from_array(rows) for rows in swept]

@@ -3,7 +3,7 @@
 from tapegrad.func.gradients import grad, grad_and_value, value_and_grad
 from tapegrad.func.jacobians import hessian, jacfwd, jacrev
 from tapegrad.func.mapping import vmap
-from tapegrad.func.modules import functional_call, stack_module_state
+from tapegrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tapegrad.func.products import hvp, jvp, linearize, vjp
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "value_and_grad",
     "vjp",

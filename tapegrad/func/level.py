@@ -35,6 +35,8 @@ def chosen_arguments(argnums: Argnums, count: int) -> tuple[int, ...]:
     RuntimeError
         If one is no position, is named twice, or none is named.
     """
+    if argnums.__class__ is int and 0 <= argnums < count:
+        return (argnums,)
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = (argnums,) if isinstance(argnums, int) else argnums
@@ -175,9 +177,11 @@ class Level:
 
     def as_arguments(self, values: Sequence[Tensor]) -> Any:
         """Return a value for each input in the trees of the arguments: one tree, or a tuple of them."""
-        leaves = [
-            array_of(value) if is_array else value for value, is_array in zip(values, self.of_arrays, strict=True)
-        ]
+        leaves: Sequence[Any] = values
+        if True in self.of_arrays:
+            leaves = [
+                array_of(value) if is_array else value for value, is_array in zip(values, self.of_arrays, strict=True)
+            ]
         if isinstance(self.argnums, int):
             return rebuild(self.trees[0], leaves)
         return rebuild(tuple(self.trees), leaves)

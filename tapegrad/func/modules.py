@@ -1,7 +1,7 @@
 """`functional_call`, `stack_module_state`: modules as functions of their parameters.
 
-They work with any object that has the methods ``named_parameters`` and ``named_buffers``, and whose tensors are
-attributes, as `tapegrad.nn.Module` has them.
+They work with any object that has the methods ``named_parameters`` and ``named_buffers``, and whose tensors stand in
+its ``__dict__``, or in dicts ``_parameters`` and ``_buffers``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from tapegrad.ops.table import functions as ops
 from tapegrad.tensor import Tensor
 
-_STORES = ("_parameters", "_buffers")  # the dicts in which a module keeps tensors
+_STORES = ("_parameters", "_buffers")
 
 
 def functional_call(
@@ -132,20 +132,12 @@ def _replaced(module: Any, tensors: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _exchange(owner: Any, name: str, tensor: Any) -> Any:
-    """Set a tensor of a module, and return what it had. A module's dicts take what its ``__setattr__`` would refuse."""
-    for store in _STORES:
-        tensors = getattr(owner, store, None)
-        if isinstance(tensors, dict) and name in tensors:
-            before, tensors[name] = tensors[name], tensor
+    """Set a tensor of a module, and return what it had, past ``__setattr__``, which takes parameters only."""
+    for store in (vars(owner), *(getattr(owner, store, {}) for store in _STORES)):
+        if name in store:
+            before, store[name] = store[name], tensor
             return before
-    try:
-        before = getattr(owner, name)
-    except AttributeError:
-        raise AttributeError(
-            f"{type(owner).__name__} object has no attribute {name!r}, so it cannot be replaced"
-        ) from None
-    setattr(owner, name, tensor)
-    return before
+    raise AttributeError(f"{type(owner).__name__} object has no attribute {name!r}, so it cannot be replaced")
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -204,3 +196,32 @@ def _stacked(tensors: Sequence[Tensor], name: str) -> Tensor:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     stacked: Tensor = ops.stack([tensor.detach() for tensor in tensors])
     return stacked.requires_grad_(wants.pop())
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let the batch norms of a module use the statistics of each batch, and keep none: for `vmap`, and return it.
+
+    Parameters
+    ----------
+    root : Module
+        Changed in place, with all its children.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class BatchNorm:
+    ...     def __init__(self):
+    ...         self.running_mean, self.running_var, self.track_running_stats = tg.zeros(2), tg.ones(2), True
+    ...
+    ...     def modules(self):
+    ...         yield self
+    >>> norm = tg.func.replace_all_batch_norm_modules_(BatchNorm())
+    >>> norm.running_mean, norm.track_running_stats
+    (None, False)
+    """
+    for module in root.modules():
+        # An instance norm has these attributes too, and its statistics are those of each sample already.
+        if hasattr(module, "track_running_stats") and "BatchNorm" in type(module).__name__:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -168,6 +168,10 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @public(namespaces=(), method=True)
+@composite(
+    (Sample(((2, 3),), {"dtype": "float64"}), Sample(((3,),), {"dtype": "complex128"})),
+    lambda input, dtype: input.astype(dtype), real_only=True,
+)  # fmt: skip
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return PyTorch's name of the tensor's type; or the tensor converted to a dtype, as `to` does.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.devices import CPU, DeviceLike, check_device
+from tapegrad.ops.creation import made
 from tapegrad.ops.table.public import public
+from tapegrad.tensor import Tensor
 
 _FIRST_SEED: Final = 67280421310721  # of a generator that nobody has seeded, as in PyTorch
 
@@ -77,13 +80,32 @@ class Generator:
         assert self._seed is not None
         return self._seed
 
-    def get_state(self) -> dict[str, Any]:
-        """Return the state, for `set_state`."""
-        return dict(self.numpy.bit_generator.state)
+    def get_state(self) -> Tensor:
+        """Return the state, for `set_state`: bytes, as in PyTorch, whose number and meaning are NumPy's."""
+        state = {"seed": self.initial_seed(), **self.numpy.bit_generator.state}
+        return made(np.frombuffer(json.dumps(state).encode(), np.uint8).copy())
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go back to a state that `get_state` returned."""
-        self.numpy.bit_generator.state = state
+    def set_state(self, new_state: Any) -> Generator:
+        """Go back to a state that `get_state` returned, and return the generator.
+
+        Raises
+        ------
+        TypeError
+            If it is no tensor of bytes.
+        RuntimeError
+            If it is no state.
+        """
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}; see get_state()")
+        if new_state.dtype != np.uint8:
+            raise TypeError(f"RNG state must be a torch.ByteTensor, not of dtype {new_state.dtype}; see get_state()")
+        try:
+            state = json.loads(new_state.numpy().tobytes())
+            self._seed = int(state.pop("seed"))
+            self.numpy.bit_generator.state = state
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise RuntimeError(f"RNG state is wrong: these bytes are no state of a generator ({error!r})") from None
+        return self
 
 
 default_generator = Generator()
@@ -138,13 +160,13 @@ def initial_seed() -> int:
 
 
 @public()
-def get_rng_state() -> dict[str, Any]:
+def get_rng_state() -> Tensor:
     """Return the state of the default generator, for `set_rng_state`."""
     return default_generator.get_state()
 
 
 @public()
-def set_rng_state(new_state: dict[str, Any]) -> None:
+def set_rng_state(new_state: Tensor) -> None:
     """Let the default generator go back to a state that `get_rng_state` returned.
 
     Examples

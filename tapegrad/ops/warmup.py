@@ -197,6 +197,8 @@ def _run_machinery(dtype: np.dtype) -> None:
 
     x = from_array(np.ones(())).requires_grad_()
     grad(xp.mul(x, x), x)
+    grad(xp.mul(x, x), x, create_graph=True)
+    grad(xp.mul(x, x), x, from_array(np.ones(1)), is_grads_batched=True)
     tensor(np.ones(()), requires_grad=True)
     from_numpy(np.ones(()))
     for length in (2, blocking.ENOUGH_BLOCKS * blocking.division.block or 2):

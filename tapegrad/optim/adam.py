@@ -113,7 +113,6 @@ class Adam(FormulaOptimizer):
                 raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
             if isinstance(value, Tensor) and value.numel() != 1:
                 raise ValueError(f"Tensor {name} must be 1-element")
-        defaults["betas"] = tuple(float(beta) for beta in betas)
 
     def _choose(self, group: Group) -> Formula:
         return self._amsgrad if group["amsgrad"] else self._plain

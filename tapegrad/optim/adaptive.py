@@ -245,7 +245,8 @@ def _by_signs(
     step_size *= eta_plus if agreement > 0.0 else eta_minus if agreement < 0.0 else 1.0
     step_size = min(max(step_size, least), largest)
     grad = 0.0 if agreement < 0.0 else grad  # after a change of sign it stays where it is
-    return x - xp.sgn(grad) * step_size, grad, step_size
+    sign = 1.0 if grad > 0.0 else -1.0 if grad < 0.0 else 0.0  # of nan too, as in PyTorch
+    return x - sign * step_size, grad, step_size
 
 
 class Rprop(FormulaOptimizer):

@@ -85,7 +85,7 @@ class FormulaOptimizer(Optimizer):
         -------
         The result of `closure`.
         """
-        loss = self._loss_of(closure)
+        loss = None if closure is None else self._loss_of(closure)
         for number, group in enumerate(self.param_groups):
             decay = group.get("weight_decay", 0.0)
             decoupled = decay and group.get("decoupled_weight_decay")

@@ -169,9 +169,7 @@ class Optimizer(Hooked):
         raise NotImplementedError(f"{type(self).__name__} must define step()")
 
     @staticmethod
-    def _loss_of(closure: Callable[[], Any] | None) -> Any:
-        if closure is None:
-            return None
+    def _loss_of(closure: Callable[[], Any]) -> Any:
         with modes.enable_grad():
             return closure()
 

@@ -65,9 +65,10 @@ def run(self: NDArray, args: Array[Object], nargs: int) -> Any:
         row = own.rows[index]
         row.was_run = 0
         tensor = TensorObject(params.items[index])
-        if is_tensor(own.runtime, tensor.type) == 0 or tensor.grad == own.runtime.none:
+        known = is_tensor(own.runtime, tensor.type)
+        if known != 0 and tensor.grad == own.runtime.none:
             continue
-        if row.loop == 0 or find(own, row, tensor, states) == 0:
+        if known == 0 or row.loop == 0 or tensor.grad == 0 or find(own, row, tensor, states) == 0:
             left += 1
             continue
         row.was_run = 1
@@ -79,12 +80,15 @@ def find(own: Pass, row: Row, tensor: TensorObject, states: Object) -> int:
     """Write down where a parameter, its gradient and its states are; 0 if one of them is not as expected."""
     grad, places = TensorObject(tensor.grad), row.places
     places[1] = address_in(own, tensor, row.layout)
-    places[2] = address_in(own, grad, row.layout)
-    is_scalar = 1 if grad.data.type == own.runtime.float64_type and tensor.data.dtype == grad.layout.dtype else 0
-    if is_scalar != 0 and tensor.data.ndim == 0:
-        places[2] = Scalar(grad.data).value  # the gradient of a tensor without dimensions is often a scalar object
-    if places[1] == 0 or places[2] == 0 or tensor.data.flags & WRITEABLE == 0:
+    if places[1] == 0 or tensor.data.flags & WRITEABLE == 0:
         return 0
+    # The gradient of a tensor without dimensions is often a scalar object.
+    if tensor.data.ndim == 0 and grad.data.type == own.runtime.float64_type and tensor.data.dtype == grad.layout.dtype:
+        places[2] = Scalar(grad.data).value
+    else:
+        places[2] = address_in(own, grad, row.layout)
+        if places[2] == 0:
+            return 0
     if own.numbers + own.states == 0:
         return 1
     state = Object(call(own.get_item, states, tensor))
@@ -154,7 +158,7 @@ class Update:
         """
         given = [group[name] if part is None else group[name][part] for name, part in self.reads.options]
         self._pack(self._values, 0, *head, 0.0, *given)
-        params = group["params"]
+        params = group["params"] if group["params"].__class__ is list else list(group["params"])
         if self._run(params, state):
             for number, param in enumerate(params):
                 if param._grad is not None and not self._rows[number, Row.word("was_run")]:

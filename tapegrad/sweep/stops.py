@@ -16,7 +16,7 @@ from tapegrad.recording.native import load
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.steps import address_of_array
 from tapegrad.runtime.memory import object_at
-from tapegrad.sweep import find, groups, leaf_grads, loop, row_loop
+from tapegrad.sweep import find, groups, leaf_grads, loop
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.rule_stops import lazy
 from tapegrad.sweep.workspace import BORROWED, CAPTURED, FLAG_BITS, UNWANTED, WRITTEN, Workspace, is_aligned
@@ -47,6 +47,8 @@ class Compiled(Workspace):
     @functools.cached_property
     def sweep_rows(self) -> Callable[..., int]:
         """`row_loop.sweep_rows`, which only batches of cotangents need."""
+        from tapegrad.sweep import row_loop
+
         return load(row_loop.sweep_rows, self.words)
 
     @functools.cached_property

@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from tapegrad.runtime.locks import in_child
 from tapegrad.runtime.memory import object_at
 from tapegrad.runtime.threads import share
 from tapegrad.sweep import workspace as ws
-from tapegrad.sweep.row_loop import RowLoop
 from tapegrad.sweep.stops import GAPS, Compiled, Stops
 from tapegrad.sweep.workspace import BORROWED, WRITTEN
 from tapegrad.tape import traces, versions
@@ -42,6 +41,9 @@ from tapegrad.tape.entries import (
 )
 from tapegrad.tape.graph import short_name
 from tapegrad.tape.hooks import empty
+
+if TYPE_CHECKING:
+    from tapegrad.sweep.row_loop import RowLoop
 
 R = TypeVar("R")
 

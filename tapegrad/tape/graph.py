@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode, operand_nodes
 from tapegrad.tape.hooks import HookTable, RemovableHandle, hooks_of
 
@@ -142,6 +143,14 @@ class AccumulateGrad(Node):
         """The leaf, None if it has died."""
         assert isinstance(self._node, Leaf)
         return self._node.tensor()
+
+
+class GradientEdge(NamedTuple):
+    """A node, and the number of one of its outputs."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
 
 
 @cache

@@ -7,9 +7,10 @@ from tapegrad.testing.report import GradcheckError
 from tapegrad.testing.tangents import jvpcheck
 
 if TYPE_CHECKING:
+    from tapegrad.testing.ops import check_op
     from tapegrad.testing.strategies import OpSample, samples, tensors
 
-__all__ = ["gradcheck", "gradgradcheck", "jvpcheck", "GradcheckError", "tensors", "samples", "OpSample"]
+__all__ = ["check_op", "gradcheck", "gradgradcheck", "jvpcheck", "GradcheckError", "tensors", "samples", "OpSample"]
 
 if not TYPE_CHECKING:
 
@@ -18,4 +19,8 @@ if not TYPE_CHECKING:
             from tapegrad.testing import strategies
 
             return getattr(strategies, name)
+        if name == "check_op":
+            from tapegrad.testing import ops
+
+            return ops.check_op
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

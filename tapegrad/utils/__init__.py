@@ -1,6 +1,6 @@
-"""PyTorch's ``torch.utils``: modules that are loaded when they are first used."""
+"""Utilities beside tensors and gradients; each module is imported when it is first used."""
 
-from importlib import import_module
+import importlib
 from typing import Any
 
 __all__ = ["checkpoint", "data"]
@@ -8,5 +8,5 @@ __all__ = ["checkpoint", "data"]
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"tapegrad.utils.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -7,6 +7,7 @@ from tapegrad.nn.modules.cells import *
 from tapegrad.nn.modules.container import *
 from tapegrad.nn.modules.conv import *
 from tapegrad.nn.modules.dropout import *
+from tapegrad.nn.modules.lazy import *
 from tapegrad.nn.modules.linear import *
 from tapegrad.nn.modules.loss import *
 from tapegrad.nn.modules.module import *

@@ -8,6 +8,7 @@ from tapegrad.nn import functional
 from tapegrad.nn.modules.linear import parameter
 from tapegrad.nn.modules.module import Module
 from tapegrad.ops.fill import ones, zeros
+from tapegrad.tape import versions
 from tapegrad.tensor import Tensor
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
@@ -86,7 +87,9 @@ class _BatchNorm(_NormBase):
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
+            count = self.num_batches_tracked._array()
+            count += 1
+            versions.note(count)
             if self.momentum is None:  # the mean over all batches
                 factor = 1.0 / float(self.num_batches_tracked)
         mean, var = self.running_mean, self.running_var

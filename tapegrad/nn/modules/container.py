@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from itertools import groupby, islice
 from typing import Any, Self
 
@@ -183,8 +183,10 @@ class ModuleList(_List):
             place += count
 
 
-class _Dict(Module):
+class _Dict(MutableMapping[str, Any], Module):
     """What `ModuleDict` and `ParameterDict` share: members by their names."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # of modules, not of mappings
 
     def _space(self) -> Any:
         raise NotImplementedError
@@ -200,45 +202,6 @@ class _Dict(Module):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._space())
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._space()
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        raise NotImplementedError
-
-    def clear(self) -> None:
-        """Remove all."""
-        for key in self:
-            del self[key]
-
-    def pop(self, key: str) -> Any:
-        """Remove one, and return it."""
-        value = self[key]
-        del self[key]
-        return value
-
-    def keys(self) -> Any:
-        """Return the names."""
-        return self._space().keys()
-
-    def items(self) -> Any:
-        """Return pairs of names and members."""
-        return self._space().items()
-
-    def values(self) -> Any:
-        """Return the members."""
-        return self._space().values()
-
-    def update(self, others: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        """Add members of a mapping, or pairs of names and members."""
-        if not isinstance(others, Iterable):
-            raise TypeError(
-                f"{type(self).__name__}.update should be called with an iterable of key/value pairs, but got "
-                f"{type(others).__name__}"
-            )
-        for key, value in others.items() if isinstance(others, (Mapping, _Dict)) else others:
-            self[key] = value
 
 
 class ModuleDict(_Dict):

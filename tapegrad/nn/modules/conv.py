@@ -134,7 +134,7 @@ class Conv1d(_Conv):
 
     Attributes
     ----------
-    weight : Parameter, (out_channels, in_channels / groups, *kernel_size)
+    weight : Parameter, (out_channels, in_channels / groups, length)
     bias : Parameter, (out_channels,), or None
     """
 

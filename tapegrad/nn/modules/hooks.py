@@ -109,6 +109,8 @@ class Hooked:
         """
         return self._add_hook(BACKWARD, Entry(hook), prepend)
 
+    register_backward_hook = register_full_backward_hook
+
     def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(module, prefix, keep_vars)`` before `state_dict` collects."""
         return self._add_hook(SAVE_PRE, Entry(hook))

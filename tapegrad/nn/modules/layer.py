@@ -8,18 +8,17 @@ from typing import Any, ClassVar, dataclass_transform
 from tapegrad.nn import functional
 from tapegrad.nn.modules.module import Module
 
-_REQUIRED = object()
-
 
 @dataclass_transform(eq_default=False)
 class Layer(Module):
     """A module whose annotated attributes are the parameters of its constructor, as in a dataclass.
 
-    Its forward calls the function of `tapegrad.nn.functional` that the class names, with its operands and with all
+    Its forward calls the function of `tapegrad.nn.functional` that the class names, with its operands and with the
     fields by name.
     """
 
     _fields: ClassVar[dict[str, Any]] = {}
+    __signature__: ClassVar[inspect.Signature] = inspect.Signature()
     _function: ClassVar[str]
     _shown: ClassVar[tuple[str, ...] | None] = None
 
@@ -34,8 +33,17 @@ class Layer(Module):
             The fields that `repr` shows, default all; ``inplace`` only if it is set.
         """
         super().__init_subclass__()
+        if "__init__" not in vars(cls):
+            cls._add_fields()
+        if function:
+            cls._function = function
+        if show is not None:
+            cls._shown = tuple(show.split())
+
+    @classmethod
+    def _add_fields(cls) -> None:
         own = {
-            name: vars(cls).get(name, _REQUIRED)
+            name: vars(cls).get(name, inspect.Parameter.empty)
             for name, annotation in inspect.get_annotations(cls).items()
             if not str(annotation).startswith(("ClassVar", "typing.ClassVar"))
         }
@@ -43,33 +51,18 @@ class Layer(Module):
             if name in vars(cls):
                 delattr(cls, name)  # as in PyTorch, only instances have them
         cls._fields = {**cls._fields, **own}
-        if function:
-            cls._function = function
-        if show is not None:
-            cls._shown = tuple(show.split())
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        cls.__signature__ = inspect.Signature(
+            [inspect.Parameter(name, kind, default=default) for name, default in cls._fields.items()]
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        name = type(self).__name__
-        if len(args) > len(self._fields):
-            raise TypeError(
-                f"{name}.__init__() takes at most {len(self._fields) + 1} positional arguments but {len(args) + 1} "
-                "were given"
-            )
-        values = {**self._fields, **dict(zip(self._fields, args, strict=False))}
-        for key, value in kwargs.items():
-            if key not in values:
-                raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{key}'")
-            if key in list(self._fields)[: len(args)]:
-                raise TypeError(f"{name}.__init__() got multiple values for argument '{key}'")
-            values[key] = value
-        missing = [repr(key) for key, value in values.items() if value is _REQUIRED]
-        if missing:
-            raise TypeError(
-                f"{name}.__init__() missing {len(missing)} required positional argument{'s' * (len(missing) > 1)}: "
-                f"{' and '.join(missing)}"
-            )
-        self.__dict__.update(values)
+        try:
+            given = self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self._get_name()}.__init__() {error}") from None
+        self.__dict__.update({**self._fields, **given.arguments})
         self._setup()
 
     def _setup(self) -> None:

@@ -120,10 +120,21 @@ class Members:
         else:
             if registered is None:
                 self.__dict__.pop(name, None)
-                self._check_name(name, kind)
+                if kind is not MODULE:  # for which PyTorch does not look whether the class has the name
+                    self._check_name(name, kind)
             self._register(name, value, kind)
             if isinstance(value, Buffer) and not value.persistent:
                 self._non_persistent_buffers_set.add(name)
+
+    def __getattr__(self, name: str) -> Any:  # of what is missing; subclasses call it
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+
+    def __copy__(self) -> Any:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.__dict__["_kinds"] = dict(self._kinds)
+        twin.__dict__["_non_persistent_buffers_set"] = set(self._non_persistent_buffers_set)
+        return twin
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)

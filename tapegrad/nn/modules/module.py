@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -214,6 +214,10 @@ class Module(Stateful):
     def cpu(self) -> Self:
         """Return the module: it is on the CPU."""
         return self
+
+    def cuda(self, device: Any = None) -> Self:
+        """Raise, as tensors do, if there are any: tapegrad computes on the CPU."""
+        return self._apply(lambda tensor: cast(Any, tensor).cuda(device))
 
     def share_memory(self) -> Self:
         """Return the module: threads share memory."""

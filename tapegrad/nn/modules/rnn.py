@@ -97,6 +97,8 @@ class RNNBase(Recurrent):
         state, dim = self._state(hx, input.ndim), int(not self.batch_first)
         x = input if input.ndim == 3 else input.unsqueeze(dim)
         steps = x.transpose(0, 1) if self.batch_first else x
+        if not len(steps):
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         output, state = self._layers(steps, lambda own: own.unbind(0), stack, x.shape[dim], state)
         output = output.transpose(0, 1) if self.batch_first else output
         if input.ndim == 3:

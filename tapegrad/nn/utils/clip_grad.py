@@ -26,6 +26,9 @@ def _grads(parameters: Tensors) -> list[Tensor]:
 
 def _norm(array: Any, order: float) -> Any:
     """Return the norm of the elements, as `linalg.vector_norm` has it."""
+    if order == 2:  # a fifth of the time
+        flat = np.ravel(array)
+        return np.sqrt(np.vdot(flat, flat).real)
     return np.linalg.vector_norm(array, ord=order)
 
 

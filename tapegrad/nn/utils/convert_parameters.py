@@ -51,7 +51,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     tensor([1., 2.])
     """
     if not isinstance(vec, Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__module__}.{type(vec).__qualname__}")
+        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__qualname__}")
     start = 0
     for param in parameters:
         end = start + param.numel()

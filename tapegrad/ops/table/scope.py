@@ -18,7 +18,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
     name: reason
     for names, reason in (
         (("mps xpu is_ipu is_maia is_meta is_mkldnn is_mps "
-         "is_mtia is_vulkan is_xla is_xpu ipu mtia record_stream get_default_device set_default_device "
+         "is_mtia is_vulkan is_xla is_xpu ipu mtia record_stream "
          "get_device_module is_vulkan_available"), _CPU),
         ("half float16 bfloat16 chalf complex32", "there is no half precision; use float32"),
         ("uint16 uint32 uint64", "there are no unsigned integers of this length; use int64"),
@@ -76,10 +76,7 @@ NOT_YET: Final[dict[str, str]] = {
          "polygamma_",
     LINALG: "ldl_factor ldl_factor_ex ldl_solve",
     FUNCTIONAL: "linear_cross_entropy",
-    SPECIAL: "airy_ai chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "
-             "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "
-             "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
-             "shifted_chebyshev_polynomial_w",
+    SPECIAL: "airy_ai",
 }  # fmt: skip
 
 
