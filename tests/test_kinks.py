@@ -415,6 +415,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
     "view_as_real": lambda x: torch.view_as_real(torch.complex(x, torch.zeros_like(x))),
     "strided_sum": _strided_sum,
     "strided_put": _strided_put,  # torch.as_strided_scatter has gradients where elements were replaced
+    "mask_replace": lambda x, value, index_arrays: torch.where(torch.as_tensor(index_arrays[0]), value, x),
     "class_nll": lambda x, target: torch.nn.functional.nll_loss(x, torch.as_tensor(target), reduction="none"),
     "class_loss": lambda x, target: torch.nn.functional.cross_entropy(x, torch.as_tensor(target), reduction="none"),
     "eigh": _eigh,

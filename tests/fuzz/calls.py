@@ -944,6 +944,16 @@ NOT_CALLED: dict[str, str] = {
     **dict.fromkeys(["empty", "empty_like", "new_empty"], "no values to compare"),
     **dict.fromkeys(
         [
+            *(f"{kind}chebyshev_polynomial_{one}" for kind in ("", "shifted_") for one in "tuvw"),
+            "hermite_polynomial_h",
+            "hermite_polynomial_he",
+            "laguerre_polynomial_l",
+            "legendre_polynomial_p",
+        ],
+        "PyTorch lacks the derivatives; what the table generates compares them with SciPy's",
+    ),
+    **dict.fromkeys(
+        [
             "DoubleTensor",
             "FloatTensor",
             "Tensor",
@@ -982,6 +992,15 @@ NOT_CALLED: dict[str, str] = {
             "special",
             "nn",
             "optim",
+            "func",
+            "vmap",
+            "load",
+            "save",
+            "inference_mode",
+            "is_inference",
+            "is_inference_mode_enabled",
+            "is_anomaly_enabled",
+            "is_anomaly_check_nan_enabled",
             "enable_grad",
             "no_grad",
             "set_grad_enabled",
@@ -992,7 +1011,7 @@ NOT_CALLED: dict[str, str] = {
             "set_num_threads",
             "set_printoptions",
         ],
-        "a module, a mode or a setting",
+        "a module, a mode, a transform or a setting",
     ),
     **dict.fromkeys(
         [

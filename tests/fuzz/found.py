@@ -849,4 +849,10 @@ EXPLAINED: dict[str, list[str]] = {
         "v3 = v2.log()",
         "v4 = m.dist(v3, v3 * 0.5 + 1, 1).clone()",
     ],
+    "margins times inf": [
+        "v0 = m.tensor(data(686, (3, 2), 'float64', 'normal'), requires_grad=True)",
+        "v1 = v0.reciprocal()",
+        "v2 = F.multi_margin_loss(v1, m.tensor([0] * 3))",
+        "v3 = v2 / 0",
+    ],
 }

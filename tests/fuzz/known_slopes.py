@@ -226,7 +226,7 @@ GRADIENTS = (
     ),
     Slope(r"addcdiv", _any(lambda x: np.isinf(x) | (x == 0)), "second derivatives by 0 or inf; PyTorch has nan"),
     Slope(
-        r"m\.linalg\.|m\.fft\.|\b(cholesky_\w+|p?inverse|\w+_solve|lu\w*|or[gm]qr|qr|matrix_\w+|(slog|log)?det)\(",
+        r"m\.linalg\.|m\.fft\.|\b([cp]dist|cholesky_\w+|p?inverse|\w+_solve|lu\w*|or[gm]qr|qr|matrix_\w+|(slog|log)?det)\(",
         _never,
         "products with inf are added up in another order",
         infinite=True,
@@ -238,7 +238,7 @@ GRADIENTS = (
     ),
     Slope(r"logsumexp", _any(np.isneginf), "of -inf alone; PyTorch has nan"),
     Slope(r"var\(", _any(lambda x: abs(x) > 1e8), "second derivatives of large numbers cancel but for rounding"),
-    Slope(r"multi(label)?_margin_loss", _nan, "of nan that of the sum; PyTorch has 0"),
+    Slope(r"multi(label)?_margin_loss", _nan, "of nan that of the sum, as of relu; PyTorch has 0", infinite=True),
     Slope(
         r"gaussian_nll_loss|multilabel_soft_margin_loss|mvlgamma|multigammaln",
         _never,
