@@ -776,16 +776,6 @@ NOT_CALLED: dict[str, str] = {
     **windows.NOT_CALLED,
     **dict.fromkeys(["numel", "broadcast_shapes", "result_type", "promote_types"], "returns no tensor"),
     **dict.fromkeys(
-        ["func", "vmap", "inference_mode", "is_inference", "is_inference_mode_enabled", "save", "load"]
-        + ["is_anomaly_enabled", "is_anomaly_check_nan_enabled"],
-        "of modes, transforms and files, which have tests of their own beside PyTorch",
-    ),
-    **dict.fromkeys(
-        ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]
-        + [f"{kind}chebyshev_polynomial_{letter}" for kind in ("", "shifted_") for letter in "tuvw"],
-        "PyTorch has no derivatives; tests/test_composites.py compares the values",
-    ),
-    **dict.fromkeys(
         [
             "rand",
             "randn",
