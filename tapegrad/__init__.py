@@ -50,7 +50,7 @@ from tapegrad.runtime.blocking import get_num_threads, set_num_threads
 from tapegrad.runtime.pool import empty_cache, memory_allocated, memory_reserved, set_cache_limit
 from tapegrad.serialization import load, save
 from tapegrad.tensor import Tensor
-from tapegrad.types import Size, finfo, iinfo
+from tapegrad.type_info import Size, finfo, iinfo
 
 install()
 newaxis = None  # ``x[:, newaxis]``, as in NumPy

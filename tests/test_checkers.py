@@ -243,7 +243,7 @@ def test_wrong_rule_in_a_program(name: str) -> None:
     op, test = op_table["sin"], getattr(test_programs, f"test_{name}")
     run(test)
     right, step = op.vjp, op.step
-    plans = inspect.getclosurevars(tg.sin).nonlocals["plans"]
+    plans = op.plans
     try:  # the rule is called in Python, so that nothing is compiled
         object.__setattr__(op, "vjp", (lambda ct, x: ct * xp.cos(x) * 1.0001,))
         object.__setattr__(op, "step", lambda plan, operand: None)

@@ -15,7 +15,7 @@ ORDER = [
     {"_version", "runtime"},
     {"compiler"},
     {"vmath", "dtypes", "devices", "errors", "printing", "modes"},
-    {"types", "pass_modes"},
+    {"type_info", "pass_modes"},
     {"tape"},
     {"methods"},  # a stub, for type checkers only
     {"tensor"},
