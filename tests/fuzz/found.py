@@ -855,4 +855,13 @@ EXPLAINED: dict[str, list[str]] = {
         "v2 = F.multi_margin_loss(v1, m.tensor([0] * 3))",
         "v3 = v2 / 0",
     ],
+    "second derivatives of powers that cancel, beside nan": [
+        "v1 = m.tensor(data(493, (20000, 2), 'float32', 'normal'), requires_grad=True)",
+        "v2 = m.slice_scatter(v1, v1[::2] * 2, 0, None, None, 2)",
+        "v3 = v2.pow(v2)",
+        "v6 = F.selu(v3)",
+        "v7 = m.fix(v6)",
+        "v8 = +v7",
+        "v6.__ipow__(v8)",
+    ],
 }

@@ -130,7 +130,8 @@ def _differs_in_double(torch: Any, step: Culprit, ends: tuple[float, float]) -> 
 def _roughly(own: np.ndarray, other: np.ndarray) -> bool:
     """Whether arrays are so close that they may differ by rounding."""
     finite = np.isfinite(own) & np.isfinite(other)
-    return close(own[~finite], other[~finite]) and bool((abs(own - other)[finite] < ROUNDED).all())
+    is_small = abs(own - other) < ROUNDED * np.maximum(abs(other), 1)
+    return close(own[~finite], other[~finite]) and bool(is_small[finite].all())
 
 
 def _are_close(
