@@ -67,7 +67,7 @@ _complex = Op(
 connect(_complex)
 
 
-@public()
+@public(of=_complex)
 def complex(real: Any, imag: Any) -> Tensor:
     """Complex numbers with these real and imaginary parts.
 

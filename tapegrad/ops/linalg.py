@@ -109,7 +109,7 @@ _matmul = Op(
 )  # fmt: skip
 
 
-@public(method=True)
+@public(method=True, of=_matmul)
 def matmul(input: Any, other: Any) -> Tensor:
     r"""Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast.
 

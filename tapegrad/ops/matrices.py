@@ -226,7 +226,7 @@ def _solve_as_numpy(a: Any, b: Any) -> Tensor:
     return solve(x, y)
 
 
-@public(namespaces=(LINALG,), functions=("linalg.solve",), adapter=_solve_as_numpy)
+@public(namespaces=(LINALG,), functions=("linalg.solve",), adapter=_solve_as_numpy, of=_solve)
 def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:  # PyTorch's names
     r"""Solutions of systems of linear equations with square matrices, :math:`A X = B`.
 
