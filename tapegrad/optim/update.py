@@ -163,9 +163,7 @@ class Update:
             for number, param in enumerate(params):
                 if param._grad is not None and not self._rows[number, Row.word("was_run")]:
                     self._by_hand(number, param, param._grad, group, state)
-        for param in params:
-            if param._grad is not None:
-                versions.note(param._data)
+        versions.note_all([param._data for param in params if param._grad is not None])
 
     def _by_hand(self, number: int, param: Tensor, grad: Tensor, group: Mapping[str, Any], state: State) -> None:
         """Make what is missing of the state, and run the loop on contiguous copies of what is not contiguous."""

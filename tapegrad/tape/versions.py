@@ -7,7 +7,7 @@ comes next. A sweep compares versions only if something was written after the ol
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -48,19 +48,31 @@ def owner_of(array: np.ndarray) -> np.ndarray:
 
 def note(array: np.ndarray) -> None:
     """Note that an array is written to now."""
+    note_all((array,))
+
+
+def note_all(arrays: Iterable[np.ndarray]) -> None:
+    """Note that arrays are written to now."""
     global last
-    owner = owner_of(array)
+    last = place = now()
+    for array in arrays:
+        owner = owner_of(array)
+        storage = _storages.get(id(owner))
+        if storage is None or storage.owner() is not owner:
+            storage = _new_storage(owner)
+        storage.version += 1
+        times = storage.times
+        times.append(place)
+        if len(times) > _MAX_TIMES:
+            del times[0]
+        if on_write is not None:
+            on_write(array)
+
+
+def _new_storage(owner: np.ndarray) -> _Storage:
     identity = id(owner)
-    storage = _storages.get(identity)
-    if storage is None or storage.owner() is not owner:
-        storage = _Storage(weakref.ref(owner, lambda _: _storages.pop(identity, None)))
-        _storages[identity] = storage
-    storage.version += 1
-    last = now()
-    storage.times.append(last)
-    del storage.times[:-_MAX_TIMES]
-    if on_write is not None:
-        on_write(array)
+    storage = _storages[identity] = _Storage(weakref.ref(owner, lambda _: _storages.pop(identity, None)))
+    return storage
 
 
 def take_back(array: np.ndarray) -> None:
