@@ -71,8 +71,8 @@ _DOC: Final = """{kind} at `input`.
     Examples
     --------
     >>> import tapegrad as tg
-    >>> tg.special.{name}(tg.tensor(0.25), 2).item()
-    {value!r}
+    >>> print(f"{{tg.special.{name}(tg.tensor(0.25), 2).item():.4f}}")
+    {value:.4f}
     """
 
 

@@ -204,6 +204,20 @@ def _run_machinery(dtype: np.dtype) -> None:
     for length in (2, blocking.ENOUGH_BLOCKS * blocking.division.block or 2):
         x, y = from_array(np.ones(length, dtype)).requires_grad_(), from_array(np.ones((), dtype)).requires_grad_()
         xp.sum(xp.mul(xp.mul(x, y), x)).backward(from_array(np.ones((), dtype)))
+    if dtype.kind == "f":
+        _run_optimizers(dtype)
+
+
+def _run_optimizers(dtype: np.dtype) -> None:
+    """Make a step of each optimizer that is a formula."""
+    from tapegrad import optim  # at call time, as above
+    from tapegrad.optim.compiled import FormulaOptimizer
+
+    for kind in [getattr(optim, name) for name in optim.__all__]:
+        if isinstance(kind, type) and issubclass(kind, FormulaOptimizer):
+            x = from_array(np.ones(2, dtype)).requires_grad_()
+            x.grad = from_array(np.ones(2, dtype))
+            kind([x]).step()  # type: ignore[call-arg]  # each class has its own defaults
 
 
 def _sizes(op: Op, sample: Sample) -> Iterator[Sample]:

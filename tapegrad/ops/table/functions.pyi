@@ -943,7 +943,6 @@ def kernel_op(
     domain: tuple[float, float] = ...,
     samples: Sequence[Sample] | None = None,
     oracle: Callable[..., Any] | None = None,
-    out: Any = ...,
 ) -> Callable[..., Tensor]:
     """Make an elementwise operation of functions of numbers, which are compiled: no Python runs in a backward pass."""
 

@@ -125,7 +125,8 @@ def _has_out(function: Callable[..., Any], module: str) -> bool:
     """Whether a function takes `out`: it computes tensors, and does not make them of something else."""
     returns = str(getattr(function, "__annotations__", {}).get("return", ""))
     makes = {"data", "obj", "ndarray"} & set(getattr(function, "__annotations__", ()))
-    return module != FUNCTIONAL and not makes and ("Tensor" in returns or returns == "Any")
+    computes = ("Tensor" in returns and "Callable" not in returns) or returns == "Any"
+    return module != FUNCTIONAL and not makes and computes
 
 
 def withdraw(name: str) -> None:
