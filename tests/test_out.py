@@ -78,6 +78,10 @@ def test_several_results():
     assert places.tolist() == [2, 1, 2]
     with pytest.raises(TypeError, match="must be a tuple of 2 tensors"):
         tg.max(x, 0, out=values)
+    before = values.tolist()
+    with pytest.raises(TypeError, match="must be Tensor"):
+        tg.min(x, 0, out=(values, None))
+    assert values.tolist() == before
 
 
 def test_errors():

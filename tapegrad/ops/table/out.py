@@ -32,10 +32,13 @@ def into(out: Any, name: str, function: Callable[..., Any], args: Sequence[Any])
     with modes.no_grad():
         result = function(*args)
     if not isinstance(result, tuple):
-        return _write(name, out, result)
+        _check(name, out, result)
+        return _write(out, result)
     if not isinstance(out, (tuple, list)) or len(out) != len(result):
         raise TypeError(f"{name}(): argument 'out' must be a tuple of {len(result)} tensors, one for each result")
-    written = [_write(name, own, one) for own, one in zip(out, result, strict=True)]
+    for own, one in zip(out, result, strict=True):
+        _check(name, own, one)  # all of them before the first is written
+    written = [_write(own, one) for own, one in zip(out, result, strict=True)]
     return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
 
 
@@ -47,11 +50,16 @@ def _tensors(values: Iterable[Any]) -> Iterable[Tensor]:
             yield from _tensors(value)
 
 
-def _write(name: str, out: Any, result: Tensor) -> Tensor:
+def _check(name: str, out: Any, result: Tensor) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not can_hold(out.dtype, result.dtype):
         raise cast_error(result.dtype, out.dtype)
+    if out.shape == result.shape:
+        check_distinct(out._array())
+
+
+def _write(out: Tensor, result: Tensor) -> Tensor:
     if out.shape != result.shape:
         if out.numel():
             warnings.warn(
@@ -65,7 +73,6 @@ def _write(name: str, out: Any, result: Tensor) -> Tensor:
         out.data = Tensor.detach(result).to(out.dtype)
         return out
     array = out._array()
-    check_distinct(array)
     versions.note(array)
     array[...] = result._data
     return out
