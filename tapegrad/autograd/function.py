@@ -20,6 +20,7 @@ from tapegrad.tensor import Tensor
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
+_KEPT_OTHERWISE: Final = SavedOutput, SavedPacked
 _LEGACY: Final = (
     "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
     "with static forward method, and call apply() of the class."
@@ -97,9 +98,10 @@ class BackwardCFunction(Node, FunctionCtx):
         if saved and versions.last is not self._written:
             for value in saved:
                 self._check(value, node)
-        return tuple(
-            [value.restored(node) if value.__class__ in (SavedOutput, SavedPacked) else value for value in saved]
-        )
+        for value in saved:
+            if value.__class__ in _KEPT_OTHERWISE:
+                return tuple([own.restored(node) if own.__class__ in _KEPT_OTHERWISE else own for own in saved])
+        return saved
 
     @staticmethod
     def _check(value: Any, node: TapeNode) -> None:

@@ -42,13 +42,14 @@ def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> An
 
 def _is_simple(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> bool:
     """Whether backward returned what the sweep takes, as nearly always: then there is nothing to check."""
-    if not len(values) == len(plan.layouts) == len(ctx.needs_input_grad):
+    layouts = plan.layouts
+    if not len(values) == len(layouts) == len(ctx.needs_input_grad):
         return False
-    for value, layout, is_wanted in zip(values, plan.layouts, wanted, strict=True):
+    for index, value in enumerate(values):
         if value is None:
-            if is_wanted:
+            if wanted[index]:
                 return False
-        elif value.__class__ is not Tensor or value._layout is not (layout._plain or layout):
+        elif value.__class__ is not Tensor or value._layout is not (layouts[index]._plain or layouts[index]):
             return False
     return True
 
