@@ -94,7 +94,7 @@ class BackwardCFunction(Node, FunctionCtx):
         assert isinstance(node, list)
         if len(node) <= FIRST_OPERAND:
             raise errors.second_backward(describe(node[SLOT]))
-        saved = self.__dict__.get("_saved", ())
+        saved: tuple[Any, ...] = self.__dict__.get("_saved", ())
         if saved and versions.last is not self._written:
             for value in saved:
                 self._check(value, node)

@@ -937,14 +937,15 @@ def kaiser_window(
 
 def kernel_op(
     forward: Callable[..., Any],
-    vjp: Callable[..., Any],
+    vjp: Callable[..., Any] | Sequence[Callable[..., Any] | None],
     *,
+    shape: Callable[..., tuple[int, ...]] | None = None,
     name: str | None = None,
     domain: tuple[float, float] = ...,
     samples: Sequence[Sample] | None = None,
     oracle: Callable[..., Any] | None = None,
 ) -> Callable[..., Tensor]:
-    """Make an elementwise operation of functions of numbers, which are compiled: no Python runs in a backward pass."""
+    """Make an operation of functions that are compiled: no Python runs in a backward pass."""
 
 def kron(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Kronecker product: in place of each element of one tensor, that element times another tensor."""
