@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from tapegrad import errors, modes
 from tapegrad.autograd.function_entry import SavedOutput, SavedPacked, recorded, renewed_inputs, without_history
 from tapegrad.autograd.function_rule import function_op
+from tapegrad.autograd.function_tangents import tangents_by, with_tangents
 from tapegrad.autograd.saved import check_version
+from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.op import Op
+from tapegrad.recording.plan import Plan
 from tapegrad.tape import versions
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, TapeNode, describe
 from tapegrad.tape.graph import Node, short_name
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
@@ -31,6 +37,7 @@ class FunctionCtx:
     """What `forward`, `setup_context` and `backward` of a `Function` share: its attributes are kept for `backward`."""
 
     _saved: tuple[Any, ...]
+    _saved_for_forward: tuple[Any, ...]
     needs_input_grad: tuple[bool, ...]
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -45,7 +52,7 @@ class FunctionCtx:
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Save tensors for `jvp`, which finds them in `saved_tensors` too."""
-        self.saved_for_forward = tensors
+        self._saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs `forward` has written to; each must be returned."""
@@ -89,8 +96,9 @@ class BackwardCFunction(Node, FunctionCtx):
         """
         try:
             node = self._node
-        except AttributeError:  # `forward` is still running
-            return ()
+        except AttributeError:  # of a call that is not recorded, or not yet
+            unrecorded: tuple[Any, ...] = self.__dict__.get("_saved_for_forward", ())
+            return unrecorded
         assert isinstance(node, list)
         if len(node) <= FIRST_OPERAND:
             raise errors.second_backward(describe(node[SLOT]))
@@ -109,6 +117,21 @@ class BackwardCFunction(Node, FunctionCtx):
             check_version(value.data, node, short_name(node))
         elif isinstance(value, Tensor):
             check_version(value._data, node, short_name(value._node) if isinstance(value._node, list) else None)
+
+    def for_jvp(self) -> BackwardCFunction:
+        """Return the context as `jvp` gets it: its saved tensors are those of `save_for_forward`."""
+        ctx = copy.copy(self)
+        ctx._saved = self.__dict__.get("_saved_for_forward", ())
+        return ctx
+
+    @property
+    def has_jvp(self) -> bool:
+        """Whether the user has written a `jvp`."""
+        return self._forward_cls.jvp is not Function.jvp
+
+    def transposed(self, cts: Sequence[Any], plan: Plan) -> tuple[Any, ...]:
+        """Return a linear function of cotangents whose derivative is the user's `jvp`; its values do not matter."""
+        return _Transposed.apply(self, plan, *cts)  # type: ignore[no-any-return]
 
     def run(self, cts: Sequence[Any]) -> Any:
         """Call the user's backward."""
@@ -234,6 +257,12 @@ class Function:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         ctx = object.__new__(cls._backward_cls)
+        if mode.value & INTERCEPTORS:
+            return with_tangents(cls.jvp, ctx, args, lambda: cls._run(ctx, args, kwargs))
+        return cls._run(ctx, args, kwargs)
+
+    @classmethod
+    def _run(cls, ctx: BackwardCFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tensors, places, needs = renewed_inputs(args)
         ctx.needs_input_grad = needs
         is_recorded = modes.is_grad_enabled()
@@ -272,6 +301,24 @@ class _Refused(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+class _Transposed(Function):
+    """From cotangents of a call's outputs to those of its tensors; its own derivative is the user's `jvp`."""
+
+    @staticmethod
+    def forward(ctx: Any, call: BackwardCFunction, plan: Plan, *cts: Any) -> Any:
+        ctx.call, ctx.places, ctx.count = call, plan.attrs["places"], len(cts)
+        return tuple([from_array(np.zeros(layout.shape, layout.dtype)) for layout in plan.layouts])
+
+    @staticmethod
+    def backward(ctx: Any, *tangents: Any) -> Any:
+        given = list(tangents)
+        if ctx.places is not None:
+            given = [None] * len(ctx.call.needs_input_grad)
+            for place, tangent in zip(ctx.places, tangents, strict=True):
+                given[place] = tangent
+        return None, None, *tangents_by(ctx.call._forward_cls.jvp, ctx.call, given, given, ctx.count)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -123,14 +123,18 @@ def recorded(
     if out.__class__ is Tensor and "_dirty" not in attributes and not mode.value & INTERCEPTORS:
         plan = _find_plan(op.plans, (layouts, places, out._layout))
         if (
-            plan is not None and "_constant" not in attributes and (saved is None or _is_plain(saved, out))
+            plan is not None
+            and "_constant" not in attributes
+            and "_saved_for_forward" not in attributes
+            and (saved is None or _is_plain(saved, out))
         ):  # nearly all
             attributes["_written"] = versions.last
             return _with_history(out, compiled.finish(plan, out._data, *tensors, attributes), tensors, ())
     outputs = out if out.__class__ is tuple else (out,)
     attributes["_written"] = versions.last
-    if saved is not None:
-        attributes["_saved"] = _kept(saved, outputs)
+    for name in ("_saved", "_saved_for_forward"):
+        if name in attributes:
+            attributes[name] = _kept(attributes[name], outputs)
     dirty, fixed = attributes.pop("_dirty", ()), attributes.pop("_constant", ())
     if dirty:
         _check_dirty(dirty, outputs)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.autograd.function_tangents import is_transposed
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, op_table
@@ -27,6 +28,8 @@ def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> An
     if not is_recorded:  # what a sweep shows is its own memory, and the user's code may keep it
         ct = constant(ct._data.copy(), ct._layout) if ct.__class__ is Tensor else [own.clone() for own in ct]
     cts = (ct,) if len(attrs["outputs"]) == 1 else _gradients(ctx, attrs["outputs"], ct)
+    if is_recorded and is_transposed() and ctx.has_jvp:
+        return ctx.transposed(cts, plan)
     is_paused = not is_recorded and modes.is_grad_enabled()
     try:
         if is_paused:

@@ -7,6 +7,7 @@ each write anew.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_erro
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
 from tapegrad.ops.table.gateway import as_operand, names_of_arrays
-from tapegrad.ops.table.write_checks import check_distinct, check_leaf, records, wrapped
+from tapegrad.ops.table.write_checks import check_distinct, check_leaf, follower, records, wrapped
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import PlanCache, compiled
@@ -78,6 +79,10 @@ _plans.connect("setitem", 2, _set_new, 1, TAKES_ARRAYS)
 
 def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
     """Write at an index, and record it where a gradient is wanted; `call` is how errors name this."""
+    tangents = follower(self, value) if modes.mode.value & modes.INTERCEPTORS else None
+    if tangents is not None:
+        tangents.write(self, key, value, functools.partial(write_at_index, call=call))
+        return
     array = self._array()
     mask = None if np.ndim(getattr(value, "_data", value)) else whole_mask(self, key)
     keys, index_arrays = encode(self, key) if mask is None else (MASKED, (mask,))

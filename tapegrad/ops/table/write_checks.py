@@ -30,6 +30,13 @@ def records(target: Tensor, *others: Any) -> bool:
     return wanted
 
 
+def follower(*values: Any) -> Any:
+    """Return what follows tangents (see `tapegrad.autograd.forward_mode`) if one of these tensors has a tangent."""
+    interceptor: Any = modes.interceptor()
+    follows = getattr(interceptor, "follows_write", None)
+    return interceptor if follows is not None and follows(*values) else None
+
+
 def check_leaf(target: Tensor) -> None:
     """Raise if a leaf that requires grad, or a view of one, is to be written to while grad mode is on."""
     if isinstance(target._node, Leaf):
