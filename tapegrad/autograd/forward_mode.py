@@ -10,10 +10,8 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.autograd.jvp import Tangents, jvp
-from tapegrad.ops.history import part_of
-from tapegrad.ops.parts import strided_part
 from tapegrad.ops.table.gateway import compute
-from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, xp
 from tapegrad.tape import versions, views
 from tapegrad.tape.entries import Leaf
 from tapegrad.tensor import Tensor, from_array
@@ -69,11 +67,10 @@ class Duals:
         tangent = None if base is None else self.tangent_of(base)
         if base is None or tangent is None:
             return None
-        part = part_of(base._array(), value._array())
-        if part is None or not tangent._layout.contiguous:
-            raise RuntimeError(_MISSED)
         with modes.uninterrupted():
-            own = strided_part(tangent, part)
+            own: Tensor | None = xp.same_part(tangent, base, value)
+        if own is None:
+            raise RuntimeError(_MISSED)
         self.note(value, own)
         return own
 

@@ -9,12 +9,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
 from tapegrad import errors, modes
 from tapegrad.autograd.function_entry import SavedOutput, SavedPacked, recorded, renewed_inputs, without_history
 from tapegrad.autograd.function_rule import function_op
-from tapegrad.autograd.function_tangents import tangents_by, with_tangents
+from tapegrad.autograd.function_tangents import with_tangents
 from tapegrad.autograd.saved import check_version
 from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.op import Op
@@ -22,7 +20,7 @@ from tapegrad.recording.plan import Plan
 from tapegrad.tape import versions
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, TapeNode, describe
 from tapegrad.tape.graph import Node, short_name
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
@@ -131,7 +129,9 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def transposed(self, cts: Sequence[Any], plan: Plan) -> tuple[Any, ...]:
         """Return a linear function of cotangents whose derivative is the user's `jvp`; its values do not matter."""
-        return _Transposed.apply(self, plan, *cts)  # type: ignore[no-any-return]
+        from tapegrad.autograd.function_transposed import Transposed  # at call time: it is a Function
+
+        return Transposed.apply(self, plan, *cts)  # type: ignore[no-any-return]
 
     def run(self, cts: Sequence[Any]) -> Any:
         """Call the user's backward."""
@@ -301,24 +301,6 @@ class _Refused(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
-
-
-class _Transposed(Function):
-    """From cotangents of a call's outputs to those of its tensors; its own derivative is the user's `jvp`."""
-
-    @staticmethod
-    def forward(ctx: Any, call: BackwardCFunction, plan: Plan, *cts: Any) -> Any:
-        ctx.call, ctx.places, ctx.count = call, plan.attrs["places"], len(cts)
-        return tuple([from_array(np.zeros(layout.shape, layout.dtype)) for layout in plan.layouts])
-
-    @staticmethod
-    def backward(ctx: Any, *tangents: Any) -> Any:
-        given = list(tangents)
-        if ctx.places is not None:
-            given = [None] * len(ctx.call.needs_input_grad)
-            for place, tangent in zip(ctx.places, tangents, strict=True):
-                given[place] = tangent
-        return None, None, *tangents_by(ctx.call._forward_cls.jvp, ctx.call, given, given, ctx.count)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

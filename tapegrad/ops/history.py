@@ -19,9 +19,9 @@ from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, index_put_op, index_replace
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
+from tapegrad.ops.parts import Part, strided_part, strided_part_op, strided_put_op
 from tapegrad.ops.table.gateway import names_of_arrays
-from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.op import Op, xp
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.recording.steps import address_of_array
@@ -149,6 +149,15 @@ def _take(base: Tensor, data: np.ndarray) -> Tensor:
         return record_written(strided_part_op, (base,), {"part": part}, data)
     numbers = index_gather(reshape(base, -1), (_places_in(base._array(), data),), (ARRAY,))
     return numbers if data.dtype == base.dtype else _take(numbers, _same_half(numbers, data, base))
+
+
+def same_part(tensor: Tensor, base: Tensor, view: Tensor) -> Tensor | None:
+    """Return the part of a tensor that a view is of its base; None if that is no view of the tensor."""
+    part = part_of(base._array(), view._array())
+    return None if part is None or not tensor._layout.contiguous else strided_part(tensor, part)
+
+
+xp.same_part = same_part
 
 
 def _put(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
