@@ -192,7 +192,8 @@ def _scaled(operator: Callable[[Tensor, Any], Tensor], op: Op) -> Callable[..., 
 
 def mul_(self: Tensor, other: Any) -> Tensor:
     """Compute `mul` in place; recorded where a gradient is wanted."""
-    result: Tensor = imul(self, as_operand(other, "mul_", "other", 1))
+    is_plain = other.__class__ in (Tensor, float, int)  # of which no tensor has to be made
+    result: Tensor = imul(self, other if is_plain else as_operand(other, "mul_", "other", 1))
     return result
 
 

