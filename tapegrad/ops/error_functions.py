@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.scipy import SciPy, scipy_function
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import SPECIAL, TOP, Names
@@ -19,7 +20,7 @@ _DENSITY = 1 / math.sqrt(2 * math.pi)  # of the normal distribution at 0
 _FAR = 30.0
 
 erfc = unary(
-    "erfc", SciPy("erfc"), lambda ct, x: -_SLOPE * ct * xp.exp(-x * x),
+    "erfc", Function("erfc", SciPy("erfc")), lambda ct, x: -_SLOPE * ct * xp.exp(-x * x),
     doc="Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small.",
     derivative=":math:`-2 e^{-x^2}/\\sqrt{\\pi}` (DLMF 7.10.1).", real_only=True,
     special={0.0: -_SLOPE, np.inf: 0.0, -np.inf: 0.0},
@@ -51,7 +52,8 @@ erfinv = unary(
 )  # fmt: skip
 
 ndtr = unary(
-    "ndtr", SciPy("ndtr"), lambda ct, x: _DENSITY * ct * xp.exp(-0.5 * x * x),
+    "ndtr", Function("ndtr", SciPy("ndtr"), formula=lambda x: 0.5 * xp.erfc(x * -math.sqrt(0.5))),
+    lambda ct, x: _DENSITY * ct * xp.exp(-0.5 * x * x),
     doc="Distribution function of the standard normal distribution.", derivative=":math:`e^{-x^2/2}/\\sqrt{2\\pi}`.",
     real_only=True, special={0.0: _DENSITY, np.inf: 0.0, -np.inf: 0.0}, names=_ONLY,
     oracle=lambda x: scipy_function("erfc")(-x / math.sqrt(2)) / 2,
