@@ -45,7 +45,7 @@ erfcx = unary(
 )  # fmt: skip
 
 erfinv = unary(
-    "erfinv", SciPy("erfinv"), lambda ct, out: ct * xp.exp(out * out) / _SLOPE,
+    "erfinv", Function("erfinv", SciPy("erfinv")), lambda ct, out: ct * xp.exp(out * out) / _SLOPE,
     doc="Inverse of the error function.", derivative=":math:`\\sqrt{\\pi}\\,e^{y^2}/2` with :math:`y` the result.",
     real_only=True, domain=(-0.9, 0.9), special={0.0: 1 / _SLOPE, 1.0: np.inf, -1.0: np.inf},
     oracle=lambda x: scipy_function("ndtri")((x + 1) / 2) / math.sqrt(2), names=_TOO,
