@@ -308,6 +308,11 @@ FOUND: dict[str, list[str]] = {
         "v1 = F.multi_margin_loss(v0, m.tensor([0, 1]), reduction='none')",
         "v2 = F.multilabel_margin_loss(v0, m.tensor([[0, -1, 0], [1, 2, -1]]), reduction='none')",
     ],
+    "inf in a row that is chosen once had its gradient scaled by 1": [
+        "v1 = m.tensor(data(1, (2, 1), 'float32', 'normal'), requires_grad=True)",
+        "v2 = v1 / m.tensor([[0.0], [1.0]])",
+        "v3 = F.embedding(m.tensor([[1, 1], [1, 0]], dtype=m.int64), v2, scale_grad_by_freq=True)",
+    ],
 }
 
 #: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
@@ -863,5 +868,21 @@ EXPLAINED: dict[str, list[str]] = {
         "v7 = m.fix(v6)",
         "v8 = +v7",
         "v6.__ipow__(v8)",
+    ],
+    "polar of sizes near 0": [
+        "v1 = m.tensor(data(216, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v3 = m.sinc(v1)",
+        "v4 = m.polar(v3.abs(), v3 * 2)",
+    ],
+    "addmv leaves its input out, whose cotangent is inf": [
+        "v1 = m.tensor(data(197, (1,), 'float64', 'uniform'), requires_grad=True)",
+        "v2 = m.tensor(data(63, (2, 1), 'float64', 'uniform'), requires_grad=True)",
+        "v8 = m.addmv(v2.sum(1), v2, v1, beta=0)",
+        "v10 = v8 / (v8 * 0)",
+    ],
+    "the square of a deviation overflows in single precision": [
+        "v1 = m.tensor(data(406, (2, 3), 'float32', 'normal'))",
+        "v2 = m.mul(v1, 1e21)",
+        "v3 = m.std(v2, dim=1)",
     ],
 }

@@ -179,6 +179,7 @@ GRADIENTS = (
     Slope(r"igamma|gammainc", _any(np.isneginf), "of the parameter -inf, where lgamma is -inf"),
     Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
     Slope(r"cumprod|vander", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
+    Slope(r"polar\(", _any(lambda x: abs(x) < 1e-8), "of sizes near 0, where PyTorch's slopes lose digits"),
     Slope(r"polar\(", _never, "products with complex numbers, inf or nan in part", infinite=True),
     Slope(
         r"(lgamma|gammaln|digamma|psi|polygamma)_?\(",
@@ -249,7 +250,12 @@ GRADIENTS = (
     Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
     Slope(r"conv2d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),
     Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),
-    Slope(r"addmm.*(beta|alpha)=0(?![.\d])", _never, "the factor 0 makes 0, in PyTorch 0 times inf", infinite=True),
+    Slope(
+        r"add\w*(mm|mv|r)_?\(.*(beta|alpha)=0(?![.\d])",
+        _never,
+        "the factor 0 makes 0, in PyTorch 0 times inf",
+        infinite=True,
+    ),
     Slope(
         r"\b(amax|amin|aminmax|max|min)\(",
         _nan,
