@@ -14,13 +14,14 @@ from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.eigen import Eigh
 from tapegrad.ops.eigenvalues import Eig
 from tapegrad.ops.inverses import InvEx, SolveEx
+from tapegrad.ops.ldl import LDLFactors, LDLFactorsEx
 from tapegrad.ops.lu import LU, LUFactors, LUFactorsEx
 from tapegrad.ops.pseudoinverses import Lstsq
 from tapegrad.ops.qr import QR
 from tapegrad.ops.svd import LinalgSVD
 from tapegrad.tensor import Tensor
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm"]  # fmt: skip
+__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm"]  # fmt: skip
 
 def cholesky(A: Any, upper: bool = False, *, out: Any = ...) -> Tensor:
     """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
@@ -63,6 +64,15 @@ def inv(A: Any, *, out: Any = ...) -> Tensor:
 
 def inv_ex(A: Any, *, check_errors: bool = False) -> InvEx:
     """Inverses of square matrices, and whether there are any."""
+
+def ldl_factor(A: Any, *, hermitian: bool = False) -> LDLFactors:
+    """Factors L and D of symmetric or Hermitian matrices, in one matrix; see `ldl_factor_ex`."""
+
+def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = ...) -> LDLFactorsEx:
+    """Factors L and D of symmetric or Hermitian matrices, in one matrix; and whether one is singular."""
+
+def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any = ...) -> Tensor:
+    """Solutions of :math:`A X = B` with the factors of :math:`A` by `ldl_factor`."""
 
 def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
     """Solutions of least squares: the X of smallest norm that minimises :math:`\\lVert A X - B \\rVert`."""

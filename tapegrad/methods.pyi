@@ -14,6 +14,7 @@ from tapegrad.devices import DeviceLike
 from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.embedding import MinMax
 from tapegrad.ops.generators import Generator
+from tapegrad.ops.histograms import Histogram
 from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.older import SVD
 from tapegrad.ops.older_factors import TriangularSolve
@@ -564,6 +565,9 @@ class TensorMethods:
     def exponential_(self, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with exponentially distributed numbers of the mean ``1 / lambd``, in place."""
 
+    def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Tensor:
+        """Write a number to the diagonal, in place; recorded where a gradient is wanted."""
+
     def fix(self) -> Tensor:
         """The number without its fraction; integers stay as they are."""
 
@@ -642,6 +646,19 @@ class TensorMethods:
 
     def heaviside(self, other: Any) -> Tensor:
         """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
+
+    def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
+        """Count the elements in bins of equal width."""
+
+    def histogram(
+        self,
+        bins: Any = 100,
+        *,
+        range: Sequence[builtins.float] | None = None,
+        weight: Any = None,
+        density: builtins.bool = False,
+    ) -> Histogram:
+        """Count the elements between edges, or sum up their weights."""
 
     def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
         """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length."""
@@ -1929,6 +1946,9 @@ class TensorMethods:
 
     def not_equal_(self, other: Any) -> Tensor:
         """Compute `not_equal` in place; recorded where a gradient is wanted."""
+
+    def polygamma_(self, n: Any) -> Tensor:
+        """Compute `polygamma` in place; recorded where a gradient is wanted."""
 
     def pow_(self, other: Any) -> Tensor:
         """Compute `pow` in place; recorded where a gradient is wanted."""

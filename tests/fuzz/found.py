@@ -885,4 +885,37 @@ EXPLAINED: dict[str, list[str]] = {
         "v2 = m.mul(v1, 1e21)",
         "v3 = m.std(v2, dim=1)",
     ],
+    "bilinear with infinite cotangents": [
+        "v2 = m.tensor(data(841, (3, 3), 'float64', 'normal'), requires_grad=True)",
+        "v3 = F.bilinear(v2, v2 * 0.5, m.stack([v2[:1].mT * v2[:1]] * 2).reshape(2, 3, 3))",
+        "v6 = m.linalg.lu(tall(m, v3))[2].clone()",
+        "v10 = v6.rsqrt()",
+    ],
+    "trapezoids of small integers": [
+        "v2 = m.ones([2, 3], dtype=m.uint8)",
+        "v2.neg_()",
+        "v3 = m.trapz(v2, dim=0)",
+        "v4 = m.cumulative_trapezoid(v2, dim=0)",
+    ],
+    "hypot near the origin": [
+        "v2 = m.tensor(data(762, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v7 = v2.sinc()",
+        "v8 = v7.hypot(v7 * 0)",
+    ],
+    "atan2 of numbers whose squares overflow": [
+        "v2 = m.tensor(data(543, (2,), 'float64', 'normal'), requires_grad=True)",
+        "v4 = m.trapz(v2, dim=-1)",
+        "v6 = m.nan_to_num(v2 / 0)",
+        "v8 = v4.arctan2(v6)",
+    ],
+    "padding of a signal beside infinite cotangents": [
+        "v0 = m.tensor(data(485, (1,), 'float64', 'grid'), requires_grad=True)",
+        "v1 = m.tensor(data(802, (3, 3), 'float32', 'grid'), requires_grad=True)",
+        "v3 = F.leaky_relu(v1, 0.5)",
+        "v5 = m.atleast_3d(v0)",
+        "v7 = F.conv1d(finite(m, v3).reshape(1, 3, 3), finite(m, v3).reshape(1, 3, 3)[:1, :, :2], padding=1).clone()",
+        "v8 = v5 / v3",
+        "v11 = v8.real",
+        "v12 = m.corrcoef(tall(m, v11).reshape(-1, 3)).clone()",
+    ],
 }

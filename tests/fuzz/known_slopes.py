@@ -179,6 +179,7 @@ GRADIENTS = (
     Slope(r"igamma|gammainc", _any(np.isneginf), "of the parameter -inf, where lgamma is -inf"),
     Slope(r"kthvalue|topk|median|sort", _nan, "of several nans PyTorch chooses any"),
     Slope(r"cumprod|vander", _any(lambda x: abs(x) < 1e-6), "of numbers near 0, by which PyTorch divides"),
+    Slope(r"hypot", _any(lambda x: abs(x) < 1e-8), "second derivatives near the origin cancel but for rounding"),
     Slope(r"polar\(", _any(lambda x: abs(x) < 1e-8), "of sizes near 0, where PyTorch's slopes lose digits"),
     Slope(r"polar\(", _never, "products with complex numbers, inf or nan in part", infinite=True),
     Slope(
@@ -214,6 +215,11 @@ GRADIENTS = (
     Slope(r"\bsinc_?\(", _any(lambda x: abs(x) < 0.02), "second derivatives near 0; PyTorch loses digits"),
     Slope(r"embedding\(.*scale_grad_by_freq", _always, "PyTorch's second derivative is not scaled"),
     Slope(r"trapz|trapezoid", _never, "PyTorch adds and takes away what does not count", infinite=True),
+    Slope(
+        r"a(rc)?tan2",
+        _any(lambda x: abs(x) > (1e18 if x.dtype == np.float32 else 1e153)),
+        "of numbers whose squares overflow, which PyTorch divides by",
+    ),
     Slope(r"a(rc)?tan2", _zero, "second derivatives at the origin"),
     Slope(r"a(rc)?tan2", _unsigned, "PyTorch's derivative negates unsigned numbers"),
     Slope(r"clamp|clip", _equal_bounds, "outside of bounds that are equal, to which PyTorch gives nothing"),
@@ -241,14 +247,14 @@ GRADIENTS = (
     Slope(r"var\(", _any(lambda x: abs(x) > 1e8), "second derivatives of large numbers cancel but for rounding"),
     Slope(r"multi(label)?_margin_loss", _nan, "of nan that of the sum, as of relu; PyTorch has 0", infinite=True),
     Slope(
-        r"gaussian_nll_loss|multilabel_soft_margin_loss|mvlgamma|multigammaln",
+        r"gaussian_nll_loss|multilabel_soft_margin_loss|mvlgamma|multigammaln|bilinear",
         _never,
         "sums with inf, in another order",
         infinite=True,
     ),
     Slope(r"mse_loss", _never, "second derivatives with infinite cotangents: inf less inf", infinite=True),
     Slope(r"nan_to_num", _never, "PyTorch multiplies by 0 what was replaced", infinite=True),
-    Slope(r"conv2d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),
+    Slope(r"conv[123]d\(.*padding", _never, "PyTorch leaves the padding out, where 0 times inf is nan", infinite=True),
     Slope(r"sigmoid", _never, "second derivatives with infinite cotangents: differences of two are nan", infinite=True),
     Slope(
         r"add\w*(mm|mv|r)_?\(.*(beta|alpha)=0(?![.\d])",
