@@ -225,8 +225,8 @@ def test_a_look_at_numbers_is_seen(looks: Callable[[Any], Any]) -> None:
 # Files whose public functions have no gradient of their own.
 WITHOUT_GRADIENT = (
     "creation", "drawing", "facts", "fill", "finding", "frequencies", "generators", "histograms", "indices",
-    "inplace_random", "inplace_shapes", "kernel_op", "legacy_tensors", "logic", "positions", "random", "ranges",
-    "windows",
+    "inplace_diagonals", "inplace_random", "inplace_shapes", "kernel_op", "legacy_tensors", "logic", "positions",
+    "random", "ranges", "windows",
 )  # fmt: skip
 
 

@@ -303,7 +303,14 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     """Normalise over groups of channels of each item."""
 
 def gumbel_softmax(
-    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1, *, axis: int = ...
+    logits: Any,
+    tau: float = 1,
+    hard: bool = False,
+    eps: float = 1e-10,
+    dim: int = -1,
+    *,
+    input2: float = ...,
+    axis: int = ...,
 ) -> Tensor:
     """Probabilities near to a category that is drawn: :math:`\\operatorname{softmax}((x + g)/\\tau)`."""
 
@@ -553,7 +560,7 @@ def normalize(
 ) -> Tensor:
     """Divide vectors along a dimension by their norms, or by `eps` where a norm is less."""
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+def one_hot(input: Any, num_classes: int = -1) -> Tensor:
     """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension."""
 
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:

@@ -52,7 +52,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         ("symeig", "PyTorch has removed it; use linalg.eigh"),
         ("is_conj is_neg", "conjugates and negatives are computed at once"),
         ("volatile reinforce new", "PyTorch has deprecated it"),
-        (("slice_inverse unsafe_split_with_sizes hash_tensor nonzero_static as_subclass output_nr grad_dtype "
+        (("slice_inverse hash_tensor nonzero_static as_subclass output_nr grad_dtype "
          "module_load index norm_except_dim"), _INTERNAL),
     )
     for name in names.split()
