@@ -89,7 +89,8 @@ def embedding(
         out = where((indices == padding_idx % rows)[..., None], out.detach(), out)
     if scale_grad_by_freq:
         scale = (1.0 / np.bincount(indices.ravel(), minlength=rows)[indices])[..., None].astype(table.dtype)
-        out = add(mul(out, from_array(scale)), mul(out.detach(), from_array(1 - scale)))
+        scaled = add(mul(out, from_array(scale)), mul(out.detach(), from_array(1 - scale)))
+        out = where(scale == 1, out, scaled)  # 0 times inf is nan
     return out
 
 
