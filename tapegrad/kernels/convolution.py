@@ -15,8 +15,9 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import load_at, store_at
-from tapegrad.compiler.intrinsics import call_void, get, memcpy, memset, put, stack
-from tapegrad.kernels.blas import BLAS_LETTERS, blas_address
+from tapegrad.compiler.intrinsics import get, memcpy, memset, stack
+from tapegrad.kernels.blas import BLAS_LETTERS, gemm_words
+from tapegrad.kernels.blas import product as product_of
 
 Pair = tuple[int, int]
 # Kernel, stride, padding before and behind in both dimensions, dilation.
@@ -31,7 +32,7 @@ _PLACES: Final = 128  # that a block is to have, before it is cut into channels
     _IMAGES, _GROUPS, _CHANNELS, _OUT, _HEIGHT, _WIDTH, _ROWS, _COLUMNS,
     _KH, _KW, _SH, _SW, _TOP, _LEFT, _DH, _DW, _BLOCK_PLACES, _BLOCK_CHANNELS, _GEMM,
 ) = range(1, 20)  # fmt: skip
-_ONE, _ZERO, _RANGES = 20, 22, 24
+_RANGES = 24
 
 
 def places(size: Sequence[int], window: Window) -> Pair:
@@ -79,11 +80,9 @@ def geometry_of(
         shift = j * dilation[1] - left
         first = max(-(shift // strides[1]), 0)
         ranges += [first, max((size[1] - 1 - shift) // strides[1] + 1, 0)]
-    numbers = np.zeros(4, np.int64)
-    numbers[:2].view(np.uint8)[: dtype.itemsize] = np.ones(1, dtype).view(np.uint8)
     return [
         0, images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left, *dilation,
-        number, min(room // (area * number), channels), blas_address("gemm", dtype.name), *numbers.tolist(), *ranges,
+        number, min(room // (area * number), channels), *gemm_words(dtype.name), *ranges,
     ]  # fmt: skip
 
 
@@ -136,42 +135,6 @@ def _over_patches(dtype: str, scatters: bool) -> Callable[..., None]:
     return go
 
 
-def _product(dtype: str) -> Callable[..., None]:
-    """Return a function that calls gemm: C = op(A) op(B) or C += op(A) op(B), for matrices stored by columns."""
-    normal, adjoint = ord("N"), ord("C" if np.dtype(dtype).kind == "c" else "T")
-
-    def product(
-        geometry: int,
-        turns: int,
-        m: int,
-        n: int,
-        k: int,
-        a: int,
-        lda: int,
-        b: int,
-        ldb: int,
-        adds: int,
-        c: int,
-        ldc: int,
-    ) -> None:
-        p = stack(64)
-        put(p, 0, adjoint if turns & 1 else normal)
-        put(p, 1, adjoint if turns & 2 else normal)
-        put(p, 2, m)
-        put(p, 3, n)
-        put(p, 4, k)
-        put(p, 5, max(lda, 1))
-        put(p, 6, max(ldb, 1))
-        put(p, 7, max(ldc, 1))
-        one, zero = geometry + 8 * _ONE, geometry + 8 * _ZERO
-        call_void(
-            get(geometry, _GEMM), p, p + 8, p + 16, p + 24, p + 32, one, a, p + 40, b, p + 48, one if adds else zero, c,
-            p + 56,
-        )  # fmt: skip
-
-    return product
-
-
 def _kernel(dtype: str, way: str) -> Callable[..., int]:
     """Return the kernel of a convolution: its result, or the cotangent of its images or of its kernels.
 
@@ -179,12 +142,12 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
     target. Cotangents are added to their targets, which are zeroed first.
     """
     size, room = np.dtype(dtype).itemsize, _SCRATCH
-    gather, scatter, product = _over_patches(dtype, False), _over_patches(dtype, True), _product(dtype)
+    gather, scatter, product = _over_patches(dtype, False), _over_patches(dtype, True), product_of(dtype)
     biased, to_images = way == "biased", way == "images"
     forward = biased or way == "plain"
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        memory = stack(room)
+        memory, gemm = stack(room), geometry + 8 * _GEMM
         channels, out, area = get(geometry, _CHANNELS), get(geometry, _OUT), get(geometry, _KH) * get(geometry, _KW)
         pixels, number = get(geometry, _HEIGHT) * get(geometry, _WIDTH), get(geometry, _ROWS) * get(geometry, _COLUMNS)
         terms = channels * area
@@ -215,13 +178,13 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
                     if forward:
                         gather(image, geometry, many, first, count, memory, 0)
                         adds = 1 if biased or channel > 0 else 0
-                        product(geometry, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
+                        product(gemm, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
                     elif to_images:
-                        product(geometry, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
+                        product(gemm, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
                         scatter(image, geometry, many, first, count, memory, 1)
                     else:
                         gather(image, geometry, many, first, count, memory, 0)
-                        product(geometry, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
+                        product(gemm, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
                     channel += many
                 first += count
         return 0

@@ -70,7 +70,7 @@ _KINDS_OF_NAMES: Final = (
 
 #: Names of PyTorch, by module, that belong here and are not made yet.
 NOT_YET: Final[dict[str, str]] = {
-    TOP: "histc histogram histogramdd segment_reduce lstm gru rnn_tanh rnn_relu lstm_cell gru_cell "
+    TOP: "histc histogram histogramdd segment_reduce lstm_cell gru_cell "
          "rnn_tanh_cell rnn_relu_cell fill_diagonal_ fill feature_dropout "
          "can_cast set_anomaly_enabled typename "
          "polygamma_",
