@@ -1,4 +1,4 @@
-"""BLAS: the addresses of its routines, for compiled code to call; products of matrices."""
+"""BLAS: the addresses of its routines, and products of matrices in compiled code."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ def blas_address(routine: str, dtype: str) -> int:
     return pointer_in(importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[name])
 
 
-# Products of matrices ----------------------------------------------------------------------------------------------
-
-# Words behind the first of the geometry of a kernel that multiplies: the address of gemm, a one and a zero.
-_GEMM, _ONE, _ZERO = 1, 2, 4
-GEMM_WORDS: Final = 5
+GEMM_WORDS: Final = 5  # of `gemm_words`
 
 
-def gemm_words(dtype: np.dtype) -> list[int]:
-    """Return the words of a geometry that `product` reads."""
+def gemm_words(dtype: str) -> list[int]:
+    """Return what a `product` needs to know: the address of gemm, and the numbers 1 and 0 in two words each."""
     numbers = np.zeros(4, np.int64)
-    numbers[:2].view(np.uint8)[: dtype.itemsize] = np.ones(1, dtype).view(np.uint8)
-    return [blas_address("gemm", dtype.name), *numbers.tolist()]
+    numbers[:2].view(np.uint8)[: np.dtype(dtype).itemsize] = np.ones(1, dtype).view(np.uint8)
+    return [blas_address("gemm", dtype), *numbers.tolist()]
 
 
 def product(dtype: str) -> Callable[..., None]:
-    """Return a function that calls gemm: C = op(A) op(B) or C += op(A) op(B), for matrices stored by columns."""
+    """Return a function of kernels: C = op(A) op(B) or C += op(A) op(B), for matrices stored by columns.
+
+    It takes the address of the `gemm_words`; which of A (1) and B (2) are transposed; lengths, and the matrices, each
+    with the distance of its columns.
+    """
     normal, adjoint = ord("N"), ord("C" if np.dtype(dtype).kind == "c" else "T")
 
-    def multiply(
-        geometry: int,
+    def product(
+        words: int,
         turns: int,
         m: int,
         n: int,
@@ -76,10 +76,9 @@ def product(dtype: str) -> Callable[..., None]:
         put(p, 5, max(lda, 1))
         put(p, 6, max(ldb, 1))
         put(p, 7, max(ldc, 1))
-        one, zero = geometry + 8 * _ONE, geometry + 8 * _ZERO
+        one, zero = words + 8, words + 24
         call_void(
-            get(geometry, _GEMM), p, p + 8, p + 16, p + 24, p + 32, one, a, p + 40, b, p + 48, one if adds else zero, c,
-            p + 56,
-        )  # fmt: skip
+            get(words, 0), p, p + 8, p + 16, p + 24, p + 32, one, a, p + 40, b, p + 48, one if adds else zero, c, p + 56
+        )
 
-    return multiply
+    return product

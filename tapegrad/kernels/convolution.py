@@ -79,7 +79,7 @@ def geometry_of(
         first = max(-(shift // strides[1]), 0)
         ranges += [first, max((size[1] - 1 - shift) // strides[1] + 1, 0)]
     return [
-        0, *gemm_words(dtype), images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left,
+        0, *gemm_words(dtype.name), images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left,
         *dilation, number, min(room // (area * number), channels), *ranges,
     ]  # fmt: skip
 
@@ -145,7 +145,7 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
     forward = biased or way == "plain"
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        memory = stack(room)
+        memory, gemm = stack(room), geometry + 8
         channels, out, area = get(geometry, _CHANNELS), get(geometry, _OUT), get(geometry, _KH) * get(geometry, _KW)
         pixels, number = get(geometry, _HEIGHT) * get(geometry, _WIDTH), get(geometry, _ROWS) * get(geometry, _COLUMNS)
         terms = channels * area
@@ -179,13 +179,13 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
                     if forward:
                         gather(image, geometry, many, first, count, memory, 0)
                         adds = 1 if biased or channel > 0 else 0
-                        multiply(geometry, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
+                        multiply(gemm, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
                     elif to_images:
-                        multiply(geometry, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
+                        multiply(gemm, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
                         scatter(image, geometry, many, first, count, memory, 1)
                     else:
                         gather(image, geometry, many, first, count, memory, 0)
-                        multiply(geometry, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
+                        multiply(gemm, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
                     channel += many
                 first += count
         return 0

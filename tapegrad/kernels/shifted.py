@@ -79,7 +79,7 @@ def shifted_geometry(
         return None
     most = -(-rows // -(-rows // most))
     return [
-        0, *gemm_words(dtype), images, groups, channels, out, *size, rows, columns, kh, kw, top, dh, dw, left, length,
+        0, *gemm_words(dtype.name), images, groups, channels, out, *size, rows, columns, kh, kw, top, dh, dw, left, length,
         most, block, joined,
     ]  # fmt: skip
 
@@ -228,10 +228,10 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
                             at = padded + (i * get(geometry, _DH) * length + j * get(geometry, _DW)) * size
                             own = memory + k * out * terms * size
                             if to_kernels:
-                                multiply(geometry, 1, terms, out, count, at, plane, line, step, 1, own, terms)
+                                multiply(geometry + 8, 1, terms, out, count, at, plane, line, step, 1, own, terms)
                             else:
                                 adds = 1 if k > 0 else 0
-                                multiply(geometry, 0, count, out, terms, at, plane, own, terms, adds, line, step)
+                                multiply(geometry + 8, 0, count, out, terms, at, plane, own, terms, adds, line, step)
                         if not to_kernels:
                             adds = 1 if accumulate or first > 0 else 0
                             collect(result, geometry, row, rows, line, bias + group * out * size, adds)
