@@ -104,8 +104,8 @@ def imag(input: Any) -> Tensor:
 
 
 def _is_complex(value: Any) -> bool:
-    if value.__class__ is Tensor:
-        return value._layout.dtype.kind == "c"
+    if value.__class__ is Tensor or isinstance(value, Tensor):
+        return bool(value._layout.dtype.kind == "c")
     return value.__class__ is not float and bool(np.iscomplexobj(value))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tapegrad.tape import versions, views
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, InferenceLayout, Layout, layout_of
 from tapegrad.tensor import Tensor
 
+#: Classes whose instances are operands as they are; those of other classes get a plain twin.
+OPERANDS: Final[list[type[Tensor]]] = [Tensor]
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
@@ -51,7 +53,7 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
     """
     if isinstance(value, Tensor):
         value = views.renewed(value)
-        return value if value.__class__ is Tensor else plain(value)
+        return value if value.__class__ in OPERANDS else plain(value)
     if isinstance(value, np.generic):
         check_dtype(value.dtype)
         return constant(value, layout_of(value))

@@ -1,0 +1,216 @@
+"""Tracing: a function is called once with example values, and every operation on them is written to a list.
+
+The values are real ones, so that shapes, promotion and errors are those of an ordinary call. An array of the list is
+known by its identity. A traced tensor shows its values to operations only: all that would let a value leave the list,
+and come back as a constant, raises an error, or makes a guard.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import modes, pass_modes
+from tapegrad.ops.table import gateway
+from tapegrad.ops.table.op import Bound, Op
+from tapegrad.program.program import Entry, Guard, Program
+from tapegrad.tape import traces
+from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
+from tapegrad.tensor import Tensor
+
+_data_of: Final[Any] = vars(Tensor)["_data"].__get__
+_set_data: Final[Any] = vars(Tensor)["_data"].__set__
+
+
+class TracingError(TypeError):
+    """A function cannot be traced, because a value would leave the program and come back as a constant."""
+
+
+class Traced(Tensor):
+    """A tensor of a function that is traced."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[override]
+    def _data(self) -> Any:
+        raise _leak("its values are read by an operation that is not traced yet")
+
+    @_data.setter
+    def _data(self, data: Any) -> None:
+        _set_data(self, data)
+
+    def _array(self) -> Any:
+        return _data_of(self)
+
+    def numpy(self) -> np.ndarray:
+        raise _leak("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
+
+    def item(self) -> Any:
+        if self.numel() != 1:
+            return super().item()
+        return _tracer().look(self).item()
+
+    def tolist(self) -> Any:
+        return _tracer().look(self).tolist()
+
+    def detach(self) -> Tensor:
+        return _tracer().traced(super().detach(), _tracer().number_of(self))
+
+    @property
+    def data(self) -> Tensor:
+        return self.detach()
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """Return a tensor that operations compute with."""
+    result = gateway.constant(_data_of(tensor), tensor._layout)
+    result._node = tensor._node
+    base = getattr(tensor, "_base", None)
+    if base is not None:
+        result._base = base
+    return result
+
+
+def _leak(why: str) -> TracingError:
+    lines = traces.stack()
+    where = lines[-1].strip() if lines else "unknown"
+    return TracingError(f"a traced tensor cannot be used here: {why}. {where}")
+
+
+class Tracer:
+    """Writes down the operations of one call of a function.
+
+    Attributes
+    ----------
+    layouts, constants, entries, guards
+        As of `Program`.
+    captured : dict
+        From numbers of values to tensors that the function took from outside.
+    """
+
+    def __init__(self) -> None:
+        self.layouts: list[Layout] = []
+        self.constants: dict[int, Any] = {}
+        self.entries: list[Entry] = []
+        self.guards: list[Guard] = []
+        self._numbers: dict[int, int] = {}  # of values, by the identity of their data
+        self._held: list[Any] = []  # the data, so that no identity is used twice
+        self._known: dict[Any, tuple[int, ...]] = {}  # results by operation: what is computed twice stands once
+        self._tensors: dict[int, weakref.ref[Tensor]] = {}
+
+    def new(self, data: Any, layout: Layout) -> int:
+        """Return the number of a new value."""
+        number = len(self.layouts)
+        self.layouts.append(layout if layout.weak else contiguous_layout(layout.shape, layout.dtype))
+        self.bind(data, number)
+        return number
+
+    def bind(self, data: Any, number: int) -> None:
+        """Let data stand for a value."""
+        self._numbers[id(data)] = number
+        self._held.append(data)
+
+    def number_of(self, operand: Tensor) -> int:
+        """Return the number of an operand's value: a new constant unless it is known."""
+        data = _data_of(operand)
+        number = self._numbers.get(id(data))
+        if number is not None and not operand._layout.weak:
+            return number
+        if operand._layout.weak:
+            key = data.__class__, repr(data)
+            if key not in self._known:
+                self._known[key] = (len(self.layouts),)
+                self.layouts.append(operand._layout)
+                self.constants[len(self.layouts) - 1] = data
+            return self._known[key][0]
+        number = self.new(data, operand._layout)
+        self.constants[number] = np.array(data)
+        origin = getattr(operand, "_base", operand)
+        self._tensors[number] = weakref.ref(origin if isinstance(origin, Tensor) else operand)
+        return number
+
+    def look(self, tensor: Tensor) -> np.ndarray:
+        """Return the data of a tensor that Python looks at, and guard them."""
+        data = np.asarray(_data_of(tensor))
+        number = self.number_of(tensor)
+        if number not in self.constants and all(guard.value != number for guard in self.guards):
+            lines = traces.stack()
+            self.guards.append(Guard(number, data.copy(), lines[-1].strip() if lines else ""))
+        return data
+
+    def __call__(self, op: Op, bound: Bound) -> Any:
+        """Compute an operation, and write it down."""
+        operands = [_plain(own) if own.__class__ is Traced else own for own in bound.operands]
+        numbers = tuple([self.number_of(own) for own in operands])
+        arrays = tuple([self._index_number(array) for array in bound.index_arrays])
+        result = gateway.compute(op, Bound(operands, bound.attrs, bound.index_arrays))[0]
+        results = (result,) if isinstance(result, Tensor) else tuple(result)
+        key = op, numbers, arrays, tuple(bound.attrs.values())
+        known = self._known.get(key)
+        if known is None:
+            known = tuple([self.new(_data_of(own), own._layout) for own in results])
+            self._known[key] = known
+            self.entries.append(Entry(op, numbers, bound.attrs, arrays, known))
+        traced = [self.traced(own, number) for own, number in zip(results, known, strict=True)]
+        if isinstance(result, Tensor):
+            return traced[0]
+        return op.result_type(*traced) if op.result_type is not None else tuple(traced)
+
+    def _index_number(self, array: np.ndarray) -> int:
+        number = self._numbers.get(id(array))
+        if number is None:
+            number = self.new(array, layout_of(array))
+            self.constants[number] = array.copy()
+        return number
+
+    def traced(self, tensor: Tensor, number: int) -> Traced:
+        """Return a tensor as the function sees it."""
+        twin = object.__new__(Traced)
+        data, layout = _data_of(tensor), tensor._layout
+        self.bind(data, number)
+        if not isinstance(data, np.ndarray):  # a scalar, which may be the same object for several values
+            data = np.asarray(data)
+            self.bind(data, number)
+            plain = layout_of(data)
+            layout = plain.tracked if layout.requires_grad else plain
+        twin._data, twin._layout, twin._node, twin._grad = data, layout, tensor._node, None
+        return twin
+
+
+def _tracer() -> Tracer:
+    tracer = modes.interceptor()
+    if not isinstance(tracer, Tracer):
+        raise TracingError("a tensor of a traced function is used after the trace")
+    return tracer
+
+
+def trace(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[Program, Tracer]:
+    """Call a function of tensors with example values, and return its program.
+
+    Parameters
+    ----------
+    function : callable
+        Takes tensors, and returns a sequence of tensors.
+    arrays : sequence of array
+    """
+    tracer = Tracer()
+    inputs, numbers = [], []
+    for array in arrays:
+        array = np.array(array, order="C")  # its identity is this trace's own
+        numbers.append(tracer.new(array, layout_of(array)))
+        inputs.append(tracer.traced(gateway.constant(array, layout_of(array)), numbers[-1]))
+    with modes.intercept(tracer), pass_modes.tracing():
+        outputs = function(*inputs)
+    results = [tracer.number_of(own) for own in outputs]
+    program = Program(tracer.layouts, numbers, tracer.constants, tracer.entries, results, tracer.guards).cleaned()
+    return program, tracer
+
+
+gateway.OPERANDS.append(Traced)
