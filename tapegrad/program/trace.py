@@ -7,9 +7,8 @@ and come back as a constant, raises an error, or makes a guard.
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +29,18 @@ class TracingError(TypeError):
     """A function cannot be traced, because a value would leave the program and come back as a constant."""
 
 
+class _Withheld:
+    """What stands for the memory of a traced tensor: nobody may write to it."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise _error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
+
+    __getattr__ = __setitem__ = __getitem__ = __array__ = __iadd__ = __len__ = _refuse
+
+
+_WITHHELD: Final = _Withheld()
+
+
 class Traced(Tensor):
     """A tensor of a function that is traced."""
 
@@ -37,17 +48,18 @@ class Traced(Tensor):
 
     @property  # type: ignore[override]
     def _data(self) -> Any:
-        raise _leak("its values are read by an operation that is not traced yet")
+        """The values, for code of the library that is not traced: a guard says which they were."""
+        return _tracer().look(self)
 
     @_data.setter
     def _data(self, data: Any) -> None:
         _set_data(self, data)
 
     def _array(self) -> Any:
-        return _data_of(self)
+        return _WITHHELD  # the data are an array already, which is what most callers want to make sure of
 
     def numpy(self) -> np.ndarray:
-        raise _leak("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
+        raise _error("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
 
     def item(self) -> Any:
         if self.numel() != 1:
@@ -58,7 +70,8 @@ class Traced(Tensor):
         return _tracer().look(self).tolist()
 
     def detach(self) -> Tensor:
-        return _tracer().traced(super().detach(), _tracer().number_of(self))
+        tracer = _tracer()
+        return tracer.traced(gateway.constant(_data_of(self), self._layout.plain), tracer.number_of(self))
 
     @property
     def data(self) -> Tensor:
@@ -78,10 +91,14 @@ def _plain(tensor: Tensor) -> Tensor:
     return result
 
 
-def _leak(why: str) -> TracingError:
+def _error(why: str) -> TracingError:
+    return TracingError(f"a traced tensor cannot be used here: {why}. {line_of_user()}")
+
+
+def line_of_user() -> str:
+    """Return the innermost line of the user's program."""
     lines = traces.stack()
-    where = lines[-1].strip() if lines else "unknown"
-    return TracingError(f"a traced tensor cannot be used here: {why}. {where}")
+    return lines[-1].strip() if lines else ""
 
 
 class Tracer:
@@ -141,8 +158,7 @@ class Tracer:
         data = np.asarray(_data_of(tensor))
         number = self.number_of(tensor)
         if number not in self.constants and all(guard.value != number for guard in self.guards):
-            lines = traces.stack()
-            self.guards.append(Guard(number, data.copy(), lines[-1].strip() if lines else ""))
+            self.guards.append(Guard(number, data.copy(), line_of_user()))
         return data
 
     def __call__(self, op: Op, bound: Bound) -> Any:
