@@ -16,8 +16,10 @@ import numpy as np
 from tapegrad import modes, pass_modes
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import Bound, Op
+from tapegrad.ops.table.results import is_part
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape import traces
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
@@ -134,6 +136,12 @@ class Tracer:
         self._numbers[id(data)] = number
         self._held.append(data)
 
+    def alias(self, data: Any, twin: Any) -> None:
+        """Let a twin of some data stand for the same value."""
+        number = self._numbers.get(id(data))
+        if number is not None:
+            self.bind(twin, number)
+
     def number_of(self, operand: Tensor) -> int:
         """Return the number of an operand's value: a new constant unless it is known."""
         data = _data_of(operand)
@@ -174,10 +182,24 @@ class Tracer:
             known = tuple([self.new(_data_of(own), own._layout) for own in results])
             self._known[key] = known
             self.entries.append(Entry(op, numbers, bound.attrs, arrays, known))
+        for own in results:
+            self._bind_residuals(op, own._node, known)
         traced = [self.traced(own, number) for own, number in zip(results, known, strict=True)]
         if isinstance(result, Tensor):
             return traced[0]
         return op.result_type(*traced) if op.result_type is not None else tuple(traced)
+
+    def _bind_residuals(self, op: Op, node: Any, numbers: Sequence[int]) -> None:
+        """Let what an entry saved of its results stand for them: it may be another object than the tensor's data."""
+        if not isinstance(node, list):
+            return
+        plan = node[PLAN_OBJECT]
+        if is_part(plan):
+            node = node[FIRST_OPERAND]
+            plan = node[PLAN_OBJECT]
+        for number, name in zip(numbers, op.results, strict=True):
+            if name in plan.saved:
+                self.bind(node[plan.position(name)], number)
 
     def _index_number(self, array: np.ndarray) -> int:
         number = self._numbers.get(id(array))
