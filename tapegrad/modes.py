@@ -95,11 +95,11 @@ def interceptor() -> Interceptor | None:
     return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
-def tell_alias(data: Any, array: Any) -> None:
-    """Tell an interceptor that knows values by the identity of their data that an array takes a scalar's place."""
-    alias = getattr(interceptor(), "alias", None)
-    if alias is not None:
-        alias(data, array)
+def tell(event: str, *about: Any) -> None:
+    """Call the interceptor's method of this name, if it has one: what happens beside operations."""
+    told = getattr(interceptor(), event, None)
+    if told is not None:
+        told(*about)
 
 
 class intercept:

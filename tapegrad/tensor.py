@@ -64,7 +64,7 @@ class Tensor(TensorMethods):
         if not isinstance(self._data, np.ndarray):
             array = np.asarray(self._data)
             if modes.mode.value:
-                modes.tell_alias(self._data, array)
+                modes.tell("alias", self._data, array)
             layout = layout_of(array)
             self._layout = layout.tracked if self._layout.requires_grad else layout
             self._data = array

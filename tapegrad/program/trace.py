@@ -79,6 +79,9 @@ class Traced(Tensor):
     def data(self) -> Tensor:
         return self.detach()
 
+    def __repr__(self) -> str:
+        return f"traced({self._layout})"
+
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
@@ -142,6 +145,14 @@ class Tracer:
         if number is not None:
             self.bind(twin, number)
 
+    def random(self) -> None:
+        """Refuse random numbers, which would be the same in every call."""
+        raise _error("random numbers are not traced yet; give them to the function as an argument")
+
+    def written(self, array: np.ndarray) -> None:
+        """Refuse a write in place: the list is pure."""
+        raise _error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
+
     def number_of(self, operand: Tensor) -> int:
         """Return the number of an operand's value: a new constant unless it is known."""
         data = _data_of(operand)
@@ -157,9 +168,18 @@ class Tracer:
             return self._known[key][0]
         number = self.new(data, operand._layout)
         self.constants[number] = np.array(data)
-        origin = getattr(operand, "_base", operand)
-        self._tensors[number] = weakref.ref(origin if isinstance(origin, Tensor) else operand)
+        base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
+        is_twin = base is not None and _data_of(base) is data
+        self._tensors[number] = weakref.ref(base if is_twin else operand)
         return number
+
+    def captured(self) -> dict[int, Tensor]:
+        """Return the tensors that the function took from outside, by the numbers of their values.
+
+        Those that it made itself are dead when it has returned: they are constants.
+        """
+        tensors = {number: reference() for number, reference in self._tensors.items()}
+        return {number: tensor for number, tensor in tensors.items() if tensor is not None}
 
     def look(self, tensor: Tensor) -> np.ndarray:
         """Return the data of a tensor that Python looks at, and guard them."""
@@ -229,8 +249,10 @@ def _tracer() -> Tracer:
     return tracer
 
 
-def trace(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[Program, Tracer]:
-    """Call a function of tensors with example values, and return its program.
+def trace(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[Program, list[Tensor]]:
+    """Call a function of tensors with example values, and return its program, and the tensors that it captured.
+
+    Those that it took from outside are inputs of the program, behind its arguments.
 
     Parameters
     ----------
@@ -247,8 +269,10 @@ def trace(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[P
     with modes.intercept(tracer), pass_modes.tracing():
         outputs = function(*inputs)
     results = [tracer.number_of(own) for own in outputs]
-    program = Program(tracer.layouts, numbers, tracer.constants, tracer.entries, results, tracer.guards).cleaned()
-    return program, tracer
+    captured = tracer.captured()
+    constants = {number: value for number, value in tracer.constants.items() if number not in captured}
+    program = Program(tracer.layouts, [*numbers, *captured], constants, tracer.entries, results, tracer.guards)
+    return program.cleaned(), list(captured.values())
 
 
 gateway.OPERANDS.append(Traced)
