@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tapegrad.modes import no_grad
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.program import Program
