@@ -95,6 +95,13 @@ def interceptor() -> Interceptor | None:
     return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
+def tell_alias(data: Any, array: Any) -> None:
+    """Tell an interceptor that knows values by the identity of their data that an array takes a scalar's place."""
+    alias = getattr(interceptor(), "alias", None)
+    if alias is not None:
+        alias(data, array)
+
+
 class intercept:
     """Call a function in place of every operation of this thread, in a ``with`` block: the base of tracing and checks.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import errors, modes
 from tapegrad.dtypes import DTypeLike, default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
@@ -63,6 +63,8 @@ class Tensor(TensorMethods):
         """Return the data as an array, whose writes change the tensor: it takes the place of a NumPy scalar."""
         if not isinstance(self._data, np.ndarray):
             array = np.asarray(self._data)
+            if modes.mode.value:
+                modes.tell_alias(self._data, array)
             layout = layout_of(array)
             self._layout = layout.tracked if self._layout.requires_grad else layout
             self._data = array
@@ -98,7 +100,7 @@ class Tensor(TensorMethods):
     def stride(self) -> tuple[int, ...]:
         """Return the strides in elements."""
         itemsize = self.dtype.itemsize
-        return tuple(step // itemsize for step in self._array().strides)
+        return tuple(step // itemsize for step in self._layout.strides)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is float32 or float64."""

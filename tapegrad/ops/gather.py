@@ -227,7 +227,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
             "take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{x.ndim} dimensions for input, and {chosen.ndim} dimensions for indices"
         )
-    array = chosen._array()
+    array = np.asarray(chosen._data)
     if (array < 0).any():
         length = x.shape[place] if x.ndim else 1
         array = np.where(array < 0, array + length, array)

@@ -18,7 +18,7 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.scatter import scatter_reduce
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.docs import Common
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim
@@ -83,7 +83,7 @@ def _source(call: str, x: Tensor, place: int, indices: np.ndarray, source: Any, 
 
 def _as_given(result: Tensor, input: Any) -> Tensor:
     """Return a result without the dimension that an operand without dimensions got."""
-    return reshape(result, ()) if np.ndim(getattr(input, "_data", input)) == 0 else result
+    return reshape(result, ()) if len(shape_of(input)) == 0 else result
 
 
 def _along(x: Any, dim: int) -> Any:
@@ -110,7 +110,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
             [4., 3.]])
     """
     x, place, indices = _bound("index_select", input, dim, index, IndexError, "index out of range in self")
-    if x is not input and indices.size != 1 and np.ndim(getattr(input, "_data", input)) == 0:
+    if x is not input and indices.size != 1 and len(shape_of(input)) == 0:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {indices.size} value(s)")
     return _as_given(index_gather(x, (indices,), _key(place)), input)
 

@@ -7,9 +7,8 @@ and come back as a constant, raises an error, or makes a guard.
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,8 +16,10 @@ import numpy as np
 from tapegrad import modes, pass_modes
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.op import Bound, Op
+from tapegrad.ops.table.results import is_part
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape import traces
+from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
@@ -30,6 +31,18 @@ class TracingError(TypeError):
     """A function cannot be traced, because a value would leave the program and come back as a constant."""
 
 
+class _Withheld:
+    """What stands for the memory of a traced tensor: nobody may write to it."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise _error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
+
+    __getattr__ = __setitem__ = __getitem__ = __array__ = __iadd__ = __len__ = _refuse
+
+
+_WITHHELD: Final = _Withheld()
+
+
 class Traced(Tensor):
     """A tensor of a function that is traced."""
 
@@ -37,17 +50,18 @@ class Traced(Tensor):
 
     @property  # type: ignore[override]
     def _data(self) -> Any:
-        raise _leak("its values are read by an operation that is not traced yet")
+        """The values, for code of the library that is not traced: a guard says which they were."""
+        return _tracer().look(self)
 
     @_data.setter
     def _data(self, data: Any) -> None:
         _set_data(self, data)
 
     def _array(self) -> Any:
-        return _data_of(self)
+        return _WITHHELD  # the data are an array already, which is what most callers want to make sure of
 
     def numpy(self) -> np.ndarray:
-        raise _leak("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
+        raise _error("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
 
     def item(self) -> Any:
         if self.numel() != 1:
@@ -58,7 +72,8 @@ class Traced(Tensor):
         return _tracer().look(self).tolist()
 
     def detach(self) -> Tensor:
-        return _tracer().traced(super().detach(), _tracer().number_of(self))
+        tracer = _tracer()
+        return tracer.traced(gateway.constant(_data_of(self), self._layout.plain), tracer.number_of(self))
 
     @property
     def data(self) -> Tensor:
@@ -78,10 +93,14 @@ def _plain(tensor: Tensor) -> Tensor:
     return result
 
 
-def _leak(why: str) -> TracingError:
+def _error(why: str) -> TracingError:
+    return TracingError(f"a traced tensor cannot be used here: {why}. {line_of_user()}")
+
+
+def line_of_user() -> str:
+    """Return the innermost line of the user's program."""
     lines = traces.stack()
-    where = lines[-1].strip() if lines else "unknown"
-    return TracingError(f"a traced tensor cannot be used here: {why}. {where}")
+    return lines[-1].strip() if lines else ""
 
 
 class Tracer:
@@ -117,6 +136,12 @@ class Tracer:
         self._numbers[id(data)] = number
         self._held.append(data)
 
+    def alias(self, data: Any, twin: Any) -> None:
+        """Let a twin of some data stand for the same value."""
+        number = self._numbers.get(id(data))
+        if number is not None:
+            self.bind(twin, number)
+
     def number_of(self, operand: Tensor) -> int:
         """Return the number of an operand's value: a new constant unless it is known."""
         data = _data_of(operand)
@@ -141,8 +166,7 @@ class Tracer:
         data = np.asarray(_data_of(tensor))
         number = self.number_of(tensor)
         if number not in self.constants and all(guard.value != number for guard in self.guards):
-            lines = traces.stack()
-            self.guards.append(Guard(number, data.copy(), lines[-1].strip() if lines else ""))
+            self.guards.append(Guard(number, data.copy(), line_of_user()))
         return data
 
     def __call__(self, op: Op, bound: Bound) -> Any:
@@ -158,10 +182,24 @@ class Tracer:
             known = tuple([self.new(_data_of(own), own._layout) for own in results])
             self._known[key] = known
             self.entries.append(Entry(op, numbers, bound.attrs, arrays, known))
+        for own in results:
+            self._bind_residuals(op, own._node, known)
         traced = [self.traced(own, number) for own, number in zip(results, known, strict=True)]
         if isinstance(result, Tensor):
             return traced[0]
         return op.result_type(*traced) if op.result_type is not None else tuple(traced)
+
+    def _bind_residuals(self, op: Op, node: Any, numbers: Sequence[int]) -> None:
+        """Let what an entry saved of its results stand for them: it may be another object than the tensor's data."""
+        if not isinstance(node, list):
+            return
+        plan = node[PLAN_OBJECT]
+        if is_part(plan):
+            node = node[FIRST_OPERAND]
+            plan = node[PLAN_OBJECT]
+        for number, name in zip(numbers, op.results, strict=True):
+            if name in plan.saved:
+                self.bind(node[plan.position(name)], number)
 
     def _index_number(self, array: np.ndarray) -> int:
         number = self._numbers.get(id(array))
