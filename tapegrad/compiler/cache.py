@@ -18,11 +18,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from tapegrad.compiler import jit
-from tapegrad.compiler.fingerprint import fingerprint, sha256
+from tapegrad.compiler.fingerprint import fingerprint, module_fingerprint, sha256
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
-__all__ = ["Stats", "address_of", "folder", "kept", "known", "on_compile", "stats"]
+__all__ = ["Stats", "address_of", "address_of_module", "folder", "kept", "known", "on_compile", "stats"]
 
 _MAGIC = b"tapegrad kernel 1\n"
 _KEY_BYTES = 32
@@ -89,20 +89,35 @@ def address_of(
     address = _addresses.get(key)
     if address is not None:
         return address
+    return _load(name, key, lambda: jit.compile_function(function, signature, bind))
+
+
+def address_of_module(name: str, ir: str, assemble: Callable[[str], bytes]) -> int:
+    """Return the address of the function `jit.SYMBOL` of a module of LLVM's text.
+
+    Parameters
+    ----------
+    name : str
+        The name in file names.
+    ir : str
+        The module.
+    assemble : callable
+        Makes object code of the module.
+    """
+    key = module_fingerprint(assemble, ir)
+    address = _addresses.get(key)
+    return _load(name, key, lambda: assemble(ir)) if address is None else address
+
+
+def _load(name: str, key: str, make: Callable[[], bytes]) -> int:
+    """Link a function's object code from disk, or make it, and return its address."""
     path = _path(name, key)
     # A signal handler that raises in the middle would leave LLVM's memory broken.
-    return undisturbed(lambda: _load(name, key, path, function, signature, bind))
+    return undisturbed(lambda: _linked_code(name, key, path, make))
 
 
-def _load(
-    name: str,
-    key: str,
-    path: str | None,
-    function: Callable[..., Any],
-    signature: tuple[str, ...],
-    bind: Mapping[str, object] | None,
-) -> int:
-    """Link a function's object code from disk, or compile it, and return its address."""
+def _linked_code(name: str, key: str, path: str | None, make: Callable[[], bytes]) -> int:
+    """Do the same where no signal disturbs."""
     with _lock:
         if key in _addresses:  # another thread was faster
             return _addresses[key]
@@ -112,7 +127,7 @@ def _load(
             if address is None:
                 for tell in on_compile:
                     tell(name)
-                code = jit.compile_function(function, signature, bind)
+                code = make()
                 address = _link(code)
                 if address is None:
                     raise jit.JitError(f"{name}: LLVM cannot link the object code that it made")

@@ -25,7 +25,7 @@ from tapegrad.runtime.structs import Struct, layout_token, struct_hints
 if TYPE_CHECKING:
     import hashlib
 
-__all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_namespace", "references", "sha256"]
+__all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_namespace", "module_fingerprint", "references", "sha256"]
 
 
 def sha256(data: bytes = b"") -> hashlib._Hash:
@@ -196,6 +196,13 @@ def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: 
     walk.digest.update(repr([os.environ.get(name) for name in _VARIABLES]).encode())
     walk.function(function)
     return walk.digest.hexdigest()
+
+
+def module_fingerprint(assemble: Callable[[str], bytes], ir: str) -> str:
+    """Return the hex digest that names the machine code that a function of this module of ours makes of LLVM's text."""
+    digest = sha256(_environment() + code_token(assemble.__code__))
+    digest.update(ir.encode())
+    return digest.hexdigest()
 
 
 # Environment variables that change numba's code.
