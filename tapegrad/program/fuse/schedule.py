@@ -76,7 +76,9 @@ class Phase:
         self.stores: list[tuple[Node, tuple[str, int], int]] = []
 
 
-def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> tuple[list[Phase], dict[tuple[str, int], int]]:
+def plan(
+    graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]
+) -> tuple[list[Phase], dict[tuple[str, int], int]]:
     """Return the phases, and the numbers of elements of memory between them."""
     stores: list[tuple[Node, tuple[str, int], int]] = []
     roots: list[Root] = []
@@ -94,7 +96,11 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> tupl
                 roots.append(Root(graph.solid(node), 0, array.shape[longs[0]], base, offset, steps[longs[0]]))
             else:
                 stores.append((graph.solid(node), base, offset))
-    reds = [node for node in graph.cone([root.node for root in roots] + [node for node, _, _ in stores]) if node.kind == "red"]
+    reds = [
+        node
+        for node in graph.cone([root.node for root in roots] + [node for node, _, _ in stores])
+        if node.kind == "red"
+    ]
     for red in reds:
         if red.axes or red.args[0].axes - {red.attr[1]}:
             raise Refused("reductions along one of two long dimensions")
@@ -112,7 +118,9 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> tupl
         phase.segments = segments(graph, phase.roots)
         wanted = [node for segment in phase.segments for _, node in segment.roots]
         wanted += [node for node, _, _ in phase.stores]
-        phase.uniform = [node for node in cone(graph, wanted) if not node.axes and node.kind not in ("const", "zero", "red")]
+        phase.uniform = [
+            node for node in cone(graph, wanted) if not node.axes and node.kind not in ("const", "zero", "red")
+        ]
     return phases, {}
 
 
