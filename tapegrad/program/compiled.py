@@ -16,8 +16,9 @@ from tapegrad.modes import no_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.derivative import differentiable
+from tapegrad.program.entry import Dispatch, Variant, make_entry
 from tapegrad.program.program import Program
-from tapegrad.program.run import Runner, runner
+from tapegrad.program.run import Runner
 from tapegrad.program.trace import Traced, trace
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
@@ -45,6 +46,7 @@ class Version:
         self, program: Program, captured: Sequence[Tensor], tree: Any, places: Sequence[int], run: Runner
     ) -> None:
         self.program, self.captured, self.tree, self.places, self.run = program, list(captured), tree, places, run
+        self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
         self.guards = [guard.outcome.tobytes() for guard in program.guards]
 
     def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
@@ -68,15 +70,30 @@ class Version:
 
 
 class Compiled:
-    """A function that runs as a program; see `compile`."""
+    """A function that runs as a program; see `compile`.
+
+    Each instance has a class of its own, whose ``__call__`` is compiled code: a method in Python would take longer than
+    small programs.
+    """
+
+    _dispatch: Dispatch
+
+    def __new__(cls, function: Callable[..., Any]) -> Compiled:
+        """Return a function that is not traced yet."""
+        self: Compiled
+        name = getattr(function, "__name__", "compiled")
+        entry, dispatch = make_entry(lambda *args, **kwargs: self._call(args, kwargs), name=name)
+        self = object.__new__(type(cls.__name__, (cls,), {"__call__": entry}))
+        self._dispatch = dispatch
+        return self
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, as a program."""
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function with arguments that the compiled entry does not serve."""
         leaves = flatten((args, kwargs))
         if any(leaf.__class__ is Traced for leaf in leaves):
             return self.function(*args, **kwargs)  # a part of the program that is being traced
@@ -97,6 +114,7 @@ class Compiled:
             if outputs is not None:
                 if number:  # the next call may well take the same way
                     versions.insert(0, versions.pop(number))
+                self._serve(version, args, kwargs, leaves)
                 return version.result(outputs, has_arrays)
         if len(versions) == LIMIT:
             self._give_up(key, versions)
@@ -107,7 +125,25 @@ class Compiled:
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
             return self.function(*args, **kwargs)
+        self._serve(version, args, kwargs, leaves)
         return version.result(outputs, has_arrays)
+
+    def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
+        """Let the compiled entry call a version first, if its arguments and results are plain."""
+        tree, places = version.tree, version.places
+        is_tuple = tree.__class__ is tuple and len(places) == len(tree) and None in tree
+        kinds = [_kind(leaf) for leaf in leaves]
+        is_plain = is_tuple or (tree is None and places == [0])
+        if kwargs or version.captured or version.run.fused is None or not is_plain or len(leaves) != len(args):
+            return
+        if not kinds or None in kinds:
+            return
+        variant = version.variants.get(tuple(kinds))
+        if variant is None:
+            options = {"as_tensors": Tensor in kinds, "is_single": not is_tuple}
+            variant = version.variants[tuple(kinds)] = version.run.variant(kinds, **options)  # type: ignore[arg-type]
+        others = [own for own in self._dispatch.variants if own is not variant]
+        self._dispatch.variants = (variant, *others[: LIMIT - 1])
 
     def _trace(self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor]) -> Version:
         returned: list[Any] = []
@@ -125,7 +161,7 @@ class Compiled:
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
-        return Version(program, captured, kept, outputs, runner(program))
+        return Version(program, captured, kept, outputs, Runner(program))
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None
@@ -149,6 +185,13 @@ class Compiled:
     def source(self) -> str:
         """Return the loops of the programs as readable code."""
         return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
+
+
+def _kind(leaf: Any) -> type | None:
+    """Return which arguments a compiled entry takes in the place of this one; None if it takes no such ones."""
+    if leaf.__class__ in (np.ndarray, Tensor, float):
+        return leaf.__class__  # type: ignore[no-any-return]
+    return np.ndarray if isinstance(leaf, np.float64) else None
 
 
 _VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)

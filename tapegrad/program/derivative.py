@@ -14,7 +14,7 @@ from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
-from tapegrad.program.run import Runner, runner
+from tapegrad.program.run import Runner
 from tapegrad.program.trace import trace
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
@@ -57,7 +57,7 @@ def _vjp(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, Runner]:
     known = _vjps.setdefault(program, {})
     if wanted not in known:
         vjp = _traced_vjp(program, wanted)
-        known[wanted] = vjp, runner(vjp)
+        known[wanted] = vjp, Runner(vjp)
     return known[wanted]
 
 

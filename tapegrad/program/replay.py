@@ -34,8 +34,7 @@ def replay(program: Program, inputs: Sequence[Tensor]) -> tuple[list[Tensor], li
             tuple([np.asarray(values[number]._data) for number in entry.index_arrays]),
         )
         result: Any = compute(entry.op, bound)[0]
-        for number, value in zip(entry.results, (result,) if isinstance(result, Tensor) else result, strict=True):
-            values[number] = value
+        values.update(zip(entry.results, (result,) if isinstance(result, Tensor) else result, strict=True))
         for number in last.get(position, ()):
             del values[number]
     guards = [np.asarray(values[guard.value]._data) for guard in program.guards]

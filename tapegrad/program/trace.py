@@ -61,22 +61,27 @@ class Traced(Tensor):
         return _WITHHELD  # the data are an array already, which is what most callers want to make sure of
 
     def numpy(self) -> np.ndarray:
+        """Refuse: an array is no part of the program."""
         raise _error("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
 
     def item(self) -> Any:
+        """Return the only element, and guard it."""
         if self.numel() != 1:
             return super().item()
         return _tracer().look(self).item()
 
     def tolist(self) -> Any:
+        """Return the elements as a nested list, and guard them."""
         return _tracer().look(self).tolist()
 
     def detach(self) -> Tensor:
+        """Return a traced tensor of the same value without a graph."""
         tracer = _tracer()
         return tracer.traced(gateway.constant(_data_of(self), self._layout.plain), tracer.number_of(self))
 
     @property
     def data(self) -> Tensor:
+        """A traced tensor of the same value without a graph."""
         return self.detach()
 
     def __repr__(self) -> str:
@@ -168,6 +173,8 @@ class Tracer:
             return self._known[key][0]
         number = self.new(data, operand._layout)
         self.constants[number] = np.array(data)
+        if isinstance(data, np.ndarray) and not data.flags.writeable:
+            return number  # nobody can change it
         base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
         is_twin = base is not None and _data_of(base) is data
         self._tensors[number] = weakref.ref(base if is_twin else operand)
