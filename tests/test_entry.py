@@ -325,7 +325,7 @@ def test_constants_must_be_the_same():
 def test_tensors_from_outside_are_read_in_every_call():
     weight, bias = tg.nn.Parameter(tg.tensor(2.0)), tg.tensor([1.0])
     variant = Variant(
-        copies([8, 8, 8]), [Input(tg.Tensor, form())], [form(), form(), form(1)], captured=[weight, bias],
+        copies([8, 8, 8]), [Input(tg.Tensor, form())], [form(), form(), form(1)], captured=[(weight, form()), (bias, form(1))],
         as_tensors=True,
     )  # fmt: skip
     call = entry_of(variant)

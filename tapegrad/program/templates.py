@@ -126,7 +126,11 @@ class Arguments:
     """
 
     def __init__(
-        self, pieces: Pieces, arguments: Sequence[Any], keywords: Mapping[str, Any], captured: Sequence[Tensor]
+        self,
+        pieces: Pieces,
+        arguments: Sequence[Any],
+        keywords: Mapping[str, Any],
+        captured: Sequence[tuple[Tensor, Layout]],
     ) -> None:
         self._pieces = pieces
         self.inputs: list[list[int]] = []
@@ -135,8 +139,8 @@ class Arguments:
         self._next = len(trees) + len(captured)
         for place, tree in enumerate(trees):
             self._read(tree, place)
-        for place, tensor in enumerate(captured, len(trees)):
-            self._read(Input(type(tensor), tensor._layout), place)
+        for place, (tensor, layout) in enumerate(captured, len(trees)):
+            self._read(Input(type(tensor), layout), place)
         is_flat = not self.checks and not keywords and not captured
         self.n_values = 0 if is_flat else self._next
 

@@ -141,8 +141,8 @@ class Variant:
         returned as they are.
     keywords : mapping
         Arguments with names, in their order.
-    captured : sequence of Tensor
-        Further inputs: tensors, as they are when the function is called.
+    captured : sequence of (Tensor, Layout)
+        Further inputs: tensors, as they are when the function is called, if they have these layouts.
     guards : sequence of array
         The outcome of each guard. If a value has other bits, the results are dropped and the variant does not serve.
     scratch : int
@@ -170,7 +170,7 @@ class Variant:
         *,
         result: Any = None,
         keywords: Mapping[str, Any] | None = None,
-        captured: Sequence[Tensor] = (),
+        captured: Sequence[tuple[Tensor, Layout]] = (),
         guards: Sequence[np.ndarray] = (),
         scratch: int = 0,
         as_tensors: bool = False,
@@ -194,7 +194,7 @@ class Variant:
             "n_arguments": len(arguments),
             "keywords": pieces.hold(tuple(keywords)) if keywords else 0,
             "n_captured": len(captured),
-            "captured": pieces.add([pieces.hold(tensor) for tensor in captured]),
+            "captured": pieces.add([pieces.hold(tensor) for tensor, _ in captured]),
             "n_values": read.n_values,
             "n_checks": len(read.checks),
             "checks": pieces.table(read.checks),
