@@ -8,7 +8,9 @@ import sys
 import threading
 import tracemalloc
 import weakref
+from collections import OrderedDict
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import modes
 from tapegrad.compiler import cache
-from tapegrad.program.entry import Input, Variant, make_entry
+from tapegrad.program.entry import Input, Output, Variant, make_entry
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.layout import contiguous_layout, layout_of
 
@@ -152,7 +154,7 @@ def test_every_dtype_and_shape(dtype, shape, as_tensors):
     layout = layout_of(data)
     code = copies([layout.nbytes])
     kind = tg.Tensor if as_tensors else np.ndarray
-    call = entry_of(Variant(code, [Input(kind, layout)], [layout], as_tensors=as_tensors, is_single=True))
+    call = entry_of(Variant(code, [Input(kind, layout)], [layout], as_tensors=as_tensors, result=Output(0)))
     arguments = [tg.from_numpy(data)] if as_tensors else [data]
     if not shape:
         arguments.append(tg.from_numpy(data) + tg.zeros((), dtype=data.dtype) if as_tensors else data[()])
@@ -172,7 +174,7 @@ def test_every_dtype_and_shape(dtype, shape, as_tensors):
 )
 def test_python_numbers(number, other):
     layout = layout_of(number)
-    call = entry_of(Variant(copies([layout.nbytes]), [Input(type(number), layout)], [layout], is_single=True))
+    call = entry_of(Variant(copies([layout.nbytes]), [Input(type(number), layout)], [layout], result=Output(0)))
     assert call(number) == number
     assert call(number).dtype == layout.dtype
     assert is_missed(call(other))
@@ -186,7 +188,7 @@ def test_no_output_one_and_several():
     assert [own.tolist() for own in entry_of(Variant(code, two, [form(1)] * 2))(x, y)] == [[3.0], [4.0]]
     one = copies([8])
     assert entry_of(Variant(one, two[:1], [form(1)]))(x)[0].tolist() == [3.0]
-    assert entry_of(Variant(one, two[:1], [form(1)], is_single=True))(x).tolist() == [3.0]
+    assert entry_of(Variant(one, two[:1], [form(1)], result=Output(0)))(x).tolist() == [3.0]
     assert entry_of(Variant(compiled("ret void"), two, []))(x, y) == ()
     assert entry_of(Variant(compiled("ret void"), [], []))() == ()
 
@@ -211,6 +213,136 @@ def test_arguments_may_be_the_same_object_and_are_not_written_to():
     one, other = call(x, x)
     one += 1
     assert (one.tolist(), other.tolist(), x.tolist()) == ([2.0, 3.0], [1.0, 2.0], [1.0, 2.0])
+
+
+# ---- containers, keywords, constants, tensors from outside
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+def numbers(count, arguments, result=None, **options):
+    """Return the variant that returns copies of so many numbers."""
+    return Variant(copies([8] * count), arguments, [form()] * count, result=result, **options)
+
+
+ONE = Input(np.ndarray, form())
+
+
+def test_containers():
+    call = entry_of(numbers(6, [[ONE, ONE], {"a": ONE, "b": (ONE, [ONE])}, Pair(ONE, ())]))
+    a, b, c, d, e, f = map(np.float64, range(6))
+    for _ in range(2):
+        assert call([a, b], {"a": c, "b": (d, [e])}, Pair(f, ())) == (0, 1, 2, 3, 4, 5)
+    for args in (
+        ((a, b), {"a": c, "b": (d, [e])}, Pair(f, ())),
+        ([a], {"a": c, "b": (d, [e])}, Pair(f, ())),
+        ([a, b, c], {"a": c, "b": (d, [e])}, Pair(f, ())),
+        ([a, b], {"b": (d, [e]), "a": c}, Pair(f, ())),
+        ([a, b], {"a": c}, Pair(f, ())),
+        ([a, b], {}, Pair(f, ())),
+        ([a, b], {"a": c, "c": (d, [e])}, Pair(f, ())),
+        ([a, b], {"a": c, "b": (d, [e]), "c": f}, Pair(f, ())),
+        ([a, b], {"a": c, "b": (d, (e,))}, Pair(f, ())),
+        ([a, b], {"a": c, "b": (d, [e])}, (f, ())),
+        ([a, b], {"a": c, "b": (d, [e])}, Pair(f, [])),
+        ([a, b], {"a": c, "b": (d, [e])}, Pair(f, (a,))),
+        ([a, b], OrderedDict({"a": c, "b": (d, [e])}), Pair(f, ())),
+        ([a, "b"], {"a": c, "b": (d, [e])}, Pair(f, ())),
+        ([a, b], {1: c, "b": (d, [e])}, Pair(f, ())),
+        ([a, b], None, Pair(f, ())),
+    ):
+        assert is_missed(call(*args)), args
+
+
+def test_keys_are_compared_not_their_identity():
+    call = entry_of(numbers(1, [{"a long key, which is no name": ONE}]))
+    assert call({"a long key, which is {} name".format("no"): np.float64(3)}) == (3,)
+
+
+def test_results_in_containers():
+    flag = object()
+    tree = {"list": [Output(1), None], "pair": Pair(Output(0), (Output(2), flag)), "again": Output(0), 7: {}, "": []}
+    call = entry_of(numbers(3, [ONE, ONE, ONE], tree))
+    for _ in range(3):
+        out = call(*map(np.float64, range(3)))
+        assert out == {"list": [1, None], "pair": (0, (2, flag)), "again": 0, 7: {}, "": []}
+        assert type(out["pair"]) is Pair
+        assert out["pair"].second[1] is flag
+        out["list"].append(1)
+    assert entry_of(numbers(1, [ONE], 5))(np.float64(1)) == 5
+    assert entry_of(numbers(0, [], [Pair(1, 2)]))() == [(1, 2)]
+
+
+def test_unknown_containers_are_refused():
+    for kind in (OrderedDict, type("Own", (list,), {}), type("Other", (tuple,), {})):
+        with pytest.raises(TypeError, match=f"does not look into a {kind.__name__}"):
+            numbers(1, [kind()])
+        with pytest.raises(TypeError, match=f"does not look into a {kind.__name__}"):
+            numbers(1, [ONE], kind())
+
+
+def test_keywords():
+    call = entry_of(numbers(3, [ONE], keywords={"scale": ONE, "shift": (ONE,)}))
+    a, b, c = map(np.float64, range(3))
+    assert call(a, scale=b, shift=(c,)) == (0, 1, 2)
+    assert call(a, **{"sca{}".format("le"): b, "shift": (c,)}) == (0, 1, 2)
+    for out in (
+        call(a, b, (c,)),
+        call(a, scale=b),
+        call(scale=b, shift=(c,)),
+        call(a, shift=(c,), scale=b),
+        call(a, scale=b, shift=(c,), more=c),
+        call(a, scale=b, other=(c,)),
+    ):
+        assert is_missed(out)
+    assert call(a, scale=b, other=c) == (MISSED, (a,), {"scale": b, "other": c})
+
+
+def test_constants_must_be_the_same():
+    function, array = len, np.zeros(2)
+    for constant, others in (
+        (3, (4, 3.0, True, 2**70, None)),
+        (2**70, (2**70 + 1, 0)),
+        (-1, (2**64 - 1, 1)),
+        (True, (False, 1, None)),
+        (None, (0, False, ())),
+        ("mean", ("sum", b"mean", None, "")),
+        (function, (max, None)),
+        (array, (np.zeros(2),)),
+        (np.float32, (np.float64, np.dtype(np.float32))),
+    ):
+        call = entry_of(numbers(1, [ONE, constant]))
+        assert call(np.float64(5), constant) == (5,)
+        for other in others:
+            assert is_missed(call(np.float64(5), other)), (constant, other)
+    call = entry_of(numbers(1, [ONE, 10**6, "a word of text"]))
+    assert call(np.float64(5), int("1000000"), "a word of {}".format("text")) == (5,)
+
+
+def test_tensors_from_outside_are_read_in_every_call():
+    weight, bias = tg.nn.Parameter(tg.tensor(2.0)), tg.tensor([1.0])
+    variant = Variant(
+        copies([8, 8, 8]), [Input(tg.Tensor, form())], [form(), form(), form(1)], captured=[(weight, form()), (bias, form(1))],
+        as_tensors=True,
+    )  # fmt: skip
+    call = entry_of(variant)
+    x = tg.tensor(5.0)
+    assert is_missed(call(x))
+    with tg.no_grad():
+        assert [out.tolist() for out in call(x)] == [5.0, 2.0, [1.0]]
+        weight.mul_(2)
+        bias.data = tg.tensor([7.0])
+        assert [out.tolist() for out in call(x)] == [5.0, 4.0, [7.0]]
+        bias.data = tg.tensor([7.0, 8.0])
+        assert is_missed(call(x))
+    bias.data = tg.tensor([9.0])
+    weight.requires_grad_(False)
+    assert [out.tolist() for out in call(x)] == [5.0, 4.0, [9.0]]
+    bias.requires_grad_()
+    assert is_missed(call(x))
 
 
 # ---- what is left to Python
@@ -352,7 +484,7 @@ def test_guards(is_long):
     code = copies([layout.nbytes for layout in layouts])
     outcomes = [np.array([True, False, True]), np.array([1, -0.0, np.nan], np.float32), np.array(2.5)]
     inputs = [Input(np.ndarray, layout) for layout in layouts]
-    call = entry_of(Variant(code, inputs, [form(2)], guards=outcomes, is_single=True, is_long=is_long))
+    call = entry_of(Variant(code, inputs, [form(2)], guards=outcomes, result=Output(0), is_long=is_long))
     x = np.array([5.0, 6.0])
     for _ in range(2):
         assert call(x, *outcomes).tolist() == [5.0, 6.0]
@@ -368,7 +500,7 @@ def test_variants_are_tried_in_order():
         """Twice the number, or the number, by the truth value that it comes with."""
         return Variant(
             copies([8, 1]), [Input(np.ndarray, form()), Input(np.ndarray, form(dtype=bool))],
-            [form()], guards=[np.array(outcome)], is_single=True,
+            [form()], guards=[np.array(outcome)], result=Output(0),
         )  # fmt: skip
 
     call, dispatch = make_entry(missed, [guarded(True)])
@@ -439,7 +571,14 @@ def test_no_reference_is_lost_or_kept():
         guarded,
     ]
     things += [guarded.held, float, np.float64, tg.Tensor, missed]
+    tree = {"a": [Output(0), Pair(Output(0), [])], "b": (None, t)}
+    trees = entry_of(numbers(1, [[ONE, (3, "word")]], tree, keywords={"more": {"key": 10**12}}))
+    things += [trees, t]
     cases = [
+        lambda: trees([np.float64(1), (3, "word")], more={"key": 10**12}),
+        lambda: trees([np.float64(1), (3, "wor" + "d" * len(things[:1]))], more={"key": 10**12}),
+        lambda: trees([np.float64(1), (4, "word")], more={"key": 10**12}),
+        lambda: trees([np.float64(1), (3, "word")], more={"other": 10**12}),
         lambda: call(x, t, number, integer, flag),
         lambda: call(x, t, number, integer, np.array(False)),
         lambda: call(x, t, number, 1.0, flag),
@@ -455,7 +594,7 @@ def test_no_reference_is_lost_or_kept():
             case()
         gc.collect()
         assert [sys.getrefcount(thing) for thing in things] == before
-    results, fresh = cases[0](), tuple([tg.zeros(3) for _ in range(4)])
+    results, fresh = cases[4](), tuple([tg.zeros(3) for _ in range(4)])
     for some in (results, fresh):
         counts = [(sys.getrefcount(one), sys.getrefcount(one._data)) for one in some]
         assert counts == [(sys.getrefcount(one), sys.getrefcount(one._data)) for one in fresh]
@@ -565,7 +704,10 @@ def test_calls_go_deep():
 @pytest.mark.skipif(INTERPRETS, reason="it is on")
 def test_the_interpreter_checks_every_access():
     environment = os.environ | {"TAPEGRAD_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
-    names = "value_and_gradient or comes_back or every_dtype or guards or python_numbers or many_inputs"
+    names = (
+        "value_and_gradient or comes_back or every_dtype or guards or python_numbers or many_inputs or containers "
+        "or keywords or constants or outside"
+    )
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x", "-p", "no:cacheprovider", __file__, "-k", names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -10,193 +10,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import call, call_void, stack
-from tapegrad.modes import DISABLED, INTERCEPTORS, WRITES_NOTED
+from tapegrad.compiler.intrinsics import call_void, stack
+from tapegrad.modes import INTERCEPTORS
+from tapegrad.program.arguments import UNFIT, has_names, is_off, read_inputs, read_values
+from tapegrad.program.outcomes import RAISED, built, drop, finish_outputs, new_arrays
+from tapegrad.program.templates import MEMORY_ON_STACK, WORDS_ON_STACK
 from tapegrad.program.variants import (
-    IS_SINGLE,
-    MEMORY_ON_STACK,
     RELEASES_GIL,
-    WORDS_ON_STACK,
     DispatchFields,
     DispatchObject,
-    InputFields,
-    OutputFields,
     Room,
     VariantFields,
     VariantObject,
 )
-from tapegrad.recording.native import (
-    C_INT,
-    append,
-    clear_error,
-    decref,
-    incref,
-    integer_or_overflow,
-    new_object,
-    release_gil,
-    take_gil,
-    vectorcall,
-)
-from tapegrad.recording.objects import Runtime, TensorObject, new_tensor
-from tapegrad.recording.operands import decref_all, is_stale
-from tapegrad.runtime.objects import ALIGNED, C_CONTIGUOUS, NDArray, Object, Scalar, Tuple
+from tapegrad.recording.native import C_INT, append, clear_error, decref, incref, release_gil, take_gil, vectorcall
+from tapegrad.recording.objects import Runtime
+from tapegrad.recording.operands import decref_all
+from tapegrad.runtime.objects import NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array
 
-# Statuses, in place of objects and addresses.
-UNFIT, RAISED = 0, -1
-ALIGNMENT: Final = 64
-
-
-# ---- arguments
-
-
-def is_off(runtime: Runtime) -> int:
-    """Whether this thread does not record; the mode word says that some thread does not."""
-    enabled = Object(vectorcall(runtime.is_enabled_here, 0, 0, 0))
-    if enabled == 0:
-        clear_error()
-        return 0
-    decref(enabled)
-    return 1 if enabled == runtime.false else 0
-
-
-def has_form(wanted: InputFields, array: NDArray) -> int:
-    """Whether an array has the dtype and the shape of an input, and stands row by row."""
-    both = C_CONTIGUOUS | ALIGNED
-    if array.dtype != wanted.dtype or array.ndim != wanted.ndim or array.flags & both != both:
-        return 0
-    for dim in range(wanted.ndim):
-        if array.shape[dim] != wanted.shape[dim]:
-            return 0
-    return 1
-
-
-def tensor_data(runtime: Runtime, wanted: InputFields, tensor: TensorObject) -> Object:
-    """Return a tensor's array or scalar; UNFIT if it is of another layout, or wants a gradient."""
-    layout, data, mode = tensor.layout, tensor.data, runtime.mode.bits
-    if layout == 0 or data == 0:  # an attribute was deleted: Python raises
-        return Object(UNFIT)
-    if mode & DISABLED and layout.plain != runtime.none and is_off(runtime):
-        layout = layout.plain
-    if layout == wanted.layout:
-        if data.flags & ALIGNED == 0:
-            return Object(UNFIT)
-    elif layout != wanted.inline:
-        # Other strides may be contiguous too, where a length is 0 or 1.
-        is_plain_array = layout.plain == runtime.none and data.type == runtime.array_type
-        if is_plain_array == 0 or has_form(wanted, data) == 0:
-            return Object(UNFIT)
-    return Object(UNFIT) if mode & WRITES_NOTED and is_stale(runtime, tensor) else data
-
-
-def input_data(runtime: Runtime, wanted: InputFields, value: Object) -> Object:
-    """Return the array or the number that an argument is; UNFIT if the variant wants another one."""
-    kind = value.type
-    if kind != wanted.type:
-        return value if kind == wanted.scalar and wanted.type == runtime.array_type else Object(UNFIT)
-    if kind == runtime.array_type:
-        return value if has_form(wanted, NDArray(value)) else Object(UNFIT)
-    return tensor_data(runtime, wanted, TensorObject(value)) if kind == runtime.tensor_type else value
-
-
-def address_of(wanted: InputFields, data: Object, room: Array[int]) -> int:
-    """Return the address of the elements of an array, or of a number; UNFIT if an integer is too large."""
-    if wanted.is_integer:
-        overflow = Array[int](stack(8))
-        overflow[0] = 0
-        room[0] = integer_or_overflow(data, overflow)
-        return UNFIT if overflow[0] else room
-    return Scalar(data).value if data.type == wanted.scalar else NDArray(data).data
-
-
-def read_inputs(
-    runtime: Runtime, variant: VariantFields, args: Array[Object], addresses: Array[int], held: Array[Object]
-) -> int:
-    """Write the addresses of all inputs, and take a reference to the object behind each; return 0 if one is unfit."""
-    count = variant.n_inputs
-    integers = Array[int](held.at(count))
-    for number in range(count):
-        wanted, address = variant.inputs[number], UNFIT
-        data = input_data(runtime, wanted, args[number])
-        if data != UNFIT:
-            address = address_of(wanted, data, integers.at(number))
-        if address == UNFIT:
-            decref_all(held, number)
-            return 0
-        incref(data)
-        held[number] = data
-        addresses[number] = address
-    return 1
-
-
-# ---- results
-
-
-def new_array(runtime: Runtime, wanted: OutputFields) -> NDArray:
-    """Return an array for a result; 0 if Python raised."""
-    if wanted.large != 0:
-        return NDArray(vectorcall(runtime.empty_large, wanted.large, 2, 0))
-    incref(wanted.dtype)  # NumPy takes a reference
-    return NDArray(call(runtime.new_array, wanted.ndim, wanted.shape, wanted.dtype, 0))
-
-
-def new_arrays(
-    runtime: Runtime, variant: VariantFields, addresses: Array[int], results: Array[Object], memory: int
-) -> int:
-    """Write the addresses of all outputs, and new arrays, 0 for numbers, to `results`; return 0 if Python raised."""
-    for number in range(variant.n_outputs):
-        wanted, array = variant.outputs[number], NDArray(0)
-        if wanted.ndim != 0:
-            array = new_array(runtime, wanted)
-            if array == 0:
-                drop(results, number)
-                return 0
-            addresses[number] = array.data
-        else:
-            addresses[number] = memory + wanted.offset
-        results[number] = array
-    return 1
-
-
-def drop(results: Array[Object], count: int) -> None:
-    """Drop a reference to each of some objects; 0 stands for none."""
-    for number in range(count):
-        if results[number] != 0:
-            decref(results[number])
-
-
-def finish_results(
-    dispatch: DispatchFields, variant: VariantFields, results: Array[Object], addresses: Array[int]
-) -> int:
-    """Make numbers scalars, and tensors of what shall be one; return 0, and drop all, if Python raised."""
-    runtime, count = dispatch.runtime, variant.n_outputs
-    for number in range(count):
-        wanted, result = variant.outputs[number], results[number]
-        if result == 0:
-            result = Object(call(dispatch.new_scalar, addresses[number], wanted.dtype, 0))
-        if result != 0 and wanted.layout != 0:
-            incref(wanted.layout)
-            incref(runtime.none)
-            result = new_tensor(runtime, NDArray(result), wanted.layout, runtime.none)
-        results[number] = result
-        if result == 0:
-            drop(results, count)
-            return 0
-    return 1
-
-
-def packed(runtime: Runtime, variant: VariantFields, results: Array[Object]) -> Object:
-    """Return the results as one object, which takes over the references; 0 if Python raised."""
-    count = variant.n_outputs
-    if variant.flags & IS_SINGLE:
-        return results[0]
-    pack = Tuple(new_object(runtime.tuple_type, count))
-    if pack == 0:
-        drop(results, count)
-        return Object(RAISED)
-    for number in range(count):
-        pack.items[number] = results[number]
-    return pack
+ALIGNMENT: Final = 64  # of memory for machine code
 
 
 # ---- memory
@@ -241,7 +74,7 @@ def run_code(variant: VariantFields, inputs: Array[int], outputs: Array[int], me
 
 
 def compute(
-    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], outputs: Array[int], results: Array[Object]
+    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], addresses: Array[int], outputs: Array[Object]
 ) -> Object:
     """Return what machine code computes; UNFIT or RAISED."""
     runtime = dispatch.runtime
@@ -251,19 +84,22 @@ def compute(
         if owner == 0:
             return Object(RAISED)
         memory = (owner.data + ALIGNMENT - 1) & -ALIGNMENT
-    result = Object(RAISED)
-    if new_arrays(runtime, variant, outputs, results, memory):
-        if run_code(variant, inputs, outputs, Array[int](memory)) == 0:
-            drop(results, variant.n_outputs)
+    result, count = Object(RAISED), variant.n_outputs
+    if new_arrays(runtime, variant, addresses, outputs, memory):
+        if run_code(variant, inputs, addresses, Array[int](memory)) == 0:
             result = Object(UNFIT)
-        elif finish_results(dispatch, variant, results, outputs):
-            result = packed(runtime, variant, results)
+            drop(outputs, count)
+        elif finish_outputs(dispatch, variant, outputs, addresses):
+            result = built(dispatch, variant, outputs, outputs.at(count))
+            drop(outputs, count)
     give_back(variant.memory, owner)
     return result
 
 
-def call_variant(dispatch: DispatchFields, variant: VariantFields, args: Array[Object]) -> Object:
-    """Return the results of a variant; UNFIT if it does not serve these arguments, RAISED if Python raised."""
+def call_variant(
+    dispatch: DispatchFields, variant: VariantFields, args: Array[Object], names: Tuple, off: int
+) -> Object:
+    """Return the result of a variant; UNFIT if it does not serve these arguments, RAISED if Python raised."""
     runtime, count = dispatch.runtime, variant.n_inputs
     words, owner = Array[int](stack(WORDS_ON_STACK)), NDArray(0)
     if variant.words.arguments != 0:
@@ -271,12 +107,17 @@ def call_variant(dispatch: DispatchFields, variant: VariantFields, args: Array[O
         if owner == 0:
             return Object(RAISED)
         words = owner.data
-    # Addresses of inputs, what is held for them, integers among them; addresses of outputs and guards; results.
-    held, outputs = Array[Object](words.at(count)), words.at(3 * count)
-    results = Array[Object](outputs.at(variant.n_outputs + variant.n_guards))
+    # Addresses of inputs, what is held for them, integers among them; addresses of outputs and guards; outputs, and a
+    # pile of objects to build the result with; values.
+    held, addresses = Array[Object](words.at(count)), words.at(3 * count)
+    outputs = Array[Object](addresses.at(variant.n_outputs + variant.n_guards))
+    values, fits = args, 1
+    if variant.n_values != 0:
+        values = outputs.at(variant.n_outputs + variant.n_builds)
+        fits = read_values(dispatch, variant, args, names, values)
     result = Object(UNFIT)
-    if read_inputs(runtime, variant, args, words, held):
-        result = compute(dispatch, variant, words, outputs, results)
+    if fits != 0 and read_inputs(runtime, variant, values, words, held, off):
+        result = compute(dispatch, variant, words, addresses, outputs)
         decref_all(held, count)
     give_back(variant.words, owner)
     return result
@@ -285,13 +126,13 @@ def call_variant(dispatch: DispatchFields, variant: VariantFields, args: Array[O
 def run(self: DispatchObject, args: Array[Object], nargs: int, names: Tuple) -> int:
     """Call a program, or the fallback if no variant serves the arguments; return 0 if Python raised."""
     dispatch, variants = DispatchFields(self.data.data), self.variants
-    if names == 0 and dispatch.runtime.mode.bits & INTERCEPTORS == 0:
+    if dispatch.runtime.mode.bits & INTERCEPTORS == 0:
         incref(variants)  # others may be put into their place while Python or another thread runs
-        result = Object(UNFIT)
+        result, off = Object(UNFIT), is_off(dispatch.runtime)
         for number in range(variants.length):
             variant = VariantFields(VariantObject(variants.items[number]).data.data)
-            if result == UNFIT and variant.n_inputs == nargs:
-                result = call_variant(dispatch, variant, args)
+            if result == UNFIT and variant.n_arguments == nargs and has_names(dispatch, variant, names):
+                result = call_variant(dispatch, variant, args, names, off)
         decref(variants)
         if result != UNFIT:
             return 0 if result == RAISED else result

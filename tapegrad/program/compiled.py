@@ -16,11 +16,11 @@ from tapegrad.modes import no_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.derivative import differentiable
-from tapegrad.program.entry import Dispatch, Variant, make_entry
+from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.program.trace import Traced, trace
-from tapegrad.tape.layout import layout_of
+from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
 
 #: How many programs a function may have for one signature: one for each way through its branches.
@@ -129,19 +129,36 @@ class Compiled:
         return version.result(outputs, has_arrays)
 
     def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
-        """Let the compiled entry call a version first, if its arguments and results are plain."""
-        tree, places = version.tree, version.places
-        is_tuple = tree.__class__ is tuple and len(places) == len(tree) and None in tree
-        kinds = [_kind(leaf) for leaf in leaves]
-        is_plain = is_tuple or (tree is None and places == [0])
-        if kwargs or version.captured or version.run.fused is None or not is_plain or len(leaves) != len(args):
+        """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
+        if version.run.fused is None:
             return
-        if not kinds or None in kinds:
-            return
+        layouts = [version.program.layouts[number] for number in version.program.inputs]
+        wanted, kinds, count = list(leaves), [], 0
+        for place, leaf in enumerate(leaves):
+            if isinstance(leaf, _VALUES):
+                kind = _kind(leaf, layouts[count])
+                if kind is None:
+                    return
+                wanted[place] = Input(kind, layouts[count])
+                kinds.append(kind)
+                count += 1
         variant = version.variants.get(tuple(kinds))
         if variant is None:
-            options = {"as_tensors": Tensor in kinds, "is_single": not is_tuple}
-            variant = version.variants[tuple(kinds)] = version.run.variant(kinds, **options)  # type: ignore[arg-type]
+            result = flatten(version.tree)
+            for number, place in enumerate(version.places):
+                result[place] = Output(number)
+            arguments, keywords = rebuild((args, kwargs), wanted)
+            try:
+                variant = version.run.variant(
+                    arguments,
+                    keywords=keywords,
+                    result=rebuild(version.tree, result),
+                    captured=list(zip(version.captured, layouts[count:], strict=True)),
+                    as_tensors=not kinds or any(issubclass(kind, Tensor) for kind in kinds),
+                )
+            except TypeError:  # a container that compiled code does not know
+                return
+            version.variants[tuple(kinds)] = variant
         others = [own for own in self._dispatch.variants if own is not variant]
         self._dispatch.variants = (variant, *others[: LIMIT - 1])
 
@@ -187,11 +204,14 @@ class Compiled:
         return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
 
 
-def _kind(leaf: Any) -> type | None:
+def _kind(leaf: Any, layout: Layout) -> type | None:
     """Return which arguments a compiled entry takes in the place of this one; None if it takes no such ones."""
-    if leaf.__class__ in (np.ndarray, Tensor, float):
-        return leaf.__class__  # type: ignore[no-any-return]
-    return np.ndarray if isinstance(leaf, np.float64) else None
+    kind: type = leaf.__class__
+    if kind is np.ndarray or issubclass(kind, Tensor):
+        return kind
+    if kind is float or kind is complex:
+        return kind if layout.dtype == kind else None
+    return np.ndarray if isinstance(leaf, np.generic) else None
 
 
 _VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)

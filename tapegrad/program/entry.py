@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.program.calling import run
-from tapegrad.program.variants import Dispatch, Input, Variant
+from tapegrad.program.templates import Input, Output
+from tapegrad.program.variants import Dispatch, Variant
 from tapegrad.recording.native import load
 from tapegrad.recording.objects import with_runtime
 from tapegrad.runtime.objects import numpy_function
 
-__all__ = ["Dispatch", "Input", "Variant", "make_entry"]
+__all__ = ["Dispatch", "Input", "Output", "Variant", "make_entry"]
+
+_NEW_SCALAR: Final = 60  # of PyArray_Scalar in NumPy's table
+_OF_PYTHON: Final = ("PyDict_Next", "PyObject_RichCompareBool", "PyDict_New", "PyDict_SetItem")
 
 
 @functools.cache
 def _fields() -> np.ndarray:
     """Return the memory of `DispatchFields`."""
-    return with_runtime("what calls programs", numpy_function("_ARRAY_API", 60))  # PyArray_Scalar
+    functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _OF_PYTHON]
+    return with_runtime("what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions)
 
 
 def make_entry(

@@ -38,18 +38,18 @@ class Runner:
         variants = []
         try:
             self.fused = fuse(program)
-            variants = [self.variant([np.ndarray] * len(self._layouts), has_guards=False)]
+            variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
         self._entry = make_entry(self._replay, variants)[0]
 
-    def variant(self, kinds: Sequence[type], *, has_guards: bool = True, **options: bool) -> Variant:
+    def variant(self, arguments: Sequence[Any], *, has_guards: bool = True, **options: Any) -> Variant:
         """Return the machine code, for a compiled entry.
 
         Parameters
         ----------
-        kinds : sequence of type
-            The class of each argument.
+        arguments : sequence
+            As of `Variant`.
         has_guards : bool
             The entry compares the guards; else their values are results behind the outputs.
         options
@@ -62,7 +62,7 @@ class Runner:
         nbytes = sum(layout.nbytes for layout in (*self._layouts, *outputs))
         return Variant(
             self.fused.address(),
-            [Input(kind, layout) for kind, layout in zip(kinds, self._layouts, strict=True)],
+            arguments,
             outputs,
             guards=[guard.outcome for guard in program.guards] if has_guards else (),
             scratch=self.fused.scratch_bytes,

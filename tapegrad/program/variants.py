@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.program.templates import (
+    MEMORY_ON_STACK,
+    WORDS_ON_STACK,
+    Arguments,
+    Output,
+    Pieces,
+    build,
+    guard_words,
+    output,
+    room,
+)
 from tapegrad.recording.objects import LayoutObject, Runtime
-from tapegrad.runtime import pool
-from tapegrad.runtime.memory import watch
-from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple, Type
 from tapegrad.runtime.structs import WORD, Array, Struct, Table, sizeof, slot
-from tapegrad.tape.layout import Layout, contiguous_layout, intern, layout_of
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
-__all__ = ["Dispatch", "Input", "Variant"]
+__all__ = ["Dispatch", "Variant"]
 
-# Flags of a variant: its only output is the result; other threads may have the GIL while its code runs.
-IS_SINGLE, RELEASES_GIL = 1, 2
-# Bytes on the stack of a call. They are few, as a function may call itself by the fallback, a thousand times. Memory
-# that a variant keeps takes 10 ns more.
-WORDS_ON_STACK: Final = 512
-MEMORY_ON_STACK: Final = 512
+RELEASES_GIL: Final = 1  # a flag of a variant: other threads may have the GIL while its code runs
 _ALIGNMENT: Final = 64
-_BYTE: Final = np.dtype(np.uint8)
+
+
+class CheckFields(Struct):
+    """What a value must be. Values are the arguments, then tensors from outside, then the items of containers."""
+
+    value: int
+    kind: int  # see `tapegrad.program.templates`
+    object: Object  # the constant, or the class of the container
+    count: int  # of items, which are appended to the values
+    keys: Tuple  # of a dict
 
 
 class InputFields(Struct):
-    """The argument that a variant wants in one place."""
+    """A value that is an input."""
 
+    value: int
     type: Type  # its class: Tensor, arrays, or a number's
-    scalar: Type  # the class of a number that may stand in its place, or in place of a tensor's array; 0: none
+    is_tensor: int
     is_integer: int  # a Python integer or truth value
+    scalar: Type  # the class of a number that may stand in place of an array, its own or a tensor's; 0: none
     layout: LayoutObject  # of a tensor over an array
     inline: LayoutObject  # of a tensor over a scalar; the same again if there is none
     dtype: Object
@@ -42,14 +56,23 @@ class InputFields(Struct):
 
 
 class OutputFields(Struct):
-    """One result of a variant."""
+    """One output of machine code."""
 
     dtype: Object
     ndim: int  # 0: a number, which becomes a scalar
     shape: Array[int]
     large: Array[Object]  # the arguments of `tapegrad.runtime.pool.empty`; 0 if the array is small
     offset: int  # of a number in the memory of a call
-    layout: LayoutObject  # 0 if the result is no tensor
+    layout: LayoutObject  # 0 if it does not become a tensor
+
+
+class BuildFields(Struct):
+    """How the result is built from outputs: each instruction takes objects from a stack, and puts one there."""
+
+    kind: int  # see `tapegrad.program.templates`
+    count: int  # of objects to take; the number of an output
+    object: Object  # a constant, or the class of a container
+    keys: Tuple  # of a dict
 
 
 class Room(Struct):
@@ -64,13 +87,22 @@ class VariantFields(Struct):
 
     code: int
     flags: int
+    n_arguments: int  # without keywords
+    keywords: Tuple  # the names of those that follow; 0: none
+    n_captured: int
+    captured: Array[Object]
+    n_values: int  # 0 if all inputs are arguments
+    n_checks: int
+    checks: Table[CheckFields]
     n_inputs: int
-    n_outputs: int
-    n_guards: int
-    guard_words: int  # of all guards; their values stand at the beginning of the memory of a call
     inputs: Table[InputFields]
+    n_outputs: int
     outputs: Table[OutputFields]
+    n_builds: int
+    builds: Table[BuildFields]
+    n_guards: int
     guards: Array[int]  # the offset of each guard's value in the memory of a call
+    guard_words: int  # of all guards; their values stand at the beginning of the memory of a call
     outcomes: Array[int]  # `guard_words`
     scratch: int  # the offset of scratch memory in the memory of a call
     words: Room  # for addresses and references during a call
@@ -81,23 +113,14 @@ class DispatchFields(Struct):
     """What `run` needs besides a `Dispatch`."""
 
     runtime: Runtime
-    new_scalar: int  # the address of PyArray_Scalar
-
-
-class Input(NamedTuple):
-    """What an argument must be.
-
-    Attributes
-    ----------
-    kind : type
-        ``np.ndarray``, `Tensor`, or the class of a Python number. A scalar of NumPy serves as an array without
-        dimensions. Subclasses do not count: Python serves them.
-    layout : Layout
-        Its dtype and shape; the strides are those of a contiguous array.
-    """
-
-    kind: type
-    layout: Layout
+    str_type: Type
+    dict_type: Type
+    # Addresses of functions of NumPy and CPython.
+    new_scalar: int  # PyArray_Scalar
+    next_item: int  # PyDict_Next
+    are_equal: int  # PyObject_RichCompareBool
+    new_dict: int  # PyDict_New
+    set_item: int  # PyDict_SetItem
 
 
 class Variant:
@@ -108,19 +131,31 @@ class Variant:
     code : int
         The address of ``void f(char **inputs, char **outputs, char *scratch)``. The outputs are followed by the
         guards.
-    inputs : sequence of Input
+    arguments : sequence
+        The arguments, with an `Input` in place of each input, inside of tuples, named tuples, lists and dicts too.
+        All other leaves must be the same object again, or an equal integer or string.
     outputs : sequence of Layout
         Outputs without dimensions become scalars of NumPy.
+    result : object
+        What is returned, with an `Output` in place of each output; default the tuple of all. Other leaves are
+        returned as they are.
+    keywords : mapping
+        Arguments with names, in their order.
+    captured : sequence of (Tensor, Layout)
+        Further inputs: tensors, as they are when the function is called, if they have these layouts.
     guards : sequence of array
         The outcome of each guard. If a value has other bits, the results are dropped and the variant does not serve.
     scratch : int
         Bytes of memory, aligned to 64, that the code may use during a call.
     as_tensors : bool
-        Whether results are tensors.
-    is_single : bool
-        Whether the only output is returned as it is. Else all stand in a tuple.
+        Whether outputs become tensors.
     is_long : bool
-        Whether other threads of Python run meanwhile. To let them takes 0.1 µs.
+        Whether other threads of Python may run meanwhile. To let them takes 30 ns.
+
+    Raises
+    ------
+    TypeError
+        If a container is of another kind.
     """
 
     __slots__ = ("data", "held")
@@ -130,138 +165,56 @@ class Variant:
     def __init__(
         self,
         code: int,
-        inputs: Sequence[Input],
+        arguments: Sequence[Any],
         outputs: Sequence[Layout],
         *,
+        result: Any = None,
+        keywords: Mapping[str, Any] | None = None,
+        captured: Sequence[tuple[Tensor, Layout]] = (),
         guards: Sequence[np.ndarray] = (),
         scratch: int = 0,
         as_tensors: bool = False,
-        is_single: bool = False,
         is_long: bool = False,
     ) -> None:
-        pieces = _Pieces(sizeof(VariantFields) // WORD)
-        offsets, outcomes = _outcomes(guards)
+        keywords = keywords or {}
+        result = tuple(map(Output, range(len(outputs)))) if result is None else result
+        pieces = Pieces(sizeof(VariantFields) // WORD)
+        read = Arguments(pieces, arguments, keywords, captured)
+        builds = build(pieces, result)
+        offsets, outcomes = guard_words(guards)
         offset, rows = WORD * len(outcomes), []
         for layout in outputs:
-            rows += _output(pieces, layout, offset, as_tensors)
+            rows.append(output(pieces, layout, offset, as_tensors))
             offset += 0 if layout.ndim else max(-(-layout.nbytes // WORD) * WORD, WORD)
         start = -(-offset // _ALIGNMENT) * _ALIGNMENT
-        n_words = 3 * len(inputs) + 2 * len(outputs) + len(guards)
+        n_words = read.n_values + 3 * len(read.inputs) + 2 * len(outputs) + len(guards) + len(builds)
         fields = {
             "code": code,
-            "flags": IS_SINGLE * is_single | RELEASES_GIL * is_long,
-            "n_inputs": len(inputs),
+            "flags": RELEASES_GIL * is_long,
+            "n_arguments": len(arguments),
+            "keywords": pieces.hold(tuple(keywords)) if keywords else 0,
+            "n_captured": len(captured),
+            "captured": pieces.add([pieces.hold(tensor) for tensor, _ in captured]),
+            "n_values": read.n_values,
+            "n_checks": len(read.checks),
+            "checks": pieces.table(read.checks),
+            "n_inputs": len(read.inputs),
+            "inputs": pieces.table(read.inputs),
             "n_outputs": len(outputs),
+            "outputs": pieces.table(rows),
+            "n_builds": len(builds),
+            "builds": pieces.table(builds),
             "n_guards": len(guards),
-            "guard_words": len(outcomes),
-            "inputs": pieces.add([word for one in inputs for word in _input(pieces, one)]),
-            "outputs": pieces.add(rows),
             "guards": pieces.add(offsets),
+            "guard_words": len(outcomes),
             "outcomes": pieces.add(outcomes),
             "scratch": start,
-            "words": _room(pieces, WORD * n_words, WORDS_ON_STACK),
-            "memory": _room(pieces, start + scratch, MEMORY_ON_STACK),
+            "words": room(pieces, WORD * n_words, WORDS_ON_STACK),
+            "memory": room(pieces, start + scratch, MEMORY_ON_STACK),
         }
         for name, word in fields.items():
             pieces.words[VariantFields.word(name)] = word
         self.data, self.held = pieces.placed(), tuple(pieces.held)
-
-
-class _Address(int):
-    """The number of a word among pieces, which becomes its address."""
-
-
-class _Pieces:
-    """Lists of words, to be placed one after the other in one memory, and the objects to which they refer."""
-
-    def __init__(self, first: int) -> None:
-        self.words: list[int] = [0] * first
-        self.held: list[object] = []
-
-    def add(self, words: Sequence[int]) -> _Address:
-        """Append a list of words, and return what becomes its address."""
-        start = _Address(len(self.words))
-        self.words += words
-        return start
-
-    def hold(self, thing: object) -> int:
-        """Hold an object, and return its identity."""
-        self.held.append(thing)
-        return id(thing)
-
-    def arguments(self, shape: tuple[int, ...], dtype: np.dtype) -> _Address:
-        """Append the arguments of `tapegrad.runtime.pool.empty`."""
-        return self.add([self.hold(shape), self.hold(dtype)])
-
-    def placed(self) -> np.ndarray:
-        """Return the memory."""
-        memory = watch(np.zeros(len(self.words), dtype=np.int64), "a variant of a program")
-        start = memory.ctypes.data
-        memory[:] = [start + WORD * word if isinstance(word, _Address) else word for word in self.words]
-        return memory
-
-
-def _room(pieces: _Pieces, nbytes: int, on_stack: int) -> _Address:
-    """Append the words of `Room`."""
-    if nbytes <= on_stack:
-        return pieces.add([0, 0])
-    idle = pieces.hold([]) if nbytes < pool.THRESHOLD else 0
-    return pieces.add([idle, pieces.arguments((nbytes + _ALIGNMENT,), _BYTE)])
-
-
-def _outcomes(guards: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
-    """Return where each guard's value begins, and the words of all outcomes."""
-    offsets: list[int] = []
-    words: list[int] = []
-    for outcome in guards:
-        offsets.append(WORD * len(words))
-        raw = outcome.tobytes()
-        words += np.frombuffer(raw.ljust(-(-len(raw) // WORD) * WORD, b"\0"), np.int64).tolist()
-    return offsets, words
-
-
-def _of_new_array(layout: Layout) -> Layout:
-    """Return the layout of an array that NumPy makes: where it has no element, strides are as NumPy likes."""
-    shape, dtype = layout.shape, layout.dtype
-    return contiguous_layout(shape, dtype) if layout.size else layout_of(np.empty(shape, dtype))
-
-
-def _input(pieces: _Pieces, wanted: Input) -> list[int]:
-    """Return the words of `InputFields`."""
-    kind, layout = wanted
-    is_array = kind is np.ndarray or kind is Tensor
-    over_array = _of_new_array(layout)
-    inline = intern((), (), layout.dtype, inline=True) if layout.ndim == 0 else over_array
-    scalar = 0
-    if is_array:
-        scalar = pieces.hold(layout.dtype.type) if layout.ndim == 0 else 0
-    elif kind in (float, complex):
-        scalar = pieces.hold(kind)
-    return [
-        pieces.hold(kind),
-        scalar,
-        kind in (int, bool),
-        pieces.hold(over_array),
-        pieces.hold(inline),
-        pieces.hold(layout.dtype),
-        layout.ndim,
-        pieces.add(layout.shape),
-    ]
-
-
-def _output(pieces: _Pieces, layout: Layout, offset: int, as_tensor: bool) -> list[int]:
-    """Return the words of `OutputFields`."""
-    shape, dtype = layout.shape, layout.dtype
-    is_large = layout.ndim > 0 and layout.nbytes >= pool.THRESHOLD
-    of_tensor = _of_new_array(layout) if shape else intern((), (), dtype, inline=True)
-    return [
-        pieces.hold(dtype),
-        layout.ndim,
-        pieces.add(shape),
-        pieces.arguments(shape, dtype) if is_large else 0,
-        offset,
-        pieces.hold(of_tensor) if as_tensor else 0,
-    ]
 
 
 class Dispatch:
