@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from tapegrad.tape import versions, views
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, InferenceLayout, Layout, layout_of
 from tapegrad.tensor import Tensor
 
+#: Classes whose instances are operands as they are; those of other classes get a plain twin.
+OPERANDS: Final[list[type[Tensor]]] = [Tensor]
+#: The data of a tensor, also of one that is traced, which hides them.
+raw_data: Final[Callable[[Tensor], Any]] = vars(Tensor)["_data"].__get__
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
@@ -51,7 +55,7 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
     """
     if isinstance(value, Tensor):
         value = views.renewed(value)
-        return value if value.__class__ is Tensor else plain(value)
+        return value if value.__class__ in OPERANDS else plain(value)
     if isinstance(value, np.generic):
         check_dtype(value.dtype)
         return constant(value, layout_of(value))
@@ -63,6 +67,18 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
         if isinstance(value, kind):
             return constant(value, layout)
     raise errors.not_a_tensor(call, name, position, value)
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of a tensor, array or number."""
+    return value.shape if isinstance(value, Tensor) else np.shape(value)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a tensor, array or number is of a complex dtype."""
+    if value.__class__ is Tensor or isinstance(value, Tensor):
+        return bool(value._layout.dtype.kind == "c")
+    return value.__class__ is not float and bool(np.iscomplexobj(value))
 
 
 def values_of(value: Any, call: str, name: str, position: int) -> np.ndarray:
