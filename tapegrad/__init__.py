@@ -95,6 +95,10 @@ else:
             from tapegrad.func import vmap
 
             return vmap
+        if name == "compile":
+            from tapegrad.program import compile
+
+            return compile
         if name == "profile":
             from tapegrad.autograd.profiling import profile
 

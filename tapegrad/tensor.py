@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import errors, modes
 from tapegrad.dtypes import DTypeLike, default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
@@ -56,6 +56,7 @@ class Tensor(TensorMethods):
     _part_of: tuple[str, int]
 
     __array_priority__ = 1000
+    is_traced = False  # whether it belongs to a function that is being traced: see `tapegrad.program.trace`
 
     # --- the array ---------------------------------------------------------------------------------------------------
 
@@ -63,6 +64,8 @@ class Tensor(TensorMethods):
         """Return the data as an array, whose writes change the tensor: it takes the place of a NumPy scalar."""
         if not isinstance(self._data, np.ndarray):
             array = np.asarray(self._data)
+            if modes.mode.value:
+                modes.tell("alias", self._data, array)
             layout = layout_of(array)
             self._layout = layout.tracked if self._layout.requires_grad else layout
             self._data = array
@@ -98,7 +101,7 @@ class Tensor(TensorMethods):
     def stride(self) -> tuple[int, ...]:
         """Return the strides in elements."""
         itemsize = self.dtype.itemsize
-        return tuple(step // itemsize for step in self._array().strides)
+        return tuple(step // itemsize for step in self._layout.strides)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is float32 or float64."""
@@ -332,6 +335,10 @@ class Tensor(TensorMethods):
                 node = reshaped(node, self, layout.shape)
             layout = layout.tracked
         self._data, self._layout, self._node = array, layout, node
+
+
+#: The data of a tensor, also of one that is traced, which hides them.
+raw_data: Final[Callable[[Tensor], Any]] = vars(Tensor)["_data"].__get__
 
 
 def from_array(array: np.ndarray) -> Tensor:

@@ -263,7 +263,7 @@ def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     shape = tensor.shape if gradient is None else gradient.shape
     if value.shape != shape:  # a hook, or another thread, has replaced `data` or `grad` since `check`
         raise errors.reshaped("a tensor", shape, value.shape)
-    if create_graph or (gradient is not None and gradient.requires_grad):
+    if create_graph or (gradient is not None and (gradient.requires_grad or gradient.__class__ is not Tensor)):
         # A rule may have returned its cotangent, which is another leaf's gradient too, or a view of one element.
         tensor._grad = value.clone() if gradient is None else xp.add(gradient, value)
     elif gradient is not None:

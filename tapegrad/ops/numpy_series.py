@@ -16,7 +16,7 @@ from tapegrad.ops.fill import zeros
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.numpy_ufuncs import no_list, unsupported
 from tapegrad.ops.scans import cumprod
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -131,7 +131,7 @@ def _polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
     constants = zeros(m, dtype=x.dtype) if k is None else _flat("polyint", "k", k)
-    if len(constants) not in (1, m) or (len(constants) == 1 and m > 1 and np.ndim(getattr(k, "_data", k))):
+    if len(constants) not in (1, m) or (len(constants) == 1 and m > 1 and len(shape_of(k))):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     for j in range(m):
         own = constants[min(j, len(constants) - 1)]

@@ -20,7 +20,7 @@ from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
-from tapegrad.ops.table.gateway import as_operand, names_of_arrays
+from tapegrad.ops.table.gateway import as_operand, names_of_arrays, shape_of
 from tapegrad.ops.table.write_checks import check_distinct, check_leaf, records, wrapped
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
@@ -79,7 +79,7 @@ _plans.connect("setitem", 2, _set_new, 1, TAKES_ARRAYS)
 def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
     """Write at an index, and record it where a gradient is wanted; `call` is how errors name this."""
     array = self._array()
-    mask = None if np.ndim(getattr(value, "_data", value)) else whole_mask(self, key)
+    mask = None if len(shape_of(value)) else whole_mask(self, key)
     keys, index_arrays = encode(self, key) if mask is None else (MASKED, (mask,))
     if _wraps_around(value, array.dtype):
         check_range(value, array.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tapegrad.program.compiled import Compiled, compile
 from tapegrad.program.program import Entry, Guard, Program
+from tapegrad.program.trace import TracingError
 
-__all__ = ["Entry", "Guard", "Program"]
+__all__ = ["Compiled", "Entry", "Guard", "Program", "TracingError", "compile"]

@@ -67,6 +67,18 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
     raise errors.not_a_tensor(call, name, position, value)
 
 
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of a tensor, array or number."""
+    return value.shape if isinstance(value, Tensor) else np.shape(value)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a tensor, array or number is of a complex dtype."""
+    if value.__class__ is Tensor or isinstance(value, Tensor):
+        return bool(value._layout.dtype.kind == "c")
+    return value.__class__ is not float and bool(np.iscomplexobj(value))
+
+
 def values_of(value: Any, call: str, name: str, position: int) -> np.ndarray:
     """Return the data of an operand as an array, for functions that have no gradient; errors are `as_operand`'s."""
     return np.asarray(as_operand(value, call, name, position)._data)

@@ -169,6 +169,7 @@ PLACES: dict[str, dict[str, str]] = {
         "joining": "block_diag",
         "likelihoods": "bce_with_logits binary_cross_entropy floor_at gaussian_nll kl_div kl_div_of_logs poisson_nll poisson_nll_of_rates",
         "linalg": "matmul",
+        "logic": "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm",
         "losses": "huber_loss l1_loss",
         "lu": "lu_factor_ex",
         "margins": "cosine_embedding hinge hinge_embedding soft_margin",
