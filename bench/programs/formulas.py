@@ -19,6 +19,8 @@ ROUND = 6755399441055744.0  # 1.5 * 2**52: a number added to it is rounded, and 
 
 # A product may be contracted with the sum that it stands in; nothing else is changed. Division by zero gives inf.
 by_hand: Callable[..., Any] = njit(fastmath={"contract"}, error_model="numpy")
+# Part of the loop that calls it, which is not vectorised otherwise.
+formula: Callable[..., Any] = njit(fastmath={"contract"}, error_model="numpy", forceinline=True)
 # The order of a sum is free as well: it stands for several accumulators written by hand.
 reduction: Callable[..., Any] = njit(fastmath={"contract", "reassoc"}, error_model="numpy")
 
@@ -49,7 +51,7 @@ def _float(builder: Any) -> Any:
     return ir.DoubleType()
 
 
-@by_hand
+@formula
 def exp(x: float) -> float:
     x = min(max(x, -708.0), 709.0)
     rounded = x * LOG2_E + ROUND
@@ -70,7 +72,7 @@ def exp(x: float) -> float:
     return (p + 1.0) * double((bits(rounded) + int64(1023)) << int64(52))
 
 
-@by_hand
+@formula
 def log(x: float) -> float:
     """Of a positive normal number; the series is that of fdlibm's e_log.c."""
     b = bits(x)
@@ -91,17 +93,17 @@ def log(x: float) -> float:
     return n * LN2_HIGH - ((half - (s * (half + p * z) + n * LN2_LOW)) - f)
 
 
-@by_hand
+@formula
 def tanh(x: float) -> float:
     return 1.0 - 2.0 / (exp(2.0 * x) + 1.0)
 
 
-@by_hand
+@formula
 def sigmoid(x: float) -> float:
     return 1.0 / (1.0 + exp(-x))
 
 
-@by_hand
+@formula
 def sincos(x: float) -> tuple[float, float]:
     """Of numbers up to 1e5: reduced by pi / 2 in three parts, then the two series of fdlibm's k_sin.c and k_cos.c."""
     rounded = x * 0.6366197723675814 + ROUND
@@ -130,7 +132,7 @@ def sincos(x: float) -> tuple[float, float]:
     return first, second
 
 
-@by_hand
+@formula
 def normal(x: float) -> tuple[float, float]:
     """Return distribution function and density of the standard normal: a rational of `|x|` below 7, times exp(-x² / 2).
 

@@ -19,6 +19,10 @@ FIRST_CALL = 30.0  # seconds that it may take: a tool that takes longer is left 
 ROUNDS_TAKE = 20.0  # seconds of rounds for a workload, at most
 TOLERANCE = 1e-9  # relative to the largest element
 
+# The C library keeps large arrays that are freed. Else it gives them back to the system, and a loop over new ones by
+# hand is as fast as the system makes pages, which varies by a factor when other processes run.
+_KEPT_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
+
 Record = dict[str, Any]
 
 
@@ -27,7 +31,7 @@ def measured(names: Sequence[str], tools: Sequence[str], rounds: int, quick: boo
     with tempfile.TemporaryDirectory() as folder:
         kept = {
             **caches(folder), **thread_variables(1), "TORCHINDUCTOR_CACHE_DIR": folder,
-            "PYTENSOR_FLAGS": f"base_compiledir={folder}",
+            "PYTENSOR_FLAGS": f"base_compiledir={folder}", **_KEPT_MEMORY,
         }  # fmt: skip
         firsts = {tool: dict(_first_calls(tool, names, quick, kept)) for tool in tools}
         usable = {

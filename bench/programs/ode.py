@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench.problems import Data
-from bench.programs.formulas import by_hand
+from bench.programs.formulas import by_hand, formula
 from bench.programs.workload import Workload
 
 STEP = 0.02
@@ -33,12 +33,12 @@ def fit(F: Any, p: Any, y: Any, measured: Any) -> Any:
     return loss
 
 
-@by_hand
+@formula
 def _turn(p: Any, a: float, b: float) -> Any:
     return p[0] * a - p[1] * a * b, p[2] * a * b - p[3] * b
 
 
-@by_hand
+@formula
 def _back(p: Any, ct_p: Any, a: float, b: float, u: float, v: float) -> Any:
     """Return the cotangents of the state of those of its slope, and add the parameters'."""
     ct_p[0] += u * a
