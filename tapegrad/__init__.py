@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from tapegrad.func import vmap
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
-    from tapegrad.program import compile
+    from tapegrad.program import compile as compile
 
     __all__ += list(_names)
 else:

@@ -79,8 +79,8 @@ def shifted_geometry(
         return None
     most = -(-rows // -(-rows // most))
     return [
-        0, *gemm_words(dtype.name), images, groups, channels, out, *size, rows, columns, kh, kw, top, dh, dw, left, length,
-        most, block, joined,
+        0, *gemm_words(dtype.name), images, groups, channels, out, *size, rows, columns, kh, kw, top, dh, dw, left,
+        length, most, block, joined,
     ]  # fmt: skip
 
 
