@@ -15,6 +15,7 @@ from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sigmoid, sqrt, ta
 from tapegrad.vmath.trigonometric import cos, sin
 
 __all__ = [
-    "alike", "conj", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "expm1", "log", "log1p", "pow", "real", "sgn", "sigmoid",
+    "alike", "conj", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "expm1", "log", "log1p", "pow", "real", "sgn",
+    "sigmoid",
     "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma", "where",
 ]  # fmt: skip
