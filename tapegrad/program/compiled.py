@@ -91,6 +91,7 @@ class Compiled:
         functools.update_wrapper(self, function)
         self.function = function
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
+        self._refused: list[Runner] = []  # for `explain`
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function with arguments that the compiled entry does not serve."""
@@ -120,6 +121,11 @@ class Compiled:
             self._give_up(key, versions)
             return self.function(*args, **kwargs)
         version = self._trace((args, kwargs), leaves, places, inputs)
+        if version.run.fused is None and not versions:
+            # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
+            self._versions[key] = None
+            self._refused.append(version.run)
+            return self.function(*args, **kwargs)
         versions.insert(0, version)
         outputs = version.call(inputs)
         if outputs is None:  # a value that depends on more than the inputs
@@ -197,7 +203,8 @@ class Compiled:
 
     def explain(self) -> str:
         """Return how the programs run, and why."""
-        return "\n\n".join(version.run.explain() for versions in self._versions.values() for version in versions or ())
+        versions = [version.run for versions in self._versions.values() for version in versions or ()]
+        return "\n\n".join(run.explain() for run in (*versions, *self._refused))
 
     def source(self) -> str:
         """Return the loops of the programs as readable code."""

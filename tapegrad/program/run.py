@@ -77,7 +77,7 @@ class Runner:
         """Return how the program runs, and why."""
         count = len(self.program.entries)
         if self.fused is None:
-            return f"{count} operations run one after the other: {self.refused}"
+            return f"{count} operations are not fused: {self.refused}"
         return "\n".join([f"{count} operations are fused", *self.fused.explain()])
 
     def source(self) -> str:
