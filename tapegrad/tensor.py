@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class Tensor(TensorMethods):
     _part_of: tuple[str, int]
 
     __array_priority__ = 1000
+    is_traced = False  # whether it belongs to a function that is being traced: see `tapegrad.program.trace`
 
     # --- the array ---------------------------------------------------------------------------------------------------
 
@@ -334,6 +335,10 @@ class Tensor(TensorMethods):
                 node = reshaped(node, self, layout.shape)
             layout = layout.tracked
         self._data, self._layout, self._node = array, layout, node
+
+
+#: The data of a tensor, also of one that is traced, which hides them.
+raw_data: Final[Callable[[Tensor], Any]] = vars(Tensor)["_data"].__get__
 
 
 def from_array(array: np.ndarray) -> Tensor:

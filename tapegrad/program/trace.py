@@ -21,10 +21,12 @@ from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape import traces
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, raw_data
 
-_data_of: Final[Any] = vars(Tensor)["_data"].__get__
 _set_data: Final[Any] = vars(Tensor)["_data"].__set__
+
+
+_SMALL: Final = 4096  # elements of a result that depends on no input and becomes a constant
 
 
 class TracingError(TypeError):
@@ -47,6 +49,7 @@ class Traced(Tensor):
     """A tensor of a function that is traced."""
 
     __slots__ = ()
+    is_traced = True
 
     @property  # type: ignore[override]
     def _data(self) -> Any:
@@ -77,7 +80,7 @@ class Traced(Tensor):
     def detach(self) -> Tensor:
         """Return a traced tensor of the same value without a graph."""
         tracer = _tracer()
-        return tracer.traced(gateway.constant(_data_of(self), self._layout.plain), tracer.number_of(self))
+        return tracer.traced(gateway.constant(raw_data(self), self._layout.plain), tracer.number_of(self))
 
     @property
     def data(self) -> Tensor:
@@ -93,7 +96,7 @@ class Traced(Tensor):
 
 def _plain(tensor: Tensor) -> Tensor:
     """Return a tensor that operations compute with."""
-    result = gateway.constant(_data_of(tensor), tensor._layout)
+    result = gateway.constant(raw_data(tensor), tensor._layout)
     result._node = tensor._node
     base = getattr(tensor, "_base", None)
     if base is not None:
@@ -129,6 +132,7 @@ class Tracer:
         self.guards: list[Guard] = []
         self._numbers: dict[int, int] = {}  # of values, by the identity of their data
         self._held: list[Any] = []  # the data, so that no identity is used twice
+        self._values: list[Any] = []  # by number
         self._known: dict[Any, tuple[int, ...]] = {}  # results by operation: what is computed twice stands once
         self._tensors: dict[int, weakref.ref[Tensor]] = {}
 
@@ -136,6 +140,7 @@ class Tracer:
         """Return the number of a new value."""
         number = len(self.layouts)
         self.layouts.append(layout if layout.weak else contiguous_layout(layout.shape, layout.dtype))
+        self._values.append(data)
         self.bind(data, number)
         return number
 
@@ -150,6 +155,11 @@ class Tracer:
         if number is not None:
             self.bind(twin, number)
 
+    def copied(self, tensor: Tensor, copy: np.ndarray) -> None:
+        """Let a copy of a tensor's data stand for its value."""
+        if tensor.is_traced:
+            self.bind(copy, self.number_of(tensor))
+
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
         raise _error("random numbers are not traced yet; give them to the function as an argument")
@@ -160,7 +170,7 @@ class Tracer:
 
     def number_of(self, operand: Tensor) -> int:
         """Return the number of an operand's value: a new constant unless it is known."""
-        data = _data_of(operand)
+        data = raw_data(operand)
         number = self._numbers.get(id(data))
         if number is not None and not operand._layout.weak:
             return number
@@ -169,6 +179,7 @@ class Tracer:
             if key not in self._known:
                 self._known[key] = (len(self.layouts),)
                 self.layouts.append(operand._layout)
+                self._values.append(data)
                 self.constants[len(self.layouts) - 1] = data
             return self._known[key][0]
         number = self.new(data, operand._layout)
@@ -176,7 +187,7 @@ class Tracer:
         if isinstance(data, np.ndarray) and not data.flags.writeable:
             return number  # nobody can change it
         base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
-        is_twin = base is not None and _data_of(base) is data
+        is_twin = base is not None and raw_data(base) is data
         self._tensors[number] = weakref.ref(base if is_twin else operand)
         return number
 
@@ -190,7 +201,7 @@ class Tracer:
 
     def look(self, tensor: Tensor) -> np.ndarray:
         """Return the data of a tensor that Python looks at, and guard them."""
-        data = np.asarray(_data_of(tensor))
+        data = np.asarray(raw_data(tensor))
         number = self.number_of(tensor)
         if number not in self.constants and all(guard.value != number for guard in self.guards):
             self.guards.append(Guard(number, data.copy(), line_of_user()))
@@ -206,7 +217,7 @@ class Tracer:
         key = op, numbers, arrays, tuple(bound.attrs.values())
         known = self._known.get(key)
         if known is None:
-            known = tuple([self.new(_data_of(own), own._layout) for own in results])
+            known = tuple([self.new(raw_data(own), own._layout) for own in results])
             self._known[key] = known
             self.entries.append(Entry(op, numbers, bound.attrs, arrays, known))
         for own in results:
@@ -228,6 +239,21 @@ class Tracer:
             if name in plan.saved:
                 self.bind(node[plan.position(name)], number)
 
+    def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
+        """Return the program; what depends on no input is a constant, unless it is large."""
+        active = set(inputs)
+        constants = {number: value for number, value in self.constants.items() if number not in active}
+        entries = []
+        for entry in self.entries:
+            if not active.isdisjoint((*entry.operands, *entry.index_arrays)):
+                active.update(entry.results)
+            elif all(self.layouts[number].size <= _SMALL for number in entry.results):
+                constants.update({number: np.array(self._values[number]) for number in entry.results})
+                continue
+            entries.append(entry)
+        guards = [guard for guard in self.guards if guard.value in active]
+        return Program(self.layouts, inputs, constants, entries, outputs, guards).cleaned()
+
     def _index_number(self, array: np.ndarray) -> int:
         number = self._numbers.get(id(array))
         if number is None:
@@ -238,7 +264,7 @@ class Tracer:
     def traced(self, tensor: Tensor, number: int) -> Traced:
         """Return a tensor as the function sees it."""
         twin = object.__new__(Traced)
-        data, layout = _data_of(tensor), tensor._layout
+        data, layout = raw_data(tensor), tensor._layout
         self.bind(data, number)
         if not isinstance(data, np.ndarray):  # a scalar, which may be the same object for several values
             data = np.asarray(data)
@@ -277,9 +303,7 @@ def trace(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[P
         outputs = function(*inputs)
     results = [tracer.number_of(own) for own in outputs]
     captured = tracer.captured()
-    constants = {number: value for number, value in tracer.constants.items() if number not in captured}
-    program = Program(tracer.layouts, [*numbers, *captured], constants, tracer.entries, results, tracer.guards)
-    return program.cleaned(), list(captured.values())
+    return tracer.program([*numbers, *captured], results), list(captured.values())
 
 
 gateway.OPERANDS.append(Traced)

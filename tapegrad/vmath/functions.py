@@ -47,7 +47,6 @@ def function(
     whole : bool
         `rare` is a formula for all lanes of a vector, float64 or float32, of which one has a true mask.
     """
-
     FORMULAS[name] = double, single, rare, whole
 
     def elsewhere(typingctx: Any, kinds: Any) -> Any:

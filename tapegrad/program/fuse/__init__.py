@@ -75,18 +75,12 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
         memory.pointers["const", k], memory.sizes["const", k] = f"@const{k}", data.size
         constants.append(_data(f"@const{k}", data))
     phases, _ = plan(lowered.graph, outputs)
-    lanes = _lanes(phases)
-    emitter = Emitter(lowered.graph, memory, max(lanes, width or 1), width or lanes)
+    emitter = Emitter(lowered.graph, memory, width)
     count = sum(len(phase.uniform) for phase in phases)
     if count > _SCALARS:
         raise Refused(f"straight code of {count} scalars")
     ir = module_text(emitter, phases, (len(program.inputs), len(outputs)), constants)
     return Fused(ir, 0, phases, [])
-
-
-def _lanes(phases: list[Phase]) -> int:
-    """Return how many elements a turn of the loops computes."""
-    return 8
 
 
 def _data(name: str, data: np.ndarray) -> str:

@@ -183,7 +183,9 @@ class Space:
         held = self.held(shape, axes)
         nodes = np.empty(held, object)
         for place in np.ndindex(held):
-            nodes[place] = self.graph.load(base, sum(k * step for k, step in zip(place, steps, strict=True)), strides, char)
+            nodes[place] = self.graph.load(
+                base, sum(k * step for k, step in zip(place, steps, strict=True)), strides, char
+            )
         return Array(self, nodes, shape, axes, dtype)
 
     def array(self, value: Any) -> Array:
@@ -206,7 +208,9 @@ class Space:
         """Return the results of a function of nodes, broadcast."""
         arrays = [self.array(own) for own in operands]
         if all(own.shape == arrays[0].shape and own.axes == arrays[0].axes for own in arrays[1:]):
-            return arrays[0].like([function(*each) for each in zip(*[own.nodes.flat for own in arrays], strict=True)], dtype)
+            return arrays[0].like(
+                [function(*each) for each in zip(*[own.nodes.flat for own in arrays], strict=True)], dtype
+            )
         shape = np.broadcast_shapes(*[own.shape for own in arrays])
         arrays, axes = self.aligned(arrays, shape)
         held = self.held(shape, axes)
@@ -235,7 +239,9 @@ class Space:
 
     def renamed(self, array: Array, axes: Axes) -> Array:
         """Return an array with other axes along its dimensions, all at once."""
-        where = tuple([(old, 1, new, 0) for old, new in zip(array.axes, axes, strict=True) if old is not None and old != new])
+        where = tuple(
+            [(old, 1, new, 0) for old, new in zip(array.axes, axes, strict=True) if old is not None and old != new]
+        )
         if not where:
             return array
         made = array.like([self.graph.pull(node, where) for node in array.nodes.flat])
@@ -244,7 +250,9 @@ class Space:
 
     # ---- movement
 
-    def moved(self, function: Callable[..., Any], arrays: Sequence[Any], key: Any = None, sparse: bool = False) -> Array:
+    def moved(
+        self, function: Callable[..., Any], arrays: Sequence[Any], key: Any = None, sparse: bool = False
+    ) -> Array:
         """Return the result of a function that only moves elements.
 
         Parameters
@@ -328,7 +336,9 @@ class Space:
                 row, at = divmod(int(steps[0]), line.shape[1] - 1)
                 number = int(np.searchsorted(starts, line[row, at], "right")) - 1
                 own = arrays[number]
-                one, two = (np.unravel_index(min(line[row, at + j] - starts[number], own.size - 1), own.shape) for j in (0, 1))
+                one, two = (
+                    np.unravel_index(min(line[row, at + j] - starts[number], own.size - 1), own.shape) for j in (0, 1)
+                )
                 changed = [d for d in range(own.ndim) if one[d] != two[d]]
                 axis = own.axes[changed[0]] if len(changed) == 1 else None
             axes[k] = axis if axis not in axes else None

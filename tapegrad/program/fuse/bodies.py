@@ -106,7 +106,9 @@ class Body:
         if kind in _BITS and char in "l?":
             return text.op(f"{_BITS[kind]} {of} {args[0]}, {args[1]}")
         if kind == "neg":
-            return text.op(f"fneg {of} {args[0]}" if char in "df" else f"sub {of} {constant(0, char, self.width)}, {args[0]}")
+            return text.op(
+                f"fneg {of} {args[0]}" if char in "df" else f"sub {of} {constant(0, char, self.width)}, {args[0]}"
+            )
         if kind == "not":
             return text.op(f"xor {of} {args[0]}, {constant(True if char == '?' else -1, char, self.width)}")
         if kind == "select":
@@ -119,7 +121,9 @@ class Body:
         if kind == "abs" and char == "l":
             return text.call(f"llvm.abs.{suffix(char, self.width)}", of, f"{of} {args[0]}", "i1 false")
         if kind in _INTRINSIC and char in "df":
-            return text.call(f"llvm.{_INTRINSIC[kind]}.{suffix(char, self.width)}", of, *[f"{of} {arg}" for arg in args])
+            return text.call(
+                f"llvm.{_INTRINSIC[kind]}.{suffix(char, self.width)}", of, *[f"{of} {arg}" for arg in args]
+            )
         if kind == "call":
             return text.formula(node.attr, char, self.width, args)
         if kind == "libm":
@@ -152,8 +156,18 @@ class Body:
         one, two = typed(source, self.width), typed(char, self.width)
         if char == "?":
             zero = constant(0, source, self.width)
-            return self.text.op(f"fcmp une {one} {value}, {zero}" if source in "df" else f"icmp ne {one} {value}, {zero}")
-        how = {"df": "fptrunc", "fd": "fpext", "ld": "sitofp", "lf": "sitofp", "?d": "uitofp", "?f": "uitofp", "?l": "zext"}
+            return self.text.op(
+                f"fcmp une {one} {value}, {zero}" if source in "df" else f"icmp ne {one} {value}, {zero}"
+            )
+        how = {
+            "df": "fptrunc",
+            "fd": "fpext",
+            "ld": "sitofp",
+            "lf": "sitofp",
+            "?d": "uitofp",
+            "?f": "uitofp",
+            "?l": "zext",
+        }
         if source + char in how:
             return self.text.op(f"{how[source + char]} {one} {value} to {two}")
         name = f"llvm.fptosi.sat.{suffix(char, self.width)}.{suffix(source, self.width)}"
@@ -181,7 +195,9 @@ class Body:
         lanes = ", ".join(f"i64 {lane}" for lane in range(self.width))
         return self.text.op(f"add {typed('l', self.width)} {start}, <{lanes}>")
 
-    def _address(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int) -> str:
+    def _address(
+        self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int
+    ) -> str:
         """Return the address of the element of the first lane; prove that the last one is within memory."""
         stride = dict(strides).get(self.axis, 0)
         if any(axis != self.axis for axis, _ in strides):
@@ -213,7 +229,12 @@ class Body:
         elif stride == 1:
             name = f"llvm.masked.load.v{self.width}{'i8' if char == '?' else suffix(char, 1)}.p0"
             value = text.call(
-                name, vector, f"ptr {address}", f"i32 {align}", f"<{self.width} x i1> {self.mask}", f"{vector} {_ones(char)}"
+                name,
+                vector,
+                f"ptr {address}",
+                f"i32 {align}",
+                f"<{self.width} x i1> {self.mask}",
+                f"{vector} {_ones(char)}",
             )
         else:
             pointers = self._lane_pointers(address, stride, kind)
@@ -240,7 +261,14 @@ class Body:
             text.put(f"store {kind} {value}, ptr {address}, align {BYTES[char]}")
         elif stride == 1:
             name = f"llvm.masked.store.v{self.width}{'i8' if char == '?' else suffix(char, 1)}.p0"
-            text.call(name, "void", f"{kind} {value}", f"ptr {address}", f"i32 {BYTES[char]}", f"<{self.width} x i1> {self.mask}")
+            text.call(
+                name,
+                "void",
+                f"{kind} {value}",
+                f"ptr {address}",
+                f"i32 {BYTES[char]}",
+                f"<{self.width} x i1> {self.mask}",
+            )
         else:
             pointers = self._lane_pointers(address, stride, STORED[char])
             name = f"llvm.masked.scatter.v{self.width}{'i8' if char == '?' else suffix(char, 1)}.v{self.width}p0"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from tapegrad.program.fuse.bodies import Body, Memory
-from tapegrad.program.fuse.scalars import Graph
+from tapegrad.program.fuse.rows import load_rows, store_rows
+from tapegrad.program.fuse.scalars import Graph, Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.text import Text, constant, typed, vmath_text
 
@@ -24,20 +25,21 @@ class Emitter:
     ----------
     graph : Graph
     memory : Memory
-    lanes : int
-        How many partial results a reduction has, whatever the width of vectors.
-    width : int
-        Of vectors; it divides the lanes.
+    width : int, optional
+        Of vectors; default the number of lanes.
     """
 
-    def __init__(self, graph: Graph, memory: Memory, lanes: int, width: int) -> None:
-        self.graph, self.memory, self.lanes, self.width = graph, memory, lanes, width
+    def __init__(self, graph: Graph, memory: Memory, width: int | None) -> None:
+        self.graph, self.memory, self._forced = graph, memory, width
+        self.lanes = self.width = 1  # of a phase: partial results of a reduction, and of a vector
         self.text = Text()
         self.uniform: dict[int, str] = {}
         self.block = "entry"
 
     def phase(self, phase: Phase) -> None:
         """Write straight code, and the loops behind it."""
+        self.lanes = max(phase.lanes, self._forced or 1)
+        self.width = self._forced or self.lanes
         straight = Body(self.text, self.memory, 1, self.uniform)
         straight.compute(phase.uniform)
         for node, base, offset in phase.stores:
@@ -68,10 +70,13 @@ class Emitter:
     def fill(self, body: Body, segment: Segment) -> None:
         """Write a body's values and stores."""
         nodes = cone(self.graph, [node for _, node in segment.roots])
-        body.compute([node for node in nodes if node.axes and node.kind not in ("red", "const", "zero")])
-        for root, node in segment.roots:
-            if root.base is not None:
-                body.store(node, root.base, root.offset, root.stride)
+        nodes = [node for node in nodes if node.axes and node.kind not in ("red", "const", "zero")]
+        load_rows(body, nodes)
+        body.compute(nodes)
+        stored = [(root, node) for root, node in segment.roots if root.base is not None]
+        for root, node in store_rows(body, stored):
+            assert root.base is not None
+            body.store(node, root.base, root.offset, root.stride)
 
     def loop(self, segment: Segment, totals: dict[int, list[str]]) -> None:
         """Write the loop over whole vectors, and the vector that is not whole."""

@@ -53,7 +53,14 @@ def _converted(space: Space, own: np.ufunc, operands: Sequence[Any], kinds: list
     return of_ufunc(own), arrays, resolved[-1]
 
 
-_IDENTITIES: Final = {"add": 0, "multiply": 1, "logical_and": True, "logical_or": False, "maximum": None, "minimum": None}
+_IDENTITIES: Final = {
+    "add": 0,
+    "multiply": 1,
+    "logical_and": True,
+    "logical_or": False,
+    "maximum": None,
+    "minimum": None,
+}
 _REDUCTIONS: Final = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min",
                       "logical_and": "min", "logical_or": "max"}  # fmt: skip
 

@@ -27,7 +27,9 @@ __all__ = ["Lowered", "lower"]
 _ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
 _MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
 #: Kinds of ops whose zeros are terms that nothing was added to.
-_SPARSE: Final = frozenset(("index_scatter_add", "strided_put", "strided_sum", "scatter_add", "diag_embed", "put_along"))
+_SPARSE: Final = frozenset(
+    ("index_scatter_add", "strided_put", "strided_sum", "scatter_add", "diag_embed", "put_along")
+)
 
 
 class Lowered:

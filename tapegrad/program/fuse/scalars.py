@@ -159,7 +159,9 @@ class Graph:
         self._pulled: dict[Any, Node] = {}
         self.limit = 1 << 30
 
-    def node(self, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int] | None = None) -> Node:
+    def node(
+        self, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int] | None = None
+    ) -> Node:
         """Return the node, made if there is none like it."""
         key = (kind, attr, dtype, *[arg.number for arg in args])
         known = self._known.get(key)
@@ -339,7 +341,9 @@ class Graph:
                     waiting.extend(node.args)
         return [met[number] for number in sorted(met)]
 
-    def rebuild(self, roots: Iterable[Node], change: Callable[[Node, tuple[Node, ...]], Node | None]) -> dict[int, Node]:
+    def rebuild(
+        self, roots: Iterable[Node], change: Callable[[Node, tuple[Node, ...]], Node | None]
+    ) -> dict[int, Node]:
         """Return the roots' cone made anew, by old numbers; `change` may return another node for one."""
         made: dict[int, Node] = {}
         for node in self.cone(roots):

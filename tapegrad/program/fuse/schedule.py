@@ -67,6 +67,8 @@ class Phase:
     segments : list of Segment
     stores : list of (Node, base, offset)
         Scalars that are stored before the loop.
+    lanes : int
+        How many elements a turn of its loops computes, and how many partial results a reduction has.
     """
 
     def __init__(self) -> None:
@@ -74,9 +76,12 @@ class Phase:
         self.roots: list[Root] = []
         self.segments: list[Segment] = []
         self.stores: list[tuple[Node, tuple[str, int], int]] = []
+        self.lanes = 8
 
 
-def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> tuple[list[Phase], dict[tuple[str, int], int]]:
+def plan(
+    graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]
+) -> tuple[list[Phase], dict[tuple[str, int], int]]:
     """Return the phases, and the numbers of elements of memory between them."""
     stores: list[tuple[Node, tuple[str, int], int]] = []
     roots: list[Root] = []
@@ -94,7 +99,11 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> tupl
                 roots.append(Root(graph.solid(node), 0, array.shape[longs[0]], base, offset, steps[longs[0]]))
             else:
                 stores.append((graph.solid(node), base, offset))
-    reds = [node for node in graph.cone([root.node for root in roots] + [node for node, _, _ in stores]) if node.kind == "red"]
+    reds = [
+        node
+        for node in graph.cone([root.node for root in roots] + [node for node, _, _ in stores])
+        if node.kind == "red"
+    ]
     for red in reds:
         if red.axes or red.args[0].axes - {red.attr[1]}:
             raise Refused("reductions along one of two long dimensions")
@@ -110,9 +119,12 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> tupl
         phases[store[0].depth].stores.append(store)
     for phase in phases:
         phase.segments = segments(graph, phase.roots)
+        phase.lanes = lanes_for(graph, phase)
         wanted = [node for segment in phase.segments for _, node in segment.roots]
         wanted += [node for node, _, _ in phase.stores]
-        phase.uniform = [node for node in cone(graph, wanted) if not node.axes and node.kind not in ("const", "zero", "red")]
+        phase.uniform = [
+            node for node in cone(graph, wanted) if not node.axes and node.kind not in ("const", "zero", "red")
+        ]
     return phases, {}
 
 
@@ -148,3 +160,25 @@ def segments(graph: Graph, roots: Sequence[Root]) -> list[Segment]:
         if parts:
             found.append(Segment(low, high, parts))
     return found
+
+
+# Cycles until the result of an instruction on one register is there, and between two of them.
+_COSTS: Final = {"call": (70, 22), "libm": (300, 300), "div": (16, 16), "sqrt": (20, 20)}
+
+
+def lanes_for(graph: Graph, phase: Phase) -> int:
+    """Return 8 for each register that can be worked at while the result of another is waited for, at most 4 of them."""
+    slowest, busy = 1.0, 1.0
+    for segment in phase.segments:
+        ready: dict[int, float] = {}
+        total = 0.0
+        for node in cone(graph, [node for _, node in segment.roots]):
+            wait, every = _COSTS.get(node.kind, (4, 0.6))
+            if not node.axes or node.kind == "red":
+                wait = every = 0
+            ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
+            total += every
+        if total > busy:
+            slowest, busy = max(ready.values()), total
+    registers = slowest / busy
+    return 32 if registers > 2 else 16 if registers > 1 else 8

@@ -74,7 +74,9 @@ def _back(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if len(a) == 2:  # Cramer's rule
         det = fma(a[0, 0], a[1, 1], -(a[0, 1] * a[1, 0]))
-        rows = [[fma(a[1, 1], one, -(a[0, 1] * two)) / det, fma(a[0, 0], two, -(a[1, 0] * one)) / det] for one, two in b.T]
+        rows = [
+            [fma(a[1, 1], one, -(a[0, 1] * two)) / det, fma(a[0, 0], two, -(a[1, 0] * one)) / det] for one, two in b.T
+        ]
         made = np.empty(b.shape, object)
         for j, (one, two) in enumerate(rows):
             made[0, j], made[1, j] = one, two
