@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild, structure
-from tapegrad.modes import no_grad
+from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.derivative import differentiable
@@ -173,7 +173,7 @@ class Compiled:
             returned.append(self.function(*args, **kwargs))
             return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
 
-        with no_grad():
+        with enable_grad():
             program, captured = trace(call, [own._data for own in inputs])
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]

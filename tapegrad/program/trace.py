@@ -15,13 +15,14 @@ import numpy as np
 
 from tapegrad import modes, pass_modes
 from tapegrad.ops.table import gateway
+from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape import traces
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
-from tapegrad.tensor import Tensor, raw_data
+from tapegrad.tensor import Tensor
 
 _set_data: Final[Any] = vars(Tensor)["_data"].__set__
 
@@ -163,6 +164,14 @@ class Tracer:
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
         raise _error("random numbers are not traced yet; give them to the function as an argument")
+
+    def accumulated(self, tensor: Tensor) -> None:
+        """Refuse to change the gradient of a tensor from outside."""
+        if not tensor.is_traced:
+            raise _error(
+                "backward() accumulates gradients of tensors from outside, which is not traced yet; return them by "
+                "autograd.grad()"
+            )
 
     def written(self, array: np.ndarray) -> None:
         """Refuse a write in place: the list is pure."""

@@ -25,6 +25,8 @@ from tapegrad.tensor import Tensor
 
 #: Classes whose instances are operands as they are; those of other classes get a plain twin.
 OPERANDS: Final[list[type[Tensor]]] = [Tensor]
+#: The data of a tensor, also of one that is traced, which hides them.
+raw_data: Final[Callable[[Tensor], Any]] = vars(Tensor)["_data"].__get__
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
