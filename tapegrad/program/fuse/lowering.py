@@ -112,7 +112,10 @@ class _Lowering:
 
     def constant(self, data: np.ndarray) -> Array:
         """Return an array of numbers: constants, unless it is long."""
-        if not any(map(self.space.is_long, data.shape)) or len(np.unique(data.reshape(-1).view(_BITS[data.dtype.char]))) == 1:
+        if (
+            not any(map(self.space.is_long, data.shape))
+            or len(np.unique(data.reshape(-1).view(_BITS[data.dtype.char]))) == 1
+        ):
             return self.space.array(data)
         self.constants.append(np.ascontiguousarray(data))
         return self.space.memory(("const", len(self.constants) - 1), data.shape, data.dtype)
