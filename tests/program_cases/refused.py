@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import tapegrad as tg
@@ -56,8 +55,3 @@ def random_numbers_like_an_argument(x: Any) -> Any:
 @case(ERROR, message="random")
 def dropout(x: Any) -> Any:
     return nn.functional.dropout(x, 0.5, training=True)
-
-
-@case(ERROR)
-def copied(x: Any) -> Any:
-    return copy.deepcopy({"x": x})["x"] * x
