@@ -356,6 +356,27 @@ def test_save_on_cpu(T):
     assert np.allclose(x.grad.tolist(), [2 * np.e, 4 * np.exp(4)])
 
 
+def test_saved_tensors_may_be_written_to(T):
+    x, constant = leaf(T, 1.0, 2.0), T.ones(2)
+    with T.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x * 2
+        z = y.sin()
+        w = z * z * constant
+        z.mul_(2)
+        y.add_(1)
+        constant.zero_()
+        (slope,) = T.autograd.grad((w + z).sum(), x, create_graph=True)
+        y.zero_()
+        slope.sum().backward()
+        with pytest.raises(RuntimeError, match="contexts cannot be nested"):
+            T.autograd.graph.allow_mutation_on_saved_tensors().__enter__()
+        z = (x * 2).sin()
+    assert np.allclose(slope.tolist(), 2 * np.sin([4.0, 8.0]) + 4 * np.cos([2.0, 4.0]))
+    assert np.allclose(x.grad.tolist(), 8 * np.cos([4.0, 8.0]) - 8 * np.sin([2.0, 4.0]))
+    with pytest.raises(AssertionError, match="Trying to backward outside of the 'allow_mutation_on_saved_tensors'"):
+        z.sum().backward()
+
+
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_saved_tensors_of_a_function(T, create_graph):
     class F(T.autograd.Function):

@@ -72,7 +72,7 @@ _KINDS_OF_NAMES: Final = (
 NOT_YET: Final[dict[str, str]] = {
     TOP: "histc histogram histogramdd segment_reduce lstm gru rnn_tanh rnn_relu lstm_cell gru_cell "
          "rnn_tanh_cell rnn_relu_cell fill_diagonal_ fill feature_dropout "
-         "can_cast set_anomaly_enabled typename "
+         "can_cast typename "
          "polygamma_",
     LINALG: "ldl_factor ldl_factor_ex ldl_solve",
     FUNCTIONAL: "linear_cross_entropy",
