@@ -19,7 +19,7 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.tape import versions
 from tapegrad.tape.entries import PLAN_OBJECT, TapeNode
-from tapegrad.tape.hooks import Packed, hooks_of
+from tapegrad.tape.hooks import Packed
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
@@ -128,10 +128,7 @@ class saved_tensors_hooks:
                 tensor = constant(node[place], layout_of(node[place]))
             if tensor._layout.weak:
                 continue
-            packed = self.packed(tensor)
-            packed.place = place
-            hooks_of(node).packed.append(packed)
-            node[place] = packed
+            self.packed(tensor).pack_into(node, place)
 
 
 class save_on_cpu(saved_tensors_hooks):
