@@ -26,7 +26,7 @@ ORDER = [
     {"sweep"},
     {"autograd"},
     {"ops"},
-    {"nn", "optim", "utils", "linalg", "fft", "special", "cuda", "backends", "data", "func"},
+    {"nn", "optim", "utils", "linalg", "fft", "special", "cuda", "backends", "data", "func", "random"},
     {"program"},
     {"serialization"},
     {"tapegrad"},
