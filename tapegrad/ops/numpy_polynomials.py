@@ -94,7 +94,8 @@ def _polyfit(
     refuse("polyfit", full=full, cov=cov)
     if np.ndim(deg) or deg < 0:
         raise ValueError("expected deg >= 0; np.polyfit() of tensors takes one degree")
-    points, values = flat_of("polyfit", "x", x), as_operand(no_list(y), "polyfit", "y", 2)
+    y = no_list(y)
+    points, values = flat_of("polyfit", "x", x), as_operand(y, "polyfit", "y", 2)
     if len(values) != len(points):
         raise TypeError(f"expected x and y to have same length; they have {len(points)} and {len(values)}")
     rows = vander(points, deg + 1)
