@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from tapegrad.func import vmap
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
+    from tapegrad.program import compile as compile
 
     __all__ += list(_names)
 else:
@@ -89,6 +90,7 @@ else:
     __all__ += list(_functions())
 
     _later = {
+        "compile": "tapegrad.program",
         "profile": "tapegrad.autograd.profiling",
         "set_anomaly_enabled": "tapegrad.autograd.anomaly",
         "vmap": "tapegrad.func",

@@ -27,6 +27,7 @@ ORDER = [
     {"autograd"},
     {"ops"},
     {"nn", "optim", "utils", "linalg", "fft", "special", "cuda", "backends", "data", "func"},
+    {"program"},
     {"serialization"},
     {"tapegrad"},
     {"testing"},

@@ -12,7 +12,7 @@ from tapegrad.ops.generators import numpy_generator
 from tapegrad.ops.inplace import in_place
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.tensor import Tensor, from_array
@@ -80,7 +80,7 @@ def _of_channels(call: str, input: Any, p: float, training: bool, inplace: bool,
 
 
 def _ndim(input: Any) -> int:
-    return np.ndim(getattr(input, "_data", input))
+    return len(shape_of(input))
 
 
 def _warn_of_channels(call: str, ndim: int, which: str) -> None:

@@ -11,7 +11,7 @@ from tapegrad.devices import CPU, not_here
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
 from tapegrad.tape import versions
-from tapegrad.tape.layout import InferenceLayout
+from tapegrad.tape.layout import InferenceLayout, has_no_gaps
 from tapegrad.tape.views import root_of
 from tapegrad.tensor import Tensor
 
@@ -158,7 +158,7 @@ def is_same_size(input: Any, other: Any) -> bool:
 @public(namespaces=(), method=True)
 def is_contiguous(input: Tensor) -> bool:
     """Whether the elements lie in memory in their order."""
-    return bool(input._layout.contiguous or input._data.flags.c_contiguous)
+    return has_no_gaps(input._layout)
 
 
 @public(namespaces=(), method=True)

@@ -9,7 +9,6 @@ import numpy as np
 from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import add, mul
 from tapegrad.ops.casts import cast
-from tapegrad.ops.creation import made
 from tapegrad.ops.cumulative import cumsum
 from tapegrad.ops.differences import diff, part_along
 from tapegrad.ops.movement import reshape
@@ -89,7 +88,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) 
     """
     values = as_operand(y, "trapezoid", "y", 1)
     if values.ndim and not values.shape[one_dim("trapezoid", values.ndim, dim)]:
-        return made(values._array().sum(dim, values.dtype), False)
+        return sum(values.detach(), dim, dtype=values.dtype)
     pairs, place, factor = _trapezoids("trapezoid", values, x, dx, dim)
     return mul(sum(pairs, place), factor)
 

@@ -18,7 +18,7 @@ from tapegrad.ops.numpy_ufuncs import no_list, refuse
 from tapegrad.ops.older import vander
 from tapegrad.ops.pseudoinverses import lstsq
 from tapegrad.ops.reductions import sum
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.transcendental import sqrt
 from tapegrad.tensor import Tensor, from_array
 
@@ -55,7 +55,7 @@ def _polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
     constants = zeros(m, dtype=x.dtype) if k is None else flat_of("polyint", "k", k)
-    if len(constants) not in (1, m) or (len(constants) == 1 and m > 1 and np.ndim(getattr(k, "_data", k))):
+    if len(constants) not in (1, m) or (len(constants) == 1 and m > 1 and len(shape_of(k))):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     for j in range(m):
         own = constants[min(j, len(constants) - 1)]

@@ -63,7 +63,7 @@ def _boxcox(x: Any, lmbda: Any) -> Tensor:
 
 def _boxcox1p(x: Any, lmbda: Any) -> Tensor:
     logs = ops.log1p(x)
-    is_zero = np.asarray(getattr(lmbda, "_data", lmbda)) == 0
+    is_zero = ops.eq(lmbda, 0.0)
     safe = ops.where(is_zero, 1.0, lmbda)
     # Near 0 the series has the slope by lmbda, which the quotient has not.
     series = ops.mul(logs, ops.add(1.0, ops.mul(ops.mul(lmbda, logs), 0.5)))
@@ -71,7 +71,7 @@ def _boxcox1p(x: Any, lmbda: Any) -> Tensor:
 
 
 def _inv_boxcox1p(y: Any, lmbda: Any) -> Tensor:
-    is_zero = np.asarray(getattr(lmbda, "_data", lmbda)) == 0
+    is_zero = ops.eq(lmbda, 0.0)
     safe = ops.where(is_zero, 1.0, lmbda)
     series = ops.sub(y, ops.mul(ops.mul(lmbda, ops.mul(y, y)), 0.5))
     return ops.expm1(ops.where(is_zero, series, ops.div(ops.log1p(ops.mul(safe, y)), safe)))
@@ -101,7 +101,7 @@ def _binom(n: Any, k: Any) -> Tensor:
 def _stdtr(df: Any, t: Any) -> Tensor:
     """Student's distribution (DLMF 8.17): each tail by the incomplete beta function of the other variable."""
     tail = ops.mul(_betainc(ops.mul(df, 0.5), 0.5, ops.div(df, ops.add(df, ops.mul(t, t)))), 0.5)
-    return ops.where(np.asarray(getattr(t, "_data", t)) < 0, tail, ops.sub(1.0, tail))
+    return ops.where(ops.lt(t, 0.0), tail, ops.sub(1.0, tail))
 
 
 def _ratio(a: Any, b: Any, x: Any) -> Tensor:

@@ -70,7 +70,7 @@ _KINDS_OF_NAMES: Final = (
 
 #: Names of PyTorch, by module, that belong here and are not made yet.
 NOT_YET: Final[dict[str, str]] = {
-    TOP: "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
+    TOP: "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
 }  # fmt: skip
 
 
