@@ -40,6 +40,11 @@ NO_KERNEL = {
     "scatter_reduce",
     "cross",
     "euclidean_distances",
+    # Rules that are one call of a kernel.
+    "lstm_steps",
+    "gru_steps",
+    "rnn_tanh_steps",
+    "rnn_relu_steps",
     # LAPACK, and SciPy's functions of matrices.
     "cholesky",
     "cholesky_ex",
