@@ -40,8 +40,7 @@ NO_KERNEL = {
     "scatter_reduce",
     "cross",
     "euclidean_distances",
-    # Rules that are one call of a kernel.
-    "lstm_steps",
+    # Rules that are one call of a kernel; that of an LSTM serves several results.
     "gru_steps",
     "rnn_tanh_steps",
     "rnn_relu_steps",
