@@ -62,7 +62,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         ("symeig", "PyTorch has removed it; use linalg.eigh"),
         ("is_conj is_neg", "conjugates and negatives are computed at once"),
         ("volatile reinforce new", "PyTorch has deprecated it"),
-        (("slice_inverse hash_tensor nonzero_static as_subclass output_nr grad_dtype "
+        (("slice_inverse hash_tensor nonzero_static as_subclass grad_dtype "
          "module_load index norm_except_dim T_destination call_super_init dump_patches factory_kwargs "
          "OptimizerPostHook OptimizerPreHook profile_hook_step swap_in_optimizer_params_and_state DefaultDeviceType "
          "GraphExecGroup SAC_IGNORED_OPS check_backward_validity detach_variable get_device_states "
