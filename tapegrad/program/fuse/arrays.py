@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.program.fuse.scalars import Graph, Node, Refused
 
-__all__ = ["Array", "Space", "positions_of"]
+__all__ = ["Array", "Space", "along", "positions_of"]
+
+_FEW: Final = 256
 
 Axes = tuple[int | None, ...]
 
@@ -339,18 +341,11 @@ class Space:
         longs = []
         for k, length in enumerate(positions.shape):
             axis = None
-            # The dimension along which the operand's position changes.
-            line = np.moveaxis(positions, k, -1).reshape(-1, positions.shape[k])
-            steps = np.flatnonzero((line[:, :-1] > 0) & (line[:, 1:] > 0) & (line[:, 1:] != line[:, :-1]))
-            if len(steps):
-                row, at = divmod(int(steps[0]), line.shape[1] - 1)
-                number = int(np.searchsorted(starts, line[row, at], "right")) - 1
-                own = arrays[number]
-                one, two = (
-                    np.unravel_index(min(line[row, at + j] - starts[number], own.size - 1), own.shape) for j in (0, 1)
-                )
-                changed = [d for d in range(own.ndim) if one[d] != two[d]]
-                axis = own.axes[changed[0]] if len(changed) == 1 else None
+            lines = np.moveaxis(positions, k, -1).reshape(-1, length)
+            for own, start in zip(arrays, starts.tolist(), strict=False):
+                if axis is None and length > 1 and any(map(_is_axis, own.axes)):
+                    changed = along(lines, start, own.shape)
+                    axis = own.axes[changed[0]] if len(changed) == 1 else None
             if axis is not None or self.is_long(length):
                 longs.append(k)
             axes[k] = axis if axis not in axes else None
@@ -416,6 +411,19 @@ class Space:
         return self.graph.pull(node, tuple(where))
 
 
+def along(lines: np.ndarray, start: int, shape: tuple[int, ...]) -> list[int]:
+    """Return along which dimensions of an operand its positions, counted from `start`, change where lines go on."""
+    if lines.size > _FEW and (changed := along(lines[:16, :16], start, shape)):
+        return changed
+    end = start + math.prod(shape)
+    one, two = lines[:, :-1], lines[:, 1:]
+    rows, places = np.nonzero((one >= start) & (two >= start) & (one < end) & (two < end) & (one != two))
+    if not len(rows):
+        return []
+    here, there = (np.unravel_index(int(own[rows[0], places[0]]) - start, shape) for own in (one, two))
+    return [k for k in range(len(shape)) if here[k] != there[k]]
+
+
 def _is_axis(axis: int | None) -> bool:
     return axis is not None
 
@@ -451,7 +459,11 @@ def _ranges(lines: np.ndarray, starts: np.ndarray) -> list[tuple[int, int]]:
     """Return the ranges of the last dimension in which all lines go on by equal steps in one operand, or are absent."""
     length = lines.shape[-1]
     lines = lines.reshape(-1, length)
-    owners = np.searchsorted(starts, lines, "right")
+    if len(starts) == 2 and length > 1:  # one operand: mostly all goes on by equal steps
+        steps = lines[:, 1:] - lines[:, :-1]
+        if (steps == steps[:, :1]).all() and lines[:, 0].all() and lines[:, -1].all():
+            return [(0, length)]
+    owners = lines > 0 if len(starts) == 2 else np.searchsorted(starts, lines, "right")
     cuts = [0, *(np.flatnonzero((owners[:, 1:] != owners[:, :-1]).any(0)) + 1).tolist(), length]
     steps = np.diff(lines, axis=1)
     bends = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(0)) + 1  # step k differs from step k - 1

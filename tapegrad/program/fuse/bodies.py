@@ -90,7 +90,7 @@ class Body:
         if kind == "load":
             return self._load(node)
         if kind == "index":
-            return self._positions()
+            return self._positions(node.attr)
         args = [self.name(arg) for arg in node.args]
         first = node.args[0].dtype
         source = typed(first, self.width)
@@ -188,7 +188,8 @@ class Body:
 
     # ---- memory
 
-    def _positions(self) -> str:
+    def _positions(self, axis: int) -> str:
+        """Return the positions of the lanes along an axis."""
         if self.width == 1:
             return self.position if self.position.startswith("%") else self.text.op(f"add i64 0, {self.position}")
         start = self.spread(self.position, "l")

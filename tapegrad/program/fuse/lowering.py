@@ -18,6 +18,7 @@ from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
 from tapegrad.program.fuse.arrays import Array, Space, positions_of
 from tapegrad.program.fuse.formulas import of_op, rebound
+from tapegrad.program.fuse.picks import PICKS
 from tapegrad.program.fuse.roles import Roles
 from tapegrad.program.fuse.scalars import Graph, Refused
 from tapegrad.program.fuse.small import SMALL
@@ -136,6 +137,12 @@ class _Lowering:
             return (self.elementwise(entry, operands),)
         if op.name == "cast":
             return (operands[0].astype(self.program.layouts[entry.results[0]].dtype),)
+        if op.name in PICKS and any(number not in self.program.constants for number in entry.index_arrays):
+            constants = self.program.constants
+            picked = [
+                np.asarray(constants[number]) if number in constants else self.value(number) for number in entry.index_arrays
+            ]
+            return (PICKS[op.name](self.space, operands, picked, entry.attrs),)
         indices: list[Any] = [self.fixed(number) for number in entry.index_arrays]
         small = SMALL.get(op.name)
         if small is not None:

@@ -53,6 +53,9 @@ class _NestBody(Body):
             at = self.text.op(f"add i64 {at}, {term}")
         return self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {at}")
 
+    def _positions(self, axis: int) -> str:
+        return super()._positions(axis) if axis == LANES else self.spread(self.places[axis][0], "l")
+
     def put(self, target: Target, value: str, offset: int) -> None:
         """Store a value where a target stands."""
         self.names[target.node.number] = value
