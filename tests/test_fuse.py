@@ -187,6 +187,49 @@ def test_rows_of_structs(columns: int) -> None:
         check(function, [np.random.default_rng(2).normal(size=(length, columns))])
 
 
+def network(x: tg.Tensor, w: tg.Tensor, b: tg.Tensor, v: tg.Tensor) -> tg.Tensor:
+    h = tg.tanh(x @ w + b)
+    return ((tg.tanh(h @ w.T @ w) @ v) ** 2).mean()
+
+
+def mixture(x: tg.Tensor, alpha: tg.Tensor, mu: tg.Tensor, factor: tg.Tensor) -> tg.Tensor:
+    z = tg.einsum("kij,nkj->nki", factor, x[:, None, :] - mu[None])
+    logs = alpha - 0.5 * (z * z).sum(-1) + tg.log(tg.diagonal(factor, 0, -2, -1)).sum(-1)
+    return tg.logsumexp(logs, 1).sum()
+
+
+def classes(w: tg.Tensor, x: tg.Tensor, which: np.ndarray) -> tg.Tensor:
+    return tg.nn.functional.cross_entropy(x @ w, which)
+
+
+@pytest.mark.parametrize("width", [None, 1, 4, 16])
+@pytest.mark.parametrize("length", [65, 128, 600])
+def test_nests(length: int, width: int | None) -> None:
+    """Programs of several axes: what is reduced along lanes and what inside, chunks that are not whole."""
+    rng = np.random.default_rng(length)
+    check(
+        of_value_and_gradient(network),
+        [rng.normal(size=own) for own in ((length, 5), (5, 32), (32,), (32, 1))], width,
+    )  # fmt: skip
+    factor = np.tril(rng.normal(size=(6, 4, 4)) * 0.1) + np.eye(4)
+    check(of_value_and_gradient(mixture), [rng.normal(size=(length, 4)), rng.normal(size=6), rng.normal(size=(6, 4)), factor], width)
+
+    def loss(w: tg.Tensor, x: tg.Tensor, which: tg.Tensor) -> list[tg.Tensor]:
+        gradient, value = func.grad_and_value(classes)(w, x, which)
+        return [value, gradient]
+
+    check(loss, [rng.normal(size=(30, 7)), rng.normal(size=(length, 30)), rng.integers(0, 7, length)], width)
+
+
+def test_long_matrices() -> None:
+    """Both dimensions are long."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(70, 90)), rng.normal(size=90)
+    check(lambda x, y: [x @ y, x.sum(0), x.sum(1), (x * y).T, tg.softmax(x, 1), tg.exp(x - y)], [x, y])
+    check(of_value_and_gradient(lambda x, y: (tg.sin(x @ y) ** 2).sum()), [x, y])
+    check(lambda x: [x @ x, x @ x.T], [rng.normal(size=(70, 70))])
+
+
 def test_refusals_name_the_operation() -> None:
     program, _ = trace(lambda x: [tg.sort(x)[0]], [np.ones(3)])
     with pytest.raises(Refused, match="sort"):

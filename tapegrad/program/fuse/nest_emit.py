@@ -10,7 +10,7 @@ from tapegrad.program.fuse.emit import Emitter, start_of
 from tapegrad.program.fuse.nests import LANES, Nest, NestPlan, Stage, Target
 from tapegrad.program.fuse.rows import load_rows
 from tapegrad.program.fuse.scalars import Graph, Node, Refused
-from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, suffix, typed
+from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, typed
 
 __all__ = ["NestEmitter", "lay_out"]
 
@@ -297,14 +297,6 @@ class NestEmitter(Emitter):
             if target.kind == "store":
                 body.put(target, body.name(node), target.offset + shift)
         return results
-
-    def added(self, body: Body, how: str, node: Node, old: str) -> str:
-        """Return a step of an inner reduction: of a product, with one rounding."""
-        if how == "sum" and node.kind == "mul" and node.dtype in "df" and node.number not in body.names:
-            kind, args = typed(node.dtype, body.width), [body.name(arg) for arg in node.args]
-            name = f"llvm.fma.{suffix(node.dtype, body.width)}"
-            return self.text.call(name, kind, *[f"{kind} {value}" for value in (*args, old)])
-        return body.combine(how, node.dtype, old, body.name(node))
 
     def values(self, body: Body, copies: Sequence[tuple[Target, Node, int]]) -> None:
         """Write the values of targets, but products that are only added up."""
