@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -100,8 +100,7 @@ class Tensor(TensorMethods):
 
     def stride(self) -> tuple[int, ...]:
         """Return the strides in elements."""
-        itemsize = self.dtype.itemsize
-        return tuple(step // itemsize for step in self._layout.strides)
+        return tuple([step // self.dtype.itemsize for step in self._layout.strides])
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is float32 or float64."""
@@ -182,9 +181,8 @@ class Tensor(TensorMethods):
         return id(self)
 
     def __repr__(self) -> str:
-        suffixes = ["requires_grad=True"] if self.requires_grad else []
-        if self.grad_fn is not None:
-            suffixes = [f"grad_fn=<{self.grad_fn.name()}>"]
+        of_leaf = ["requires_grad=True"] if self.requires_grad else []
+        suffixes = of_leaf if self.grad_fn is None else [f"grad_fn=<{self.grad_fn.name()}>"]
         return format_tensor(self._data, default_dtype=default_dtype(), suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
@@ -200,8 +198,7 @@ class Tensor(TensorMethods):
             )
         twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad, type(self))
         twin._grad = copy.deepcopy(self._grad, memo)
-        if hasattr(self, "__dict__"):  # a subclass may have attributes
-            vars(twin).update(copy.deepcopy(vars(self), memo))
+        getattr(twin, "__dict__", {}).update(copy.deepcopy(getattr(self, "__dict__", {}), memo))  # of a subclass
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -335,10 +332,6 @@ class Tensor(TensorMethods):
                 node = reshaped(node, self, layout.shape)
             layout = layout.tracked
         self._data, self._layout, self._node = array, layout, node
-
-
-#: The data of a tensor, also of one that is traced, which hides them.
-raw_data: Final[Callable[[Tensor], Any]] = vars(Tensor)["_data"].__get__
 
 
 def from_array(array: np.ndarray) -> Tensor:

@@ -19,6 +19,8 @@ import tapegrad as tg
 from tapegrad import modes
 from tapegrad.compiler import cache
 from tapegrad.program.entry import Input, Output, Variant, make_entry
+from tapegrad.runtime import blocking
+from tapegrad.runtime import threads as threads_of_the_library
 from tapegrad.runtime.memory import INTERPRETS
 from tapegrad.tape.layout import contiguous_layout, layout_of
 
@@ -325,9 +327,12 @@ def test_constants_must_be_the_same():
 def test_tensors_from_outside_are_read_in_every_call():
     weight, bias = tg.nn.Parameter(tg.tensor(2.0)), tg.tensor([1.0])
     variant = Variant(
-        copies([8, 8, 8]), [Input(tg.Tensor, form())], [form(), form(), form(1)], captured=[(weight, form()), (bias, form(1))],
+        copies([8, 8, 8]),
+        [Input(tg.Tensor, form())],
+        [form(), form(), form(1)],
+        captured=[(weight, form()), (bias, form(1))],
         as_tensors=True,
-    )  # fmt: skip
+    )
     call = entry_of(variant)
     x = tg.tensor(5.0)
     assert is_missed(call(x))
@@ -514,6 +519,111 @@ def test_variants_are_tried_in_order():
     assert is_missed(call(np.ones(5)))
     dispatch.variants = dispatch.variants[:1]
     assert is_missed(call(np.ones(3)))
+
+
+# ---- stages
+
+
+def of_blocks(n, block, code=None, **options):
+    """Return the variant of the sum of squares of n numbers, by blocks, and of twice the numbers."""
+    count = -(-n // block)
+    text = f"""
+define void @f(ptr noalias %inputs, ptr noalias %outputs, ptr noalias %scratch, i64 %stage, i64 %first, i64 %end) {{
+  {pointers(1, 2)}
+  %is_last = icmp eq i64 %stage, 1
+  br i1 %is_last, label %combine, label %blocks
+blocks:
+  %b = phi i64 [%first, %0], [%nb, %stored]
+  %low = mul i64 %b, {block}
+  %up = add i64 %low, {block}
+  %short = icmp ugt i64 %up, {n}
+  %high = select i1 %short, i64 {n}, i64 %up
+  br label %turn
+turn:
+  %i = phi i64 [%low, %blocks], [%next, %turn]
+  %sum = phi double [0.0, %blocks], [%more, %turn]
+  %xp = getelementptr double, ptr %i0, i64 %i
+  %x = load double, ptr %xp
+  %square = fmul double %x, %x
+  %more = fadd double %sum, %square
+  %gp = getelementptr double, ptr %o1, i64 %i
+  %twice = fadd double %x, %x
+  store double %twice, ptr %gp
+  %next = add i64 %i, 1
+  %again = icmp ult i64 %next, %high
+  br i1 %again, label %turn, label %stored
+stored:
+  %pp = getelementptr double, ptr %scratch, i64 %b
+  store double %more, ptr %pp
+  %nb = add i64 %b, 1
+  %others = icmp ult i64 %nb, %end
+  br i1 %others, label %blocks, label %done
+combine:
+  %k = phi i64 [0, %0], [%nk, %combine]
+  %total = phi double [0.0, %0], [%all, %combine]
+  %qp = getelementptr double, ptr %scratch, i64 %k
+  %part = load double, ptr %qp
+  %all = fadd double %total, %part
+  %nk = add i64 %k, 1
+  %left = icmp ult i64 %nk, {count}
+  br i1 %left, label %combine, label %written
+written:
+  store double %all, ptr %o0
+  br label %done
+done:
+  ret void
+}}"""
+    code = code or cache.address_of_ir("blocks", text, lambda: text, "f")
+    return Variant(
+        code, [Input(np.ndarray, form(n))], [form(), form(n)], scratch=8 * count, stages=[count, 1], **options
+    )
+
+
+@pytest.mark.parametrize("n", [1, 100, 12_345])
+def test_bits_do_not_depend_on_the_number_of_threads(n):
+    x = np.random.default_rng(n).standard_normal(n)
+    call, before, found = entry_of(of_blocks(n, 100)), tg.get_num_threads(), set()
+    try:
+        for threads in (1, 2, 3, 4):
+            tg.set_num_threads(threads)
+            for _ in range(5):
+                value, twice = call(x)
+                np.testing.assert_array_equal(twice, 2 * x)
+                found.add(value.hex() if hasattr(value, "hex") else float(value).hex())
+    finally:
+        tg.set_num_threads(before)
+    assert len(found) == 1
+    np.testing.assert_allclose(value, (x * x).sum(), rtol=1e-12)
+
+
+def test_an_error_between_stages_is_raised(monkeypatch):
+    """As by a signal's handler; arrays are dropped."""
+    call, x = entry_of(of_blocks(1000, 100)), np.ones(1000)
+    call(x)
+    before = sys.getrefcount(x)
+    with monkeypatch.context() as patch:
+        patch.setattr(threads_of_the_library, "_Job", lambda *args: 1 / 0)
+        patch.setattr(blocking, "division", blocking.division._replace(threads=2))
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                call(x)
+    assert sys.getrefcount(x) == before
+    assert call(x)[0] == 1000.0
+
+
+def test_threads_call_one_entry_with_stages():
+    call, wrong = entry_of(of_blocks(5000, 100)), []
+
+    def work(number):
+        x = np.full(5000, float(number))
+        wrong.extend(number for _ in range(50) if call(x)[0] != 5000 * number * number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 # ---- errors, references, threads
@@ -706,7 +816,7 @@ def test_the_interpreter_checks_every_access():
     environment = os.environ | {"TAPEGRAD_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     names = (
         "value_and_gradient or comes_back or every_dtype or guards or python_numbers or many_inputs or containers "
-        "or keywords or constants or outside"
+        "or keywords or constants or outside or bits_do_not"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x", "-p", "no:cacheprovider", __file__, "-k", names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)

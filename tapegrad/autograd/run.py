@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import errors, modes
 from tapegrad.autograd.roots import seed_arrays
 from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.table.gateway import constant
@@ -254,6 +254,7 @@ def check_grad(tensor: Tensor | None) -> None:
 
 def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     """Add a gradient to a tensor's `grad`, in place unless that is recorded."""
+    modes.tell("accumulated", tensor)
     with _grads:
         _accumulate(tensor, value, create_graph)
 

@@ -8,6 +8,7 @@ A folder of machine code is a folder of programs: a folder that other users can 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -25,7 +26,8 @@ from tapegrad.runtime.signals import undisturbed
 
 __all__ = ["Stats", "address_of", "address_of_ir", "folder", "kept", "known", "on_compile", "stats"]
 
-_PROGRAM = "program"  # how files of `address_of_ir` begin
+_PROGRAMS = "programs"  # the folder in the folder for `address_of_ir`
+_MOST_PROGRAMS = 2048  # a kernel is made for an op; programs come and go as users write them
 _MAGIC = b"tapegrad kernel 1\n"
 _KEY_BYTES = 32
 
@@ -91,7 +93,7 @@ def address_of(
     address = _addresses.get(key)
     if address is not None:
         return address
-    return _obtain(name, key, _path(name, key), lambda: jit.compile_function(function, signature, bind))
+    return _obtain(name, key, lambda: _path(name, key), lambda: jit.compile_function(function, signature, bind))
 
 
 def address_of_ir(
@@ -146,15 +148,13 @@ def address_of_ir(
 
         return assemble_module(make_ir(), symbol, frozenset(imports), slp=slp)
 
-    parent = folder() if digest not in _addresses else None
-    path = os.path.join(parent, f"{_PROGRAM}-{digest}.o") if parent else None
-    return _obtain(name, digest, path, make, symbol, imports)
+    return _obtain(name, digest, lambda: _path_of_module(digest), make, symbol, imports)
 
 
 def _obtain(
     name: str,
     key: str,
-    path: str | None,
+    find: Callable[[], str | None],
     make: Callable[[], bytes],
     symbol: str = jit.SYMBOL,
     imports: Mapping[str, int] = MappingProxyType({}),
@@ -163,6 +163,7 @@ def _obtain(
     address = _addresses.get(key)
     if address is not None:
         return address
+    path = find()
     # A signal handler that raises in the middle would leave LLVM's memory broken.
     return undisturbed(lambda: _load(name, key, path, make, symbol, imports))
 
@@ -266,6 +267,41 @@ def _path(name: str, key: str) -> str | None:
             names = []
         return os.path.join(parent, names[0]) if names else path
     return path
+
+
+def _path_of_module(key: str) -> str | None:
+    """Return the path of a program's file, which may not exist yet; None without a folder.
+
+    Its time says when it was last asked for.
+    """
+    parent = folder()
+    if not parent:
+        return None
+    parent = os.path.join(parent, _PROGRAMS)
+    path = os.path.join(parent, f"{key}.o")
+    try:
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+        if _fault(os.stat(parent)):
+            return None
+        os.utime(path)
+    except FileNotFoundError:
+        _trim(parent)
+    except OSError:  # a read-only folder
+        pass
+    return path
+
+
+def _trim(parent: str) -> None:
+    """Where a folder has too many files, remove the half of them that was asked for longest ago."""
+    try:
+        with os.scandir(parent) as entries:
+            files = [(entry.stat().st_mtime_ns, entry.path) for entry in entries]
+    except OSError:  # another process removes them
+        return
+    if len(files) >= _MOST_PROGRAMS:
+        for _, path in sorted(files)[: len(files) // 2]:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
 
 def _seal(key: str, code: bytes) -> bytes:

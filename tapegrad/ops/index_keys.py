@@ -94,7 +94,7 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
                 "shape mismatch: indexing tensors could not be broadcast together with shapes "
                 + ", ".join(str(list(array.shape)) for array in arrays)
             ) from None
-    return tuple(key), tuple(map(np.ascontiguousarray, arrays))
+    return tuple(key), tuple([np.asarray(array, order="C") for array in arrays])
 
 
 def _is_alone(items: tuple[Any, ...]) -> bool:

@@ -23,7 +23,17 @@ from tapegrad.program.variants import (
     VariantFields,
     VariantObject,
 )
-from tapegrad.recording.native import C_INT, append, clear_error, decref, incref, release_gil, take_gil, vectorcall
+from tapegrad.recording.native import (
+    C_INT,
+    append,
+    clear_error,
+    decref,
+    incref,
+    new_integer,
+    release_gil,
+    take_gil,
+    vectorcall,
+)
 from tapegrad.recording.objects import Runtime
 from tapegrad.recording.operands import decref_all
 from tapegrad.runtime.objects import NDArray, Object, Tuple
@@ -57,19 +67,45 @@ def give_back(room: Room, memory: NDArray) -> None:
 # ---- a call
 
 
-def run_code(variant: VariantFields, inputs: Array[int], outputs: Array[int], memory: Array[int]) -> int:
-    """Call machine code, and return whether all guards have their outcomes."""
+def call_stages(
+    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], outputs: Array[int], scratch: int
+) -> int:
+    """Let Python call machine code that has stages; return 0 if Python raised."""
+    args = Array[Object](stack(40))
+    args[0] = Object(new_integer(variant.code))
+    args[1] = Object(new_integer(inputs))
+    args[2] = Object(new_integer(outputs))
+    args[3] = Object(new_integer(scratch))
+    args[4] = variant.stages
+    done = Object(0)
+    if args[0] != 0 and args[1] != 0 and args[2] != 0 and args[3] != 0:
+        done = Object(vectorcall(dispatch.run_stages, args, 5, 0))
+    drop(args, 4)
+    if done == 0:
+        return 0
+    decref(done)
+    return 1
+
+
+def run_code(
+    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], outputs: Array[int], memory: Array[int]
+) -> int:
+    """Call machine code, and return 1 if all guards have their outcomes, else UNFIT; or RAISED."""
     for word in range(variant.guard_words):
         memory[word] = 0  # the outcomes end with zeros where values end within a word
     for guard in range(variant.n_guards):
         outputs[variant.n_outputs + guard] = memory + variant.guards[guard]
-    thread = release_gil() if variant.flags & RELEASES_GIL else 0
-    call_void(variant.code, inputs, outputs, memory + variant.scratch)
-    if thread != 0:
-        take_gil(thread)
+    if variant.stages != 0:
+        if call_stages(dispatch, variant, inputs, outputs, memory + variant.scratch) == 0:
+            return RAISED
+    else:
+        thread = release_gil() if variant.flags & RELEASES_GIL else 0
+        call_void(variant.code, inputs, outputs, memory + variant.scratch)
+        if thread != 0:
+            take_gil(thread)
     for word in range(variant.guard_words):
         if memory[word] != variant.outcomes[word]:
-            return 0
+            return UNFIT
     return 1
 
 
@@ -86,8 +122,9 @@ def compute(
         memory = (owner.data + ALIGNMENT - 1) & -ALIGNMENT
     result, count = Object(RAISED), variant.n_outputs
     if new_arrays(runtime, variant, addresses, outputs, memory):
-        if run_code(variant, inputs, addresses, Array[int](memory)) == 0:
-            result = Object(UNFIT)
+        fits = run_code(dispatch, variant, inputs, addresses, Array[int](memory))
+        if fits != 1:
+            result = Object(fits)
             drop(outputs, count)
         elif finish_outputs(dispatch, variant, outputs, addresses):
             result = built(dispatch, variant, outputs, outputs.at(count))

@@ -11,8 +11,8 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.func.level import array_of
-from tapegrad.func.trees import flatten, rebuild, structure
-from tapegrad.modes import no_grad
+from tapegrad.func.trees import flatten, rebuild, structure, tree_map
+from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.derivative import differentiable
@@ -91,6 +91,7 @@ class Compiled:
         functools.update_wrapper(self, function)
         self.function = function
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
+        self._refused: list[Runner] = []  # for `explain`
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function with arguments that the compiled entry does not serve."""
@@ -99,16 +100,17 @@ class Compiled:
             return self.function(*args, **kwargs)  # a part of the program that is being traced
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, _VALUES)]
         inputs = [as_tensor(leaves[place]) for place in places]
+        is_recorded = modes.is_grad_enabled()
         key = (
             structure((args, kwargs)),
             tuple(places),
-            tuple([(own.shape, own.dtype) for own in inputs]),
+            tuple([(own.shape, own.dtype, own.requires_grad and is_recorded) for own in inputs]),
             tuple([(leaf.__class__, leaf) for leaf in leaves if not isinstance(leaf, _VALUES)]),
         )
         has_arrays = bool(inputs) and not any(isinstance(leaves[place], Tensor) for place in places)
         versions = self._versions.setdefault(key, [])
         if versions is None:
-            return self.function(*args, **kwargs)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         for number, version in enumerate(versions):
             outputs = version.call(inputs)
             if outputs is not None:
@@ -118,13 +120,20 @@ class Compiled:
                 return version.result(outputs, has_arrays)
         if len(versions) == LIMIT:
             self._give_up(key, versions)
-            return self.function(*args, **kwargs)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         version = self._trace((args, kwargs), leaves, places, inputs)
+        asked = is_recorded and any(own.requires_grad for own in (*inputs, *version.captured))
+        has_rules = asked and version.program.has_functions
+        if (version.run.fused is None or has_rules) and not versions:
+            # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
+            self._versions[key] = None
+            self._refused.append(version.run)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         versions.insert(0, version)
         outputs = version.call(inputs)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
-            return self.function(*args, **kwargs)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         self._serve(version, args, kwargs, leaves)
         return version.result(outputs, has_arrays)
 
@@ -162,6 +171,16 @@ class Compiled:
         others = [own for own in self._dispatch.variants if own is not variant]
         self._dispatch.variants = (variant, *others[: LIMIT - 1])
 
+    def _called_itself(
+        self, tree: Any, leaves: list[Any], places: Sequence[int], inputs: Sequence[Tensor], has_arrays: bool
+    ) -> Any:
+        """Call the function, with tensors as in a trace."""
+        for place, tensor in zip(places, inputs, strict=True):
+            leaves[place] = tensor
+        args, kwargs = rebuild(tree, leaves)
+        out = self.function(*args, **kwargs)
+        return tree_map(lambda leaf: array_of(leaf) if isinstance(leaf, Tensor) else leaf, out) if has_arrays else out
+
     def _trace(self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor]) -> Version:
         returned: list[Any] = []
 
@@ -173,8 +192,10 @@ class Compiled:
             returned.append(self.function(*args, **kwargs))
             return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
 
-        with no_grad():
-            program, captured = trace(call, [own._data for own in inputs])
+        is_recorded = modes.is_grad_enabled()
+        with enable_grad():
+            wanted = [own.requires_grad and is_recorded for own in inputs]
+            program, captured = trace(call, [own._data for own in inputs], wanted)
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
@@ -193,11 +214,13 @@ class Compiled:
     @property
     def programs(self) -> list[Program]:
         """The programs that exist by now, the latest first."""
-        return [version.program for versions in self._versions.values() for version in versions or ()]
+        versions = [version.program for versions in self._versions.values() for version in versions or ()]
+        return versions + [run.program for run in self._refused]
 
     def explain(self) -> str:
         """Return how the programs run, and why."""
-        return "\n\n".join(version.run.explain() for versions in self._versions.values() for version in versions or ())
+        versions = [version.run for versions in self._versions.values() for version in versions or ()]
+        return "\n\n".join(run.explain() for run in (*versions, *self._refused))
 
     def source(self) -> str:
         """Return the loops of the programs as readable code."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.program.calling import run
+from tapegrad.program.stages import run_stages
 from tapegrad.program.templates import Input, Output
 from tapegrad.program.variants import Dispatch, Variant
 from tapegrad.recording.native import load
@@ -26,7 +27,9 @@ _OF_PYTHON: Final = ("PyDict_Next", "PyObject_RichCompareBool", "PyDict_New", "P
 def _fields() -> np.ndarray:
     """Return the memory of `DispatchFields`."""
     functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _OF_PYTHON]
-    return with_runtime("what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions)
+    return with_runtime(
+        "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, run_stages
+    )
 
 
 def make_entry(

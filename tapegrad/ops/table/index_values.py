@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import xp
-from tapegrad.tensor import Tensor, raw_data
+from tapegrad.tensor import Tensor
 
 
 def index_values(indices: Tensor) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Final
 
 from tapegrad.program.fuse.bodies import Body, Memory
 from tapegrad.program.fuse.rows import load_rows, store_rows
-from tapegrad.program.fuse.scalars import Graph, Node
+from tapegrad.program.fuse.scalars import Graph
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.text import Text, constant, suffix, typed, vmath_text
 
@@ -111,7 +111,11 @@ class Emitter:
         text.put(f"br label %{loop}")
         text.start(loop)
         position, following, top = text.name(), text.name(), len(text.lines)
-        sums = [(root, node, [text.name() for _ in totals[id(root)]]) for root, node in segment.roots if root.red is not None]
+        sums = [
+            (root, node, [text.name() for _ in totals[id(root)]])
+            for root, node in segment.roots
+            if root.red is not None
+        ]
         later: dict[int, list[str]] = {id(root): [] for root, _, _ in sums}
         for part in range(self.lanes // width):
             begin = position if not part else text.op(f"add i64 {position}, {part * width}")

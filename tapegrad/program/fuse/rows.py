@@ -64,7 +64,9 @@ def _load_close(body: Body, base: tuple[str, int], stride: int, start: int, grou
     for node in group:
         column = node.attr[1] - start
         lanes = ", ".join(f"i32 {lane * stride + column}" for lane in range(body.width))
-        body.names[node.number] = text.op(f"shufflevector {kind} {value}, {kind} poison, <{body.width} x i32> <{lanes}>")
+        body.names[node.number] = text.op(
+            f"shufflevector {kind} {value}, {kind} poison, <{body.width} x i32> <{lanes}>"
+        )
 
 
 def _load_blocks(body: Body, base: tuple[str, int], stride: int, group: list[Node]) -> None:
@@ -153,9 +155,15 @@ def _store_close(body: Body, base: tuple[str, int], stride: int, nodes: Sequence
     for value in values[1:]:  # one after the other behind each other
         grown = size + width
         spread = ", ".join(f"i32 {lane if lane < width else 'poison'}" for lane in range(size))
-        other = value if size == width else text.op(f"shufflevector {kind} {value}, {kind} poison, <{size} x i32> <{spread}>")
+        other = (
+            value
+            if size == width
+            else text.op(f"shufflevector {kind} {value}, {kind} poison, <{size} x i32> <{spread}>")
+        )
         order = ", ".join(f"i32 {lane}" for lane in [*range(size), *range(size, size + width)])
-        joined = text.op(f"shufflevector {typed('d', size)} {joined}, {typed('d', size)} {other}, <{grown} x i32> <{order}>")
+        joined = text.op(
+            f"shufflevector {typed('d', size)} {joined}, {typed('d', size)} {other}, <{grown} x i32> <{order}>"
+        )
         size = grown
     order = ", ".join(f"i32 {column * width + lane}" for lane in range(width) for column in range(stride))
     whole = typed("d", size)
