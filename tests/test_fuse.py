@@ -1,4 +1,4 @@
-"""Fused programs: each op's samples with their gradients, workloads, forced widths and lengths around them, against eager."""
+"""Fused programs against eager: each op's samples with gradients, forced widths and lengths around them, nests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def call(program: Program, fused: Fused, arrays: Sequence[np.ndarray]) -> list[n
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(fused.address())
     function(ctypes.addressof(inputs), ctypes.addressof(outputs), (scratch.ctypes.data + 63) // 64 * 64)
     for own in memory:
-        assert (own[:64] == 0xA5).all() and (own[-64:] == 0xA5).all(), "it writes outside of its outputs"
+        assert (own[:64] == 0xA5).all(), "it writes before its outputs"
+        assert (own[-64:] == 0xA5).all(), "it writes behind its outputs"
     return [own[64:-64].view(layout.dtype).reshape(layout.shape) for own, layout in zip(memory, layouts, strict=True)]
 
 
@@ -45,7 +46,8 @@ def eager(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> list[np
 def assert_near(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], ulps: float = ULPS) -> None:
     assert len(actual) == len(expected)
     for one, two in zip(actual, expected, strict=True):
-        assert one.shape == two.shape and one.dtype == two.dtype
+        assert one.shape == two.shape
+        assert one.dtype == two.dtype
         if two.dtype.kind != "f":
             np.testing.assert_array_equal(one, two)
             continue
@@ -58,7 +60,11 @@ def value_and_gradient(
     op: Op, sample: Sample, operands: Sequence[Any]
 ) -> tuple[Callable[..., list[tg.Tensor]], list[np.ndarray]]:
     """Return the function of the floating operands that computes the value and the gradient, and these operands."""
-    which = [k for k, own in enumerate(operands) if isinstance(own, float) or getattr(own, "dtype", np.dtype(int)).kind == "f"]
+    which = [
+        k
+        for k, own in enumerate(operands)
+        if isinstance(own, float) or getattr(own, "dtype", np.dtype(int)).kind == "f"
+    ]
 
     def function(*tensors: tg.Tensor) -> list[tg.Tensor]:
         full, leaves = list(operands), []
@@ -212,7 +218,11 @@ def test_nests(length: int, width: int | None) -> None:
         [rng.normal(size=own) for own in ((length, 5), (5, 32), (32,), (32, 1))], width,
     )  # fmt: skip
     factor = np.tril(rng.normal(size=(6, 4, 4)) * 0.1) + np.eye(4)
-    check(of_value_and_gradient(mixture), [rng.normal(size=(length, 4)), rng.normal(size=6), rng.normal(size=(6, 4)), factor], width)
+    check(
+        of_value_and_gradient(mixture),
+        [rng.normal(size=(length, 4)), rng.normal(size=6), rng.normal(size=(6, 4)), factor],
+        width,
+    )
 
     def loss(w: tg.Tensor, x: tg.Tensor, which: tg.Tensor) -> list[tg.Tensor]:
         gradient, value = func.grad_and_value(classes)(w, x, which)
@@ -228,6 +238,15 @@ def test_long_matrices() -> None:
     check(lambda x, y: [x @ y, x.sum(0), x.sum(1), (x * y).T, tg.softmax(x, 1), tg.exp(x - y)], [x, y])
     check(of_value_and_gradient(lambda x, y: (tg.sin(x @ y) ** 2).sum()), [x, y])
     check(lambda x: [x @ x, x @ x.T], [rng.normal(size=(70, 70))])
+
+
+def test_source_and_explanation() -> None:
+    code = fuse(trace(of_value_and_gradient(rosenbrock), [np.ones(100)])[0])
+    assert "for i in range(1, 99)" in code.source()
+    assert any("elements 1 to 99" in line for line in code.explain())
+    code = fuse(trace(of_value_and_gradient(network), [np.ones(own) for own in ((128, 5), (5, 32), (32,), (32, 1))])[0])
+    assert "for j in range(32)" in code.source()
+    assert any("reducing 32 inside" in line for line in code.explain())
 
 
 def test_refusals_name_the_operation() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.bodies import Body, Memory
+from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.rows import load_rows, store_rows
-from tapegrad.program.fuse.scalars import Graph
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.text import Text, constant, suffix, typed, vmath_text
 
@@ -51,7 +52,7 @@ class Emitter:
             straight.store(node, base, offset, 0)
         reds = [root for root in phase.roots if root.red is not None]
         totals = {
-            id(root): [constant(start_of(root.red.attr[0], root.red.dtype), root.red.dtype, self.width)] * (self.lanes // self.width)
+            id(root): [self.nothing(root.red.attr[0], root.red.dtype)] * (self.lanes // self.width)
             for root in reds if root.red is not None
         }  # fmt: skip
         singles: dict[int, list[str]] = {id(root): [] for root in reds}
@@ -159,6 +160,10 @@ class Emitter:
                         new = text.op(f"select <{width} x i1> {mask}, {kind} {new}, {kind} {old}")
                     totals[id(root)] = [*totals[id(root)][:part], new, *totals[id(root)][part + 1 :]]
 
+    def nothing(self, kind: str, char: str) -> str:
+        """Return the partial results that reductions begin with."""
+        return constant(start_of(kind, char), char, self.width)
+
     def halved(self, kind: str, char: str, value: str) -> str:
         """Combine the lanes of a vector: one half with the other, until one is left."""
         text, width = self.text, self.width
@@ -222,7 +227,9 @@ def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str]
     arguments = []
     for (kind, number), name in pointers.items():
         if kind in ("in", "out"):
-            entry.append(f"  {name}.p = getelementptr ptr, ptr {'%inputs' if kind == 'in' else '%outputs'}, i64 {number}")
+            entry.append(
+                f"  {name}.p = getelementptr ptr, ptr {'%inputs' if kind == 'in' else '%outputs'}, i64 {number}"
+            )
             entry.append(f"  {name} = load ptr, ptr {name}.p, align 8")
             arguments.append(name)
     write()
@@ -232,7 +239,8 @@ def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str]
     given = ", ".join([f"ptr {name}" for name in arguments] + ["ptr %scratch"])
     return "\n".join([
         formulas, *constants, declared,
-        f"define internal void @fused({parameters}) alwaysinline nounwind {{", "entry:", *head, *text.lines, "  ret void", "}",
+        f"define internal void @fused({parameters}) alwaysinline nounwind {{",
+        "entry:", *head, *text.lines, "  ret void", "}",
         f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", *entry,
         f"  call void @fused({given})", "  ret void", "}", "",
     ])  # fmt: skip

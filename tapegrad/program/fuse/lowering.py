@@ -16,12 +16,15 @@ from tapegrad.dtypes import default_dtype
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op
 from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
-from tapegrad.program.fuse.arrays import Array, Space, positions_of
+from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.formulas import of_op, rebound
+from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.moves import positions_of
 from tapegrad.program.fuse.picks import PICKS
 from tapegrad.program.fuse.roles import Roles
-from tapegrad.program.fuse.scalars import Graph, Refused
+from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.fuse.small import SMALL
+from tapegrad.program.fuse.space import Space
 from tapegrad.program.program import Entry, Program
 
 __all__ = ["Lowered", "lower", "moves"]
@@ -141,7 +144,8 @@ class _Lowering:
         if op.name in PICKS and any(number not in self.program.constants for number in entry.index_arrays):
             constants = self.program.constants
             picked = [
-                np.asarray(constants[number]) if number in constants else self.value(number) for number in entry.index_arrays
+                np.asarray(constants[number]) if number in constants else self.value(number)
+                for number in entry.index_arrays
             ]
             return (PICKS[op.name](self.space, operands, picked, entry.attrs),)
         indices: list[Any] = [self.fixed(number) for number in entry.index_arrays]

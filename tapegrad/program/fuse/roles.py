@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad.program.fuse.arrays import along
+from tapegrad.program.fuse.moves import along
 from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.program import Entry, Program
 
@@ -98,7 +98,9 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
             if entry.op.name == "matmul":  # of each element, as many products as the contracted dimension has
                 number = entry.operands[0]
                 last = number, layouts[number].ndim - 1
-                total += unrolled(entry.results[0], roots) * (1 if classes.find(last) in roots else layouts[number].shape[-1])
+                total += unrolled(entry.results[0], roots) * (
+                    1 if classes.find(last) in roots else layouts[number].shape[-1]
+                )
         return total
 
     longs = set(rolled)
@@ -109,9 +111,13 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
             kept = {classes.find((result, place)) for place in range(layouts[result].ndim)}
             if any(classes.find((operand, place)) in longs - kept for place in range(layouts[operand].ndim)):
                 sums += unrolled(result, longs)
-    single = sums <= _SUMS and scalars(rolled) <= _SINGLE and all(
-        sum(classes.find((number, place)) in longs for place in range(layout.ndim)) < 2
-        for number, layout in enumerate(layouts)
+    single = (
+        sums <= _SUMS
+        and scalars(rolled) <= _SINGLE
+        and all(
+            sum(classes.find((number, place)) in longs for place in range(layout.ndim)) < 2
+            for number, layout in enumerate(layouts)
+        )
     )
     while rolled and scalars(rolled) > enough:
         others = [root for root, length in lengths.items() if root not in rolled and length > 3]
@@ -156,7 +162,13 @@ def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[En
         return
     if entry.op.family == "reduction":
         dims = entry.attrs.get("dim", ())
-        dims = (dims,) if isinstance(dims, int) else tuple(range(layouts[entry.operands[0]].ndim)) if dims is None else dims
+        dims = (
+            (dims,)
+            if isinstance(dims, int)
+            else tuple(range(layouts[entry.operands[0]].ndim))
+            if dims is None
+            else dims
+        )
         if not entry.attrs.get("keepdim"):
             kept = [k for k in range(layouts[entry.operands[0]].ndim) if k not in dims]
             for place, k in enumerate(kept[: len(shape)]):

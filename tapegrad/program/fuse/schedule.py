@@ -7,10 +7,12 @@ the elements; the range is cut where a place begins or ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 from tapegrad.program.fuse.arrays import Array
-from tapegrad.program.fuse.scalars import Graph, Node, Refused
+from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.scalars import Node, Refused
 
 __all__ = ["Phase", "Root", "Segment", "plan"]
 
@@ -79,9 +81,7 @@ class Phase:
         self.lanes = 8
 
 
-def plan(
-    graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]
-) -> list[Phase]:
+def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list[Phase]:
     """Return the phases."""
     stores: list[tuple[Node, tuple[str, int], int]] = []
     roots: list[Root] = []
@@ -153,7 +153,7 @@ def segments(graph: Graph, roots: Sequence[Root]) -> list[Segment]:
         raise Refused(f"a long dimension of {len(cuts)} parts")
     found = []
     ends = sorted(cuts)
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         parts = [
             (root, graph.solid(graph.within(root.node, 0, low, high)))
             for root in roots if root.low <= low and high <= root.high
