@@ -25,7 +25,7 @@ __all__ = ["Fused", "Refused", "fuse"]
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
 _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
-_LIMIT: Final = 200_000  # scalars while lowering
+_LIMIT: Final = 100_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
 
 
@@ -65,21 +65,24 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
     width : int, optional
         Of vectors; default what suits the program.
     checked : bool
-        Check positions that are computed.
+        For the day when positions are computed: today each access is proved to be within its memory as it is emitted.
 
     Raises
     ------
     Refused
         If it cannot be fused; the message says which operation, and why.
     """
-    refused: Refused | None = None
+    lengths = {length for layout in program.layouts for length in layout.shape}
+    reasons: dict[object, Refused] = {}
     for long, enough in _ROLES:
-        try:
-            return _fused(program, long, enough, width)
-        except Refused as error:
-            refused = refused or error
-    assert refused is not None
-    raise refused
+        longer = frozenset(length for length in lengths if length > long)
+        choice = longer, enough if longer else 0
+        if choice not in reasons:
+            try:
+                return _fused(program, long, enough, width)
+            except Refused as error:
+                reasons[choice] = error
+    raise next(iter(reasons.values()))
 
 
 def _fused(program: Program, long: int, enough: int, width: int | None) -> Fused:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.dtypes import default_dtype
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op
 from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
@@ -181,7 +180,8 @@ class _Lowering:
             raise error
         (x,) = operands
         graph, char = self.graph, self.space.char(x.dtype)
-        total = None
+        total: np.ndarray | None = None
+        image = np.empty(0)
         nodes = x.nodes.reshape(-1)
         for k in range(x.size):
             unit = np.zeros(x.size)
@@ -206,7 +206,7 @@ class _Lowering:
         taken = [layout for layout, is_condition in zip(layouts, conditions, strict=True) if not is_condition]
         common = promote(taken) if taken else result
         if result.kind == "f" and common.kind != "f":
-            common = result if result.kind == "f" else default_dtype()
+            common = result
         operands = [
             own if is_condition else own.astype(common) for own, is_condition in zip(operands, conditions, strict=True)
         ]

@@ -62,7 +62,8 @@ def gather(space: Space, operands: Sequence[Array], indices: Indices, attrs: Map
     if axis is not None:
         zero, place = graph.const(0, char), graph.index(axis)
         masked = space.map(lambda index, value: graph.select(index == place, value, zero), [column, x], x.dtype)
-        return np.sum(masked, axis=1)  # type: ignore[no-any-return]
+        total: Array = masked.sum(axis=1)
+        return total
     found: Any = x[:, :1]
     for k in range(1, x.shape[1]):
 
@@ -70,7 +71,8 @@ def gather(space: Space, operands: Sequence[Array], indices: Indices, attrs: Map
             return graph.select(index == k, value, other)
 
         found = space.map(or_else, [column, x[:, k : k + 1], found], x.dtype)
-    return found[:, 0]  # type: ignore[no-any-return]
+    picked: Array = found[:, 0]
+    return picked
 
 
 def _nll(space: Space, operands: Sequence[Array], indices: Indices, attrs: Mapping[str, Any]) -> Array:

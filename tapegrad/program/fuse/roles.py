@@ -161,14 +161,8 @@ def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[En
                     classes.join((own, ndim - k), (result, rest - k))
         return
     if entry.op.family == "reduction":
-        dims = entry.attrs.get("dim", ())
-        dims = (
-            (dims,)
-            if isinstance(dims, int)
-            else tuple(range(layouts[entry.operands[0]].ndim))
-            if dims is None
-            else dims
-        )
+        said, ndim = entry.attrs.get("dim", ()), layouts[entry.operands[0]].ndim
+        dims = (said,) if isinstance(said, int) else tuple(range(ndim)) if said is None else said
         if not entry.attrs.get("keepdim"):
             kept = [k for k in range(layouts[entry.operands[0]].ndim) if k not in dims]
             for place, k in enumerate(kept[: len(shape)]):

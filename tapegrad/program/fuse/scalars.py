@@ -52,10 +52,7 @@ class Node:
     ) -> None:
         self.graph, self.number, self.kind, self.args = graph, number, kind, args
         self.attr, self.dtype, self.axes = attr, dtype, axes
-        depth = 0
-        for arg in args:
-            depth = max(depth, arg.depth)
-        self.depth = depth + (kind == "red")
+        self.depth: int = max([arg.depth for arg in args], default=0) + (kind == "red")
 
     def __repr__(self) -> str:
         return f"{self.kind}{self.number}"
@@ -71,7 +68,8 @@ class Node:
                 return NotImplemented
             other = self.graph.number_like(other, self)
         pair = (other, self) if swap else (self, other)
-        return self.graph.binary(kind, *pair)
+        node: Node = self.graph.binary(kind, *pair)
+        return node
 
     def __add__(self, other: Any) -> Node:
         return self._with("add", other)

@@ -96,7 +96,9 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list
             offset = sum(k * step for k, step in zip(place, steps, strict=True))
             node = graph.cast(node, array.dtype.char)  # what is stored has the size of the array's elements
             if longs:
-                node = graph.pull(node, ((array.axes[longs[0]], 1, 0, 0),))
+                axis = array.axes[longs[0]]
+                assert axis is not None
+                node = graph.pull(node, ((axis, 1, 0, 0),))
                 roots.append(Root(graph.solid(node), 0, array.shape[longs[0]], base, offset, steps[longs[0]]))
             else:
                 stores.append((graph.solid(node), base, offset))

@@ -36,7 +36,7 @@ class Space:
 
     def char(self, dtype: Any) -> str:
         """Return the character of a dtype that scalars may have."""
-        char = np.dtype(dtype).char
+        char: str = np.dtype(dtype).char
         if char not in "dfl?":
             raise Refused(f"dtype {np.dtype(dtype)}")
         return char
