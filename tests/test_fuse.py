@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -179,6 +180,33 @@ def test_nan_and_inf_survive() -> None:
     ):
         with np.errstate(all="ignore"):
             check(function, [values])
+
+
+def test_quotients_by_known_numbers() -> None:
+    """They are products, and rounded as quotients are."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=100_000) * 10.0 ** rng.integers(-100, 100, 100_000)
+    x[:6] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0]
+    divisors = [
+        2**0.5,
+        3.0,
+        5.0,
+        7.0,
+        10.0,
+        25.0,
+        0.1,
+        -1.7,
+        128.0,
+        1000.0,
+        math.pi,
+        1e-5,
+        *rng.normal(size=20).tolist(),
+    ]
+    for start in range(0, len(divisors), 8):
+        part = divisors[start : start + 8]
+        program, _ = trace(lambda x, part=part: [x / own for own in part], [x])
+        for own, result in zip(part, call(program, fuse(program), [x]), strict=True):
+            assert result.tobytes() == (x / own).tobytes(), own
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 7, 8, 9, 12, 16, 17])

@@ -170,7 +170,10 @@ _COSTS: Final = {"call": (70, 22), "libm": (300, 300), "div": (16, 16), "sqrt": 
 
 
 def lanes_for(graph: Graph, phase: Phase) -> int:
-    """Return 8 for each register that can be worked at while the result of another is waited for, at most 4 of them."""
+    """Return how many elements are worked at, so that registers are worked at while the result of another is waited for.
+
+    They are 8, 16 or 32: as many partial results a reduction has, whatever the width of this CPU's registers.
+    """
     slowest, busy = 1.0, 1.0
     for segment in phase.segments:
         ready: dict[int, float] = {}
@@ -181,7 +184,9 @@ def lanes_for(graph: Graph, phase: Phase) -> int:
                 wait = every = 0
             ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
             total += every
-        if total > busy:
-            slowest, busy = max(ready.values()), total
+        sums = sum(root.red is not None for root, _ in segment.roots)
+        total += sums
+        if total > busy or sums:
+            slowest, busy = max(ready.values()) + (8 if sums else 0), max(total, busy)
     registers = slowest / busy
-    return 32 if registers > 2 else 16 if registers > 1 else 8
+    return 32 if registers > 1.6 else 16 if registers > 0.6 else 8
