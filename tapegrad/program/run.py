@@ -66,6 +66,7 @@ class Runner:
             outputs,
             guards=[guard.outcome for guard in program.guards] if has_guards else (),
             scratch=self.fused.scratch_bytes,
+            stages=self.fused.stages,
             is_long=nbytes > _LONG,
             **options,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
 from tapegrad.program.fuse.lowering import lower
 from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.fuse.schedule import Phase, plan
+from tapegrad.program.fuse.staged import StagedEmitter, is_worth_stages
 from tapegrad.program.program import Program
 
 __all__ = ["Fused", "Refused", "fuse"]
@@ -31,10 +33,14 @@ class Fused:
         LLVM's text.
     scratch_bytes : int
         Of memory that a call needs, aligned to 64 bytes.
+    stages : tuple of int
+        Of a long program; see `tapegrad.program.variants.Variant`.
     """
 
-    def __init__(self, ir: str, scratch_bytes: int, phases: list[Phase], notes: list[str]) -> None:
-        self.ir, self.scratch_bytes = ir, scratch_bytes
+    def __init__(
+        self, ir: str, scratch_bytes: int, phases: list[Phase], notes: list[str], stages: Sequence[int] = ()
+    ) -> None:
+        self.ir, self.scratch_bytes, self.stages = ir, scratch_bytes, tuple(stages)
         self._phases, self._notes = phases, notes
 
     def address(self) -> int:
@@ -79,7 +85,11 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
     count = sum(len(phase.uniform) for phase in phases)
     if count > _SCALARS:
         raise Refused(f"straight code of {count} scalars")
-    ir = module_text(emitter, phases, (len(program.inputs), len(outputs)), constants)
+    counts = len(program.inputs), len(outputs)
+    if is_worth_stages(emitter, phases):
+        staged = StagedEmitter(lowered.graph, memory, width)
+        return Fused(staged.module(phases, constants), staged.scratch, phases, [], staged.counts)
+    ir = module_text(emitter, phases, counts, constants)
     return Fused(ir, 0, phases, [])
 
 

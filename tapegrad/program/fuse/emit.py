@@ -11,7 +11,7 @@ from tapegrad.program.fuse.scalars import Graph, Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.text import Text, constant, typed, vmath_text
 
-__all__ = ["SYMBOL", "module_text"]
+__all__ = ["SYMBOL", "Emitter", "module_text"]
 
 SYMBOL: Final = "tapegrad_kernel"
 _SHORT: Final = 3  # segments that are not worth a loop
@@ -51,7 +51,7 @@ class Emitter:
         }  # fmt: skip
         singles: dict[int, list[str]] = {id(root): [] for root in reds}
         for segment in phase.segments:
-            if segment.high - segment.low <= _SHORT:
+            if is_short(segment):
                 self.short(segment, singles)
             else:
                 self.loop(segment, totals)
@@ -168,6 +168,11 @@ class Emitter:
         return value
 
 
+def is_short(segment: Segment) -> bool:
+    """Return whether a segment is not worth a loop."""
+    return segment.high - segment.low <= _SHORT
+
+
 def start_of(root: Root) -> float:
     """Return what a reduction of nothing is."""
     assert root.red is not None
@@ -191,19 +196,11 @@ def module_text(emitter: Emitter, phases: Sequence[Phase], counts: tuple[int, in
     constants : sequence of str
         Definitions of constants that stand in memory.
     """
-    text, pointers = emitter.text, emitter.memory.pointers
-    head = []
-    for base, name in pointers.items():
-        kind, number = base
-        if kind in ("in", "out"):
-            argument = "%inputs" if kind == "in" else "%outputs"
-            head.append(f"  {name}.p = getelementptr ptr, ptr {argument}, i64 {number}")
-            head.append(f"  {name} = load ptr, ptr {name}.p, align 8")
-    arguments = [name for base, name in pointers.items() if base[0] in ("in", "out")]
+    text = emitter.text
+    arguments, head = arguments_of(emitter.memory)
     for phase in phases:
         emitter.phase(phase)
-    formulas, known = vmath_text(frozenset(text.functions))
-    declared = "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)
+    formulas, declared = outside(text)
     parameters = ", ".join([f"ptr noalias {name}" for name in arguments] + ["ptr noalias align 64 %scratch"])
     given = ", ".join([f"ptr {name}" for name in arguments] + ["ptr %scratch"])
     return "\n".join([
@@ -212,3 +209,20 @@ def module_text(emitter: Emitter, phases: Sequence[Phase], counts: tuple[int, in
         f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", *head,
         f"  call void @fused({given})", "  ret void", "}", "",
     ])  # fmt: skip
+
+
+def arguments_of(memory: Memory) -> tuple[list[str], list[str]]:
+    """Return the names of the pointers to inputs and outputs, and the lines that read them from their tables."""
+    names, lines = [], []
+    for (kind, number), name in memory.pointers.items():
+        if kind in ("in", "out"):
+            names.append(name)
+            lines.append(f"  {name}.p = getelementptr ptr, ptr %{kind}puts, i64 {number}")
+            lines.append(f"  {name} = load ptr, ptr {name}.p, align 8")
+    return names, lines
+
+
+def outside(text: Text) -> tuple[str, str]:
+    """Return the definitions of the functions of vmath that were called, and the declarations of others."""
+    formulas, known = vmath_text(frozenset(text.functions))
+    return formulas, "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)

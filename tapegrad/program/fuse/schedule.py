@@ -170,15 +170,21 @@ def lanes_for(graph: Graph, phase: Phase) -> int:
     """Return 8 for each register that can be worked at while the result of another is waited for, at most 4 of them."""
     slowest, busy = 1.0, 1.0
     for segment in phase.segments:
-        ready: dict[int, float] = {}
-        total = 0.0
-        for node in cone(graph, [node for _, node in segment.roots]):
-            wait, every = _COSTS.get(node.kind, (4, 0.6))
-            if not node.axes or node.kind == "red":
-                wait = every = 0
-            ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
-            total += every
+        chain, total = cycles(graph, segment)
         if total > busy:
-            slowest, busy = max(ready.values()), total
+            slowest, busy = chain, total
     registers = slowest / busy
     return 32 if registers > 2 else 16 if registers > 1 else 8
+
+
+def cycles(graph: Graph, segment: Segment) -> tuple[float, float]:
+    """Return the cycles that 8 elements take: those of the longest chain of nodes, and those of all nodes."""
+    ready: dict[int, float] = {}
+    total = 0.0
+    for node in cone(graph, [node for _, node in segment.roots]):
+        wait, every = _COSTS.get(node.kind, (4, 0.6))
+        if not node.axes or node.kind == "red":
+            wait = every = 0
+        ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
+        total += every
+    return max(ready.values(), default=0.0), total
