@@ -61,6 +61,7 @@ __all__ = [
     # gradients
     "autograd", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled",
     "inference_mode", "is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled",
+    "set_anomaly_enabled",
     # memory and threads
     "empty_cache", "set_cache_limit", "memory_allocated", "memory_reserved", "set_num_threads", "get_num_threads",
     # files
@@ -76,33 +77,34 @@ __all__ = [
 ]  # fmt: skip
 if TYPE_CHECKING:
     from tapegrad import func
+    from tapegrad.autograd.anomaly import set_anomaly_enabled
     from tapegrad.autograd.profiling import profile
     from tapegrad.func import vmap
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
+    from tapegrad.program import compile as compile
 
     __all__ += list(_names)
 else:
     _find, _functions = _public.contents(_public.TOP)
     __all__ += list(_functions())
 
+    _later = {
+        "compile": "tapegrad.program",
+        "profile": "tapegrad.autograd.profiling",
+        "set_anomaly_enabled": "tapegrad.autograd.anomaly",
+        "vmap": "tapegrad.func",
+    }
+
     def __getattr__(name):
         if name == "func":  # programs without transforms of functions are not to wait for it
             import tapegrad.func
 
             return tapegrad.func
-        if name == "vmap":
-            from tapegrad.func import vmap
+        if name in _later:
+            from importlib import import_module
 
-            return vmap
-        if name == "compile":
-            from tapegrad.program import compile
-
-            return compile
-        if name == "profile":
-            from tapegrad.autograd.profiling import profile
-
-            return profile
+            return getattr(import_module(_later[name]), name)
         return _find(name)
 
 

@@ -44,6 +44,7 @@ NO_KERNEL = {
     "cholesky",
     "cholesky_ex",
     "det",
+    "ldl_factor_ex",
     "lu_factor_ex",
     "matrix_exp",
     "pinv",
@@ -51,6 +52,10 @@ NO_KERNEL = {
     "solve_triangular",
     "sqrtm",
     # Special functions of SciPy, whose derivatives are others of these.
+    "airy_ai",
+    "airy_ai_prime",
+    "airy_bi",
+    "airy_bi_prime",
     "bessel_i2",
     "bessel_i2e",
     "bessel_j2",

@@ -11,6 +11,7 @@ from typing import Any
 
 from tapegrad import errors
 from tapegrad.autograd.backward import grad
+from tapegrad.autograd.function_tangents import to_be_transposed
 from tapegrad.autograd.roots import zeros_of
 from tapegrad.func.level import Level, check_floating, outputs_of, recorded, vector_like
 from tapegrad.func.trees import flatten, flatten_like, is_like, rebuild, structure
@@ -97,7 +98,9 @@ class Linear:
         self.gradients: Sequence[Tensor | None] = [None] * len(level.inputs)
         if self.wanted:
             roots, cts = (self.wanted[0], self.cts[0]) if len(self.cts) == 1 else (self.wanted, self.cts)
-            self.gradients = recorded(grad, roots, level.inputs, cts, create_graph=True, allow_unused=True)
+            self.gradients = recorded(
+                to_be_transposed, grad, roots, level.inputs, cts, create_graph=True, allow_unused=True
+            )
 
     def value(self) -> Any:
         """Return what the function returned."""
@@ -129,11 +132,7 @@ def _vectors(level: Level, tangents: Any, primals: Any) -> list[Tensor]:
     vectors = [vector_like(vector, x) for vector, x in zip(given, level.inputs, strict=True)]
     for vector, x in zip(vectors, level.inputs, strict=True):
         if vector.shape != x.shape:
-            raise RuntimeError(
-                f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
-                f"not supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size "
-                f"{list(vector.shape)}."
-            )
+            raise errors.tangent_shape(x.shape, vector.shape)
     return vectors
 
 

@@ -63,9 +63,12 @@ def _exponent_rule(ct: Any, x: Any, y: Any, out: Any) -> Any:
     return xp.where(flat, 0.0, ct) * xp.conj(out * xp.log(xp.where(flat, 1.0, xp.alike(x, out))))
 
 
+def _of_base_and_exponent(input: Any, exponent: Any) -> Any: ...
+
+
 pow = binary(
-    "pow", Power(), (_base_rule, _exponent_rule),
-    doc="Raise `input` to the power `other`.",
+    "pow", Power(), (_base_rule, _exponent_rule), signature=_of_base_and_exponent,
+    doc="Raise `input` to the power `exponent`.",
     derivative=":math:`y x^{y-1}` and :math:`x^y \\log x`; 0 for both at :math:`0^0`, as in PyTorch.",
     scalar=operator.pow, oracle=np.power, domain=(0.1, 3.0),
     special={

@@ -161,6 +161,22 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _of_channels("dropout3d", input, p, training, inplace, ndim != 5)
 
 
+@public(common=_ELEMENTS)
+@composite((Sample(((2, 3, 2),), {"p": 0.5, "train": False}),), lambda input, p, train: input)
+def feature_dropout(input: Any, p: float, train: bool) -> Tensor:
+    """`dropout` of whole channels, which are the second dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.feature_dropout(tg.ones(1, 2), 1.0, True)
+    tensor([[0., 0.]])
+    """
+    if train and p and _ndim(input) < 2:
+        raise RuntimeError(f"Feature dropout requires at least 2 dimensions in the input; it has {_ndim(input)}")
+    return _of_channels("feature_dropout", input, p, train, False, False)
+
+
 def _alpha(call: str, input: Any, p: float, training: bool, inplace: bool, of_channels: bool) -> Tensor:
     _check(p)
     if not training or p == 0:

@@ -93,7 +93,8 @@ def embedding(
     if scale_grad_by_freq:
         indices = np.asarray(chosen._data)
         scale = (1.0 / np.bincount(indices.ravel(), minlength=rows)[indices])[..., None].astype(table.dtype)
-        out = add(mul(out, from_array(scale)), mul(out.detach(), from_array(1 - scale)))
+        scaled = add(mul(out, from_array(scale)), mul(out.detach(), from_array(1 - scale)))
+        out = where(scale == 1, out, scaled)  # 0 times inf is nan
     return out
 
 

@@ -38,6 +38,31 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
+@public()
+def typename(obj: Any, /) -> str:
+    """Return the name of the type of an object, with its module; of a tensor PyTorch's name of its type.
+
+    Parameters
+    ----------
+    obj : object
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.typename(tg.tensor([1, 2])), tg.typename(tg.nn.Parameter), tg.typename(1.0)
+    ('torch.LongTensor', 'tapegrad.nn.parameter.Parameter', 'float')
+    """
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    own = obj if hasattr(obj, "__name__") else type(obj)
+    name, module = getattr(own, "__qualname__", own.__name__), getattr(own, "__module__", "")
+    return name if module in ("", None, "builtins") else f"{module}.{name}"
+
+
 @public(method=True)
 def is_inference(input: Any) -> bool:
     """Whether a tensor was computed in `inference_mode`.

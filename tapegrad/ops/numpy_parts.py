@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.ops.airy import airy
 from tapegrad.ops.broadcasting import squeeze, unsqueeze
 from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import conj
@@ -32,7 +33,7 @@ def _vecmat(x: Any, y: Any) -> Tensor:
 #: What ufuncs compute, by their names.
 SEVERAL: Final[dict[str, Callable[..., Any]]] = {
     "divmod": lambda x, y: (floor_divide(x, y), remainder(x, y)), "modf": lambda x: (frac(x), trunc(x)),
-    "matvec": _matvec, "vecmat": _vecmat,
+    "matvec": _matvec, "vecmat": _vecmat, "airy": airy,
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.func.level import array_of
-from tapegrad.func.trees import flatten, rebuild, structure
+from tapegrad.func.trees import flatten, rebuild, structure, tree_map
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
@@ -91,6 +91,7 @@ class Compiled:
         functools.update_wrapper(self, function)
         self.function = function
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
+        self._refused: list[Runner] = []  # for `explain`
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function with arguments that the compiled entry does not serve."""
@@ -108,7 +109,7 @@ class Compiled:
         has_arrays = bool(inputs) and not any(isinstance(leaves[place], Tensor) for place in places)
         versions = self._versions.setdefault(key, [])
         if versions is None:
-            return self.function(*args, **kwargs)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         for number, version in enumerate(versions):
             outputs = version.call(inputs)
             if outputs is not None:
@@ -118,13 +119,18 @@ class Compiled:
                 return version.result(outputs, has_arrays)
         if len(versions) == LIMIT:
             self._give_up(key, versions)
-            return self.function(*args, **kwargs)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         version = self._trace((args, kwargs), leaves, places, inputs)
+        if version.run.fused is None and not versions:
+            # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
+            self._versions[key] = None
+            self._refused.append(version.run)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         versions.insert(0, version)
         outputs = version.call(inputs)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
-            return self.function(*args, **kwargs)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         self._serve(version, args, kwargs, leaves)
         return version.result(outputs, has_arrays)
 
@@ -162,6 +168,16 @@ class Compiled:
         others = [own for own in self._dispatch.variants if own is not variant]
         self._dispatch.variants = (variant, *others[: LIMIT - 1])
 
+    def _called_itself(
+        self, tree: Any, leaves: list[Any], places: Sequence[int], inputs: Sequence[Tensor], has_arrays: bool
+    ) -> Any:
+        """Call the function, with tensors as in a trace."""
+        for place, tensor in zip(places, inputs, strict=True):
+            leaves[place] = tensor
+        args, kwargs = rebuild(tree, leaves)
+        out = self.function(*args, **kwargs)
+        return tree_map(lambda leaf: array_of(leaf) if isinstance(leaf, Tensor) else leaf, out) if has_arrays else out
+
     def _trace(self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor]) -> Version:
         returned: list[Any] = []
 
@@ -193,11 +209,13 @@ class Compiled:
     @property
     def programs(self) -> list[Program]:
         """The programs that exist by now, the latest first."""
-        return [version.program for versions in self._versions.values() for version in versions or ()]
+        versions = [version.program for versions in self._versions.values() for version in versions or ()]
+        return versions + [run.program for run in self._refused]
 
     def explain(self) -> str:
         """Return how the programs run, and why."""
-        return "\n\n".join(version.run.explain() for versions in self._versions.values() for version in versions or ())
+        versions = [version.run for versions in self._versions.values() for version in versions or ()]
+        return "\n\n".join(run.explain() for run in (*versions, *self._refused))
 
     def source(self) -> str:
         """Return the loops of the programs as readable code."""

@@ -8,13 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.jit import JitError
-from tapegrad.modes import no_grad
-from tapegrad.ops.table.gateway import constant
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.program import Program
-from tapegrad.program.replay import replay
-from tapegrad.tape.layout import layout_of
+from tapegrad.program.replay import Replay
 
 _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other threads run
 
@@ -41,7 +38,7 @@ class Runner:
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
-        self._entry = make_entry(self._replay, variants)[0]
+        self._entry = make_entry(Replay(program), variants)[0]
 
     def variant(self, arguments: Sequence[Any], *, has_guards: bool = True, **options: Any) -> Variant:
         """Return the machine code, for a compiled entry.
@@ -77,16 +74,11 @@ class Runner:
         n_outputs = len(self.program.outputs)
         return results[:n_outputs], results[n_outputs:]
 
-    def _replay(self, *arrays: Any) -> tuple[Any, ...]:
-        with no_grad():
-            outputs, guards = replay(self.program, [constant(array, layout_of(array)) for array in arrays])
-        return (*[own._data for own in outputs], *guards)
-
     def explain(self) -> str:
         """Return how the program runs, and why."""
         count = len(self.program.entries)
         if self.fused is None:
-            return f"{count} operations run one after the other: {self.refused}"
+            return f"{count} operations are not fused: {self.refused}"
         return "\n".join([f"{count} operations are fused", *self.fused.explain()])
 
     def source(self) -> str:

@@ -88,6 +88,10 @@ class Traced(Tensor):
         """A traced tensor of the same value without a graph."""
         return self.detach()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        memo[id(self)] = copy = self.detach().clone()
+        return copy
+
     def __repr__(self) -> str:
         return f"traced({self._layout})"
 
@@ -106,13 +110,7 @@ def _plain(tensor: Tensor) -> Tensor:
 
 
 def _error(why: str) -> TracingError:
-    return TracingError(f"a traced tensor cannot be used here: {why}. {line_of_user()}")
-
-
-def line_of_user() -> str:
-    """Return the innermost line of the user's program."""
-    lines = traces.stack()
-    return lines[-1].strip() if lines else ""
+    return TracingError(f"a traced tensor cannot be used here: {why}. {traces.line_of_user()}")
 
 
 class Tracer:
@@ -213,7 +211,7 @@ class Tracer:
         data = np.asarray(raw_data(tensor))
         number = self.number_of(tensor)
         if number not in self.constants and all(guard.value != number for guard in self.guards):
-            self.guards.append(Guard(number, data.copy(), line_of_user()))
+            self.guards.append(Guard(number, data.copy(), traces.line_of_user()))
         return data
 
     def __call__(self, op: Op, bound: Bound) -> Any:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from tapegrad.nn import init
 from tapegrad.nn.modules.linear import parameter
-from tapegrad.nn.modules.recurrence import MODES, Recurrent, Weights, by_input
+from tapegrad.nn.modules.module import Module
+from tapegrad.ops.cells import MODES, Weights, by_input
 from tapegrad.ops.fill import zeros
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
+
+
+class Recurrent(Module):
+    """The base of layers and of cells."""
+
+    hidden_size: int
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters uniformly, within one over the root of `hidden_size`."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for param in self.parameters():
+            init.uniform_(param, -bound, bound)
 
 
 class RNNCellBase(Recurrent):
@@ -78,13 +93,13 @@ class RNNCell(RNNCellBase):
 
     @property
     def _mode(self) -> str:
-        return f"RNN_{self.nonlinearity.upper()}"
+        return f"rnn_{self.nonlinearity}"
 
 
 class LSTMCell(RNNCellBase):
     """One step of `LSTM`."""
 
-    _mode = "LSTM"
+    _mode = "lstm"
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -95,7 +110,7 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of `GRU`."""
 
-    _mode = "GRU"
+    _mode = "gru"
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

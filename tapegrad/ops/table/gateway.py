@@ -143,25 +143,32 @@ def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
 
     A new plan is not put into the table of compiled code: a program may have other lengths in each step.
     """
-    operands, attrs, index_arrays = bound
+    operands, _, index_arrays = bound
     interceptor = modes.interceptor()
     if interceptor is not None:
         with modes.uninterrupted():
             return interceptor(op, bound), None
     enabled = modes.is_grad_enabled()
     layouts = tuple([tensor._layout if enabled else tensor._layout.plain for tensor in operands])
-    arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
-    key = (layouts, tuple(attrs.values()), arrays)
-    data = [tensor._data for tensor in operands]
-    known_plan = plan = op.plans.get(key)
-    if plan is None:
-        plan, out = new_plan(op, bound, layouts, data)
-        op.plans.remember(key, plan)
-    else:
-        out = plan.forward(*data, *index_arrays)
+    plan, out, is_known = forward(op, bound, layouts)
+    known_plan = plan if is_known else None
     if plan.pack is not None:
         return plan.pack(plan, out, *operands), known_plan
     return compiled.finish(plan, out, *operands, *index_arrays), known_plan
+
+
+def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...]) -> tuple[Plan, Any, bool]:
+    """Compute an op and record nothing; return its plan, the result's data, and whether the plan was known."""
+    operands, attrs, index_arrays = bound
+    arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
+    key = (layouts, tuple(attrs.values()), arrays)
+    data = [tensor._data for tensor in operands]
+    plan = op.plans.get(key)
+    if plan is not None:
+        return plan, plan.forward(*data, *index_arrays), True
+    plan, out = new_plan(op, bound, layouts, data)
+    op.plans.remember(key, plan)
+    return plan, out, False
 
 
 def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:

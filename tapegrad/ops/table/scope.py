@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tapegrad.ops.table.public import FUNCTIONAL, LINALG, NAMESPACES, SPECIAL, TOP, names_in
+from tapegrad.ops.table.public import NAMESPACES, TOP, names_in
 
 PAGE: Final = "docs/ops.md"
 
@@ -52,7 +52,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         ("symeig", "PyTorch has removed it; use linalg.eigh"),
         ("is_conj is_neg", "conjugates and negatives are computed at once"),
         ("volatile reinforce new", "PyTorch has deprecated it"),
-        (("slice_inverse unsafe_split_with_sizes hash_tensor nonzero_static as_subclass output_nr grad_dtype "
+        (("slice_inverse hash_tensor nonzero_static as_subclass output_nr grad_dtype "
          "module_load index norm_except_dim"), _INTERNAL),
     )
     for name in names.split()
@@ -70,13 +70,7 @@ _KINDS_OF_NAMES: Final = (
 
 #: Names of PyTorch, by module, that belong here and are not made yet.
 NOT_YET: Final[dict[str, str]] = {
-    TOP: "histc histogram histogramdd segment_reduce lstm gru rnn_tanh rnn_relu lstm_cell gru_cell "
-         "rnn_tanh_cell rnn_relu_cell fill_diagonal_ fill feature_dropout "
-         "can_cast set_anomaly_enabled typename "
-         "polygamma_",
-    LINALG: "ldl_factor ldl_factor_ex ldl_solve",
-    FUNCTIONAL: "linear_cross_entropy",
-    SPECIAL: "airy_ai",
+    TOP: "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
 }  # fmt: skip
 
 

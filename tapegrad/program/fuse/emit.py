@@ -7,7 +7,7 @@ from typing import Final
 
 from tapegrad.program.fuse.bodies import Body, Memory
 from tapegrad.program.fuse.rows import load_rows, store_rows
-from tapegrad.program.fuse.scalars import Graph, Node
+from tapegrad.program.fuse.scalars import Graph
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.text import Text, constant, typed, vmath_text
 

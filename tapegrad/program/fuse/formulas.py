@@ -11,11 +11,11 @@ import numpy as np
 
 from tapegrad import vmath
 from tapegrad.compiler.intrinsics import Intrinsic
-from tapegrad.ops.table.op import op_table
+from tapegrad.ops.table.op import Op, op_table
 from tapegrad.program.fuse.scalars import Node, Refused
 from tapegrad.vmath.functions import FORMULAS
 
-__all__ = ["of_nodes", "of_ufunc"]
+__all__ = ["TABLE", "of_op", "of_ufunc", "rebound"]
 
 Formula = Callable[..., Any]
 
@@ -126,6 +126,20 @@ def _same(x: Any, *others: Any) -> Any:
     return x
 
 
+def _floor_divide(x: Any, y: Any) -> Any:
+    """Return the floor of a quotient, as Python has it: by the exact remainder."""
+    rest = _remainder(x, y)
+    quotient = TABLE["rint"]((x - rest) / y)
+    return where(y == 0, x / y, quotient)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """Return the remainder with the sign of the divisor."""
+    rest = TABLE["fmod"](x, y)
+    rest = where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+    return where(rest == 0, TABLE["copysign"](abs(rest), y), rest)
+
+
 def _is_finite(x: Node) -> Node:
     return abs(x) < np.inf if x.dtype in "df" else x.graph.const(True, "?")
 
@@ -161,7 +175,15 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "conj": _same, "conjugate": _same, "real": _same, "alike": _same, "logaddexp": _logaddexp,
     "sigmoid": _vmath("sigmoid"), "tan": _vmath("tan"), "root": _floating(lambda graph, x: graph.unary("sqrt", x)),
     "signbit": lambda x: x.graph.node("copysign", (x.graph.const(1, x.dtype), x.graph.solid(x)), None, x.dtype) < 0,
+    "frac": lambda x: x - TABLE["trunc"](x), "round": _unary("rint"), "isreal": lambda x: x.graph.const(True, "?"),
+    "isposinf": lambda x: x == np.inf, "isneginf": lambda x: x == -np.inf,
+    "remainder": _floating(lambda graph, x, y: _remainder(x, y)),
+    "floor_divide": _floating(lambda graph, x, y: _floor_divide(x, y)),
+    "heaviside": lambda x, y: where(x != x, x, where(x == 0, y, where(x < 0, x * 0, x * 0 + 1))),
+    "trunc_divide": _floating(lambda graph, x, y: graph.unary("trunc", x / y)),
+    "ndtr": lambda x: 0.5 * TABLE["erfc"](x * -0.7071067811865476),
     **{name: _libm(other) for name, other in {
+        "erfc": "erfc", "lgamma": "lgamma", "gamma": "tgamma",
         "exp2": "exp2", "cbrt": "cbrt", "log2": "log2", "log10": "log10", "arcsin": "asin", "arccos": "acos",
         "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2",
         "hypot": "hypot", "fmod": "fmod", "nextafter": "nextafter", "asin": "asin", "acos": "acos", "atan": "atan",
@@ -186,8 +208,17 @@ def of_name(name: str) -> Callable[..., Any]:
     if name in TABLE:
         return TABLE[name]
     op = op_table[name] if name in op_table else None
-    if op is None or op.formula is None:
+    if op is None or op.formula is None or getattr(op.formula, "__name__", "") == name:
         raise Refused(f"{name} has no formula")
+    return of_nodes(op.formula)
+
+
+def of_op(op: Op) -> Callable[..., Any]:
+    """Return what an elementwise op computes, on nodes."""
+    if op.name in TABLE:
+        return TABLE[op.name]
+    if op.formula is None:
+        raise Refused("it has no formula")
     return of_nodes(op.formula)
 
 

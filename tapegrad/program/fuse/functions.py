@@ -140,8 +140,10 @@ def matmul(space: Space, x: Array, y: Array) -> Array:
     held = space.held(whole, axes)
     if math.prod(held) > PRODUCTS:
         raise Refused(f"a product of matrices with {math.prod(held)} multiplications")
-    a, b = (np.moveaxis(np.broadcast_to(own.nodes, held), -2, -1).reshape(-1, held[-2]) for own in (x, y))
-    nodes = [_dot(space, one, two, axes[-2], inner) for one, two in zip(a.tolist(), b.tolist(), strict=True)]
+    count = math.prod(held[:-2]) * held[-1]
+    a, b = (np.moveaxis(np.broadcast_to(own.nodes, held), -2, -1).reshape(count, held[-2]) for own in (x, y))
+    char = space.char(dtype)
+    nodes = [_dot(space, one, two, axes[-2], inner, char) for one, two in zip(a.tolist(), b.tolist(), strict=True)]
     shape, axes = (*left, whole[-3], whole[-1]), (*axes[:-2], axes[-1])
     made = np.empty(space.held(shape, axes), object)
     made.reshape(-1)[:] = nodes
@@ -156,12 +158,12 @@ def _with_dimension(x: Array, at: int) -> Array:
     return Array(x.space, np.expand_dims(x.nodes, at), shape, axes, x.dtype)
 
 
-def _dot(space: Space, x: list[Node], y: list[Node], axis: int | None, length: int) -> Node:
+def _dot(space: Space, x: list[Node], y: list[Node], axis: int | None, length: int, char: str) -> Node:
     graph = space.graph
     if axis is not None:
         product = x[0] * y[0]
         return graph.reduce("sum", product, axis, 0, length) if axis in product.axes else product * length
-    total = graph.zero(space.char(x[0].dtype)) if x else graph.const(0, "d")
+    total = graph.zero(char) if x else graph.const(0, char)
     for one, two in zip(x, y, strict=True):
         total = fma(one, two, total)
     return total

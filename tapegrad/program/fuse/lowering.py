@@ -13,17 +13,19 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.dtypes import default_dtype
-from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op
 from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
 from tapegrad.program.fuse.arrays import Array, Space
-from tapegrad.program.fuse.formulas import of_nodes, rebound
+from tapegrad.program.fuse.formulas import of_op, rebound
 from tapegrad.program.fuse.scalars import Graph, Refused
 from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.program import Entry, Program
 
 __all__ = ["Lowered", "lower"]
 
+_BITS: Final = {"d": np.int64, "f": np.int32, "l": np.int64, "?": np.int8}  # of numbers that are equal to the last one
+_FEW: Final = 4096  # elements of an operand that is asked for one by one
 _ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
 _MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
 #: Kinds of ops whose zeros are terms that nothing was added to.
@@ -86,7 +88,7 @@ class _Lowering:
                 results = self.entry(entry)
             except Refused as error:
                 raise Refused(f"{entry.op.name}: {error}") from None
-            except (TypeError, ValueError, AttributeError, IndexError, NotImplementedError) as error:
+            except Exception as error:  # a forward that meets nodes may raise anything
                 raise Refused(f"{entry.op.name}: no lowering ({type(error).__name__}: {error})") from error
             for number, result in zip(entry.results, results, strict=True):
                 layout = program.layouts[number]
@@ -110,8 +112,10 @@ class _Lowering:
 
     def constant(self, data: np.ndarray) -> Array:
         """Return an array of numbers: constants, unless it is long."""
-        first = data.reshape(-1)[:1]
-        if not any(map(self.space.is_long, data.shape)) or (data == first).all():
+        if (
+            not any(map(self.space.is_long, data.shape))
+            or len(np.unique(data.reshape(-1).view(_BITS[data.dtype.char]))) == 1
+        ):
             return self.space.array(data)
         self.constants.append(np.ascontiguousarray(data))
         return self.space.memory(("const", len(self.constants) - 1), data.shape, data.dtype)
@@ -123,17 +127,23 @@ class _Lowering:
             return (self.elementwise(entry, operands),)
         if op.name == "cast":
             return (operands[0].astype(self.program.layouts[entry.results[0]].dtype),)
-        indices = [self.fixed(number) for number in entry.index_arrays]
+        indices: list[Any] = [self.fixed(number) for number in entry.index_arrays]
         small = SMALL.get(op.name)
         if small is not None:
             result = small(self.space, *operands, **entry.attrs)
         elif op.linear and op.family in _MOVEMENTS:
+            # Operands that say where elements go are numbers, as are arrays of indices.
+            moves = [not (op.has_constants and op.rule(k) is NOT_DIFFERENTIABLE) for k in range(len(operands))]
+            given = [None if own else self.fixed(number) for number, own in zip(entry.operands, moves, strict=True)]
+            operands = [operand for operand, own in zip(operands, moves, strict=True) if own]
+            call = _call(entry, given + indices)
+            key = None if len(given) + len(indices) > len(operands) else (op.name, *entry.attrs.values())
             try:
-                result = self.movement(entry, operands, indices)
+                result = self.space.moved(call, operands, key, op.name in _SPARSE)
             except Refused as error:
                 if any(own.nodes.size != own.size for own in operands):
                     raise
-                result = self.summing(entry, operands, indices, error)
+                result = self.summing(call, operands, error)
         else:
             result = _of_arrays(op, self.space)(*operands, *indices, **_attributes(op, entry.attrs))
         return result if isinstance(result, tuple) else (result,)
@@ -144,27 +154,18 @@ class _Lowering:
             raise Refused("its indices are computed")
         return np.asarray(self.program.constants[number])
 
-    def movement(self, entry: Entry, operands: list[Array], indices: list[np.ndarray]) -> Array:
-        """Return the result of an operation that only moves elements."""
-        op, attrs = entry.op, entry.attrs
-        key = None if indices else (op.name, *attrs.values())
-        forward = _plain(op.forward)
-        return self.space.moved(lambda *x: forward(*x, *indices, **attrs), operands, key, op.name in _SPARSE)
-
-    def summing(self, entry: Entry, operands: list[Array], indices: list[np.ndarray], error: Refused) -> Array:
+    def summing(self, call: Callable[..., Any], operands: list[Array], error: Refused) -> Array:
         """Return the result of a linear operation of few elements: which it adds up is what it does to each one."""
-        op, attrs = entry.op, entry.attrs
-        (x,) = operands
-        if x.size > 4096:
+        if len(operands) != 1 or operands[0].size > _FEW:
             raise error
-        forward = _plain(op.forward)
+        (x,) = operands
         graph, char = self.graph, self.space.char(x.dtype)
         total = None
         nodes = x.nodes.reshape(-1)
         for k in range(x.size):
             unit = np.zeros(x.size)
             unit[k] = 1.0
-            image = np.asarray(forward(unit.reshape(x.shape), *indices, **attrs))
+            image = np.asarray(call(unit.reshape(x.shape)))
             if total is None:
                 total = np.full(image.size, graph.zero(char), object)
             for at in np.flatnonzero(image):
@@ -179,9 +180,6 @@ class _Lowering:
     def elementwise(self, entry: Entry, operands: list[Array]) -> Array:
         """Return the results of an elementwise operation: its operands in a common dtype, then its formula."""
         op, layouts = entry.op, [self.program.layouts[number] for number in entry.operands]
-        formula = op.formula
-        if formula is None:
-            raise Refused("it has no formula")
         result = self.program.layouts[entry.results[0]].dtype
         conditions = [op.family == "elementwise" and layout.dtype.kind == "b" for layout in layouts]
         taken = [layout for layout, is_condition in zip(layouts, conditions, strict=True) if not is_condition]
@@ -191,7 +189,7 @@ class _Lowering:
         operands = [
             own if is_condition else own.astype(common) for own, is_condition in zip(operands, conditions, strict=True)
         ]
-        function, space = of_nodes(formula), self.space
+        function, space = of_op(op), self.space
 
         def of_any(*args: Any) -> Any:
             value = function(*args)
@@ -201,6 +199,17 @@ class _Lowering:
         char = space.char(result)
         out.nodes.reshape(-1)[:] = [self.graph.cast(node, char) for node in out.nodes.flat]
         return out
+
+
+def _call(entry: Entry, given: list[Any]) -> Callable[..., Any]:
+    """Return the forward of an operation as a function of the arrays that stand as None among its arguments."""
+    forward, attrs = _plain(entry.op.forward), entry.attrs
+
+    def call(*arrays: np.ndarray) -> Any:
+        rest = iter(arrays)
+        return forward(*[next(rest) if own is None else own for own in given], **attrs)
+
+    return call
 
 
 def _plain(forward: Callable[..., Any]) -> Callable[..., Any]:

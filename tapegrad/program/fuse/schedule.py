@@ -94,6 +94,7 @@ def plan(
             raise Refused("an array with two long dimensions")
         for place, node in zip(_places(array), array.nodes.reshape(-1), strict=True):
             offset = sum(k * step for k, step in zip(place, steps, strict=True))
+            node = graph.cast(node, array.dtype.char)  # what is stored has the size of the array's elements
             if longs:
                 node = graph.pull(node, ((array.axes[longs[0]], 1, 0, 0),))
                 roots.append(Root(graph.solid(node), 0, array.shape[longs[0]], base, offset, steps[longs[0]]))

@@ -87,7 +87,7 @@ def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def inv(space: Space, x: Array) -> Array:
     n = x.shape[-1]
     char = space.char(x.dtype)
-    unit = np.array([[space.graph.zero(char)] * n for _ in range(n)], object).reshape(n, n)
+    unit = np.full((n, n), space.graph.zero(char), object)
     for k in range(n):
         unit[k, k] = space.graph.const(1, char)
     return _each(x, lambda a: _solved(a, unit), (n, n))
@@ -106,7 +106,7 @@ def det(space: Space, x: Array) -> Array:
     return _each(x, lambda a: eliminated(a, empty)[2], ())
 
 
-def cholesky(space: Space, x: Array) -> Array:
+def cholesky(space: Space, x: Array, upper: bool = False) -> Array:
     def factor(a: np.ndarray) -> np.ndarray:
         n = len(a)
         low = np.full((n, n), space.graph.const(0, space.char(x.dtype)), object)
@@ -120,7 +120,7 @@ def cholesky(space: Space, x: Array) -> Array:
                 for k in range(j):
                     total = fma(-low[i, k], low[j, k], total)
                 low[i, j] = total / low[j, j]
-        return low
+        return low.T if upper else low
 
     return _each(x, factor, x.shape[-2:])
 
