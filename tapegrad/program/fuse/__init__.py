@@ -19,7 +19,8 @@ from tapegrad.program.program import Program
 
 __all__ = ["Fused", "Refused", "fuse"]
 
-_LONG: Final = 64
+#: Dimensions longer than this are axes. If slices of one are not long enough, another limit may do.
+_LONG: Final = (64, 256, 16)
 _LIMIT: Final = 200_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
 
@@ -68,7 +69,19 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
     Refused
         If it cannot be fused; the message says which operation, and why.
     """
-    lowered = lower(program, _LONG, _LIMIT)
+    refused: Refused | None = None
+    for long in _LONG:
+        try:
+            return _fused(program, long, width)
+        except Refused as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _fused(program: Program, long: int, width: int | None) -> Fused:
+    """Return a program as machine code, in which dimensions longer than this are axes."""
+    lowered = lower(program, long, _LIMIT)
     memory = Memory()
     for k, number in enumerate(program.inputs):
         memory.pointers["in", k], memory.sizes["in", k] = f"%in{k}", math.prod(program.layouts[number].shape)
@@ -81,15 +94,14 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
         memory.pointers["const", k], memory.sizes["const", k] = f"@const{k}", data.size
         constants.append(_data(f"@const{k}", data))
     phases, _ = plan(lowered.graph, outputs)
-    emitter = Emitter(lowered.graph, memory, width)
-    count = sum(len(phase.uniform) for phase in phases)
+    count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
     if count > _SCALARS:
         raise Refused(f"straight code of {count} scalars")
-    counts = len(program.inputs), len(outputs)
-    if is_worth_stages(emitter, phases):
+    if is_worth_stages(lowered.graph, phases):
         staged = StagedEmitter(lowered.graph, memory, width)
         return Fused(staged.module(phases, constants), staged.scratch, phases, [], staged.counts)
-    ir = module_text(emitter, phases, counts, constants)
+    emitter = Emitter(lowered.graph, memory, width)
+    ir = module_text(emitter, phases, (len(program.inputs), len(outputs)), constants)
     return Fused(ir, 0, phases, [])
 
 

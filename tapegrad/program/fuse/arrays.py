@@ -298,15 +298,13 @@ class Space:
         held = self.held(shape, axes)
         lines = np.moveaxis(positions, longs, range(positions.ndim - len(longs), positions.ndim))
         lines = lines.reshape(-1, *[shape[k] for k in longs])  # (scalars, long, long, ...)
-        ranges = [_ranges(np.moveaxis(lines, k + 1, -1)) for k in range(len(longs))]
+        ranges = [_ranges(np.moveaxis(lines, k + 1, -1), starts) for k in range(len(longs))]
         names = [axes[k] for k in longs]
         nodes = []
         for line in lines:
             total: Node = graph.zero(absent.dtype)
             gaps = False
-            for box in _boxes(ranges):
-                corner = line[tuple([low for low, _ in box])]
-                node = self._source(line, box, names, arrays, starts) if corner else None
+            for box, node in self._sources(line, ranges, names, arrays, starts):
                 if node is None:
                     gaps = True
                     continue
@@ -346,6 +344,21 @@ class Space:
             if axes[k] is None:
                 axes[k] = next(number for number in range(positions.ndim + 1) if number not in axes)
         return tuple(axes)
+
+    def _sources(self, line: np.ndarray, ranges: Any, names: Any, arrays: list[Array], starts: np.ndarray) -> Any:
+        """Yield the boxes of a result with the nodes that they are moved from; None where they are absent."""
+        for box in _boxes(ranges):
+            if not line[tuple([low for low, _ in box])]:
+                yield box, None
+                continue
+            try:
+                yield box, self._source(line, box, names, arrays, starts)
+            except Refused:
+                if math.prod([high - low for low, high in box]) > self.long:
+                    raise
+                for place in np.ndindex(*[high - low for low, high in box]):  # elements of a short dimension
+                    one = [(low + k, low + k + 1) for k, (low, _) in zip(place, box, strict=True)]
+                    yield one, self._source(line, one, names, arrays, starts)
 
     def _source(self, line: np.ndarray, box: Any, names: Any, arrays: list[Array], starts: np.ndarray) -> Node:
         """Return the node that a box of a result is moved from."""
@@ -416,12 +429,12 @@ def _positions(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]
     return result
 
 
-def _ranges(lines: np.ndarray) -> list[tuple[int, int]]:
-    """Return the ranges of the last dimension in which all lines of positions go on by equal steps, or are absent."""
+def _ranges(lines: np.ndarray, starts: np.ndarray) -> list[tuple[int, int]]:
+    """Return the ranges of the last dimension in which all lines go on by equal steps in one operand, or are absent."""
     length = lines.shape[-1]
     lines = lines.reshape(-1, length)
-    absent = lines == 0
-    cuts = [0, *(np.flatnonzero((absent[:, 1:] != absent[:, :-1]).any(0)) + 1).tolist(), length]
+    owners = np.searchsorted(starts, lines, "right")
+    cuts = [0, *(np.flatnonzero((owners[:, 1:] != owners[:, :-1]).any(0)) + 1).tolist(), length]
     steps = np.diff(lines, axis=1)
     bends = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(0)) + 1  # step k differs from step k - 1
     ranges = []

@@ -12,7 +12,7 @@ from typing import Final
 
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, arguments_of, is_short, outside, start_of
-from tapegrad.program.fuse.scalars import Node
+from tapegrad.program.fuse.scalars import Graph, Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone, cycles
 from tapegrad.program.fuse.text import BYTES, STORED, constant, typed
 
@@ -24,20 +24,20 @@ _BLOCKS: Final = (256, 16384)  # the fewest and the most elements of a block
 _SLOT: Final = 8
 
 
-def is_worth_stages(emitter: Emitter, phases: Sequence[Phase]) -> bool:
+def is_worth_stages(graph: Graph, phases: Sequence[Phase]) -> bool:
     """Whether the loops of a program run for so long that threads should share them."""
     segments = [segment for phase in phases for segment in phase.segments]
-    return sum(_cycles(emitter, own) * (own.high - own.low) for own in segments) >= _MANY_CYCLES
+    return sum(_cycles(graph, own) * (own.high - own.low) for own in segments) >= _MANY_CYCLES
 
 
-def _cycles(emitter: Emitter, segment: Segment) -> float:
+def _cycles(graph: Graph, segment: Segment) -> float:
     """Return the cycles that an element takes, about."""
-    return cycles(emitter.graph, segment)[1] / 8
+    return cycles(graph, segment)[1] / 8
 
 
-def _block_size(emitter: Emitter, segment: Segment) -> int:
+def _block_size(graph: Graph, segment: Segment) -> int:
     """Return the number of elements of a block, a power of two."""
-    elements = int(_BLOCK_CYCLES / max(_cycles(emitter, segment), 1e-3))
+    elements = int(_BLOCK_CYCLES / max(_cycles(graph, segment), 1e-3))
     return 1 << min(max(elements, _BLOCKS[0]), _BLOCKS[1]).bit_length() - 1
 
 
@@ -136,7 +136,7 @@ class StagedEmitter(Emitter):
     def _loop(self, phase: Phase, segment: Segment) -> None:
         """Write the stage of a loop: blocks of a fixed number of elements, each with its own partial results."""
         text, low, count = self.text, segment.low, segment.high - segment.low
-        size = max(_block_size(self, segment), self.lanes)
+        size = max(_block_size(self.graph, segment), self.lanes)
         whole, blocks = count - count % self.lanes, -(-count // size)
         self._open(self._used((), (), [segment]))
         reds = [root for root, _ in segment.roots if root.red is not None]
