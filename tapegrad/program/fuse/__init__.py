@@ -9,18 +9,22 @@ from typing import Final
 import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
+from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.bodies import Memory
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
-from tapegrad.program.fuse.lowering import lower
-from tapegrad.program.fuse.scalars import Refused
-from tapegrad.program.fuse.schedule import Phase, plan
-from tapegrad.program.fuse.staged import StagedEmitter, is_worth_stages
+from tapegrad.program.fuse.lowering import Lowered, lower, moves
+from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
+from tapegrad.program.fuse.nests import LANES, chunk_of, plan_nests
+from tapegrad.program.fuse.roles import roles_of
+from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.schedule import plan
 from tapegrad.program.program import Program
 
 __all__ = ["Fused", "Refused", "fuse"]
 
-#: Dimensions longer than this are axes. If slices of one are not long enough, another limit may do.
-_LONG: Final = (64, 256, 16)
+#: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
+#: one choice, because a slice of an axis is short, say, it may fit to another.
+_ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
 _LIMIT: Final = 200_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
 
@@ -35,14 +39,11 @@ class Fused:
     scratch_bytes : int
         Of memory that a call needs, aligned to 64 bytes.
     stages : tuple of int
-        Of a long program; see `tapegrad.program.variants.Variant`.
+        Of a long program that threads share; see `tapegrad.program.variants.Variant`.
     """
 
-    def __init__(
-        self, ir: str, scratch_bytes: int, phases: list[Phase], notes: list[str], stages: Sequence[int] = ()
-    ) -> None:
-        self.ir, self.scratch_bytes, self.stages = ir, scratch_bytes, tuple(stages)
-        self._phases, self._notes = phases, notes
+    def __init__(self, ir: str, scratch_bytes: int, notes: list[str], stages: Sequence[int] = ()) -> None:
+        self.ir, self.scratch_bytes, self._notes, self.stages = ir, scratch_bytes, notes, tuple(stages)
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
@@ -53,7 +54,9 @@ class Fused:
         return list(self._notes)
 
 
-def fuse(program: Program, *, width: int | None = None, checked: bool = False) -> Fused:
+def fuse(
+    program: Program, *, width: int | None = None, checked: bool = False, in_threads: bool = False
+) -> Fused:
     """Return a program as machine code.
 
     Parameters
@@ -63,6 +66,8 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
         Of vectors; default what suits the program.
     checked : bool
         Check positions that are computed.
+    in_threads : bool
+        Let threads share long loops: the machine code then has stages.
 
     Raises
     ------
@@ -70,39 +75,68 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
         If it cannot be fused; the message says which operation, and why.
     """
     refused: Refused | None = None
-    for long in _LONG:
+    for long, enough in _ROLES:
         try:
-            return _fused(program, long, width)
+            return _fused(program, long, enough, width, in_threads)
         except Refused as error:
             refused = refused or error
     assert refused is not None
     raise refused
 
 
-def _fused(program: Program, long: int, width: int | None) -> Fused:
+def _fused(program: Program, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
-    lowered = lower(program, long, _LIMIT)
+    roles = None
+    if any(length > long for layout in program.layouts for length in layout.shape):
+        roles = roles_of(program, long, enough, moves(program))
+    if roles is None or roles.single:
+        lowered = lower(program, long, _LIMIT)
+        memory, constants = _memory(program, lowered)
+        phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
+        count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
+        if count > _SCALARS:
+            raise Refused(f"straight code of {count} scalars")
+        if in_threads and is_worth_blocks(lowered.graph, phases):
+            blocks = BlockEmitter(lowered.graph, memory, width)
+            return Fused(blocks.module(phases, constants), blocks.scratch, [], blocks.counts)
+        emitter = Emitter(lowered.graph, memory, width)
+        ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
+        return Fused(ir, 0, [])
+    lowered = lower(program, long, _LIMIT, roles)
+    memory, constants = _memory(program, lowered)
+    lanes = width or 8
+    chunk = chunk_of(roles.lengths[LANES], lanes)
+    nests = plan_nests(lowered.graph, _stores(lowered), roles.lengths, chunk)
+    size, head = lay_out(nests, memory)
+    nested = NestEmitter(lowered.graph, memory, width, nests, lanes, chunk)
+    ir = module_text(nested, lambda: [nested.stage(stage) for stage in nests.stages] and None, head, constants)
+    return Fused(ir, size, [])
+
+
+def _stores(lowered: Lowered) -> list[tuple[Node, tuple[str, int], int, dict[int, int]]]:
+    """Return the elements of outputs, and where they are stored."""
+    stores = []
+    for k, array in enumerate(lowered.outputs):
+        steps = [math.prod(array.shape[d + 1 :]) for d in range(array.ndim)]
+        strides = {axis: step for axis, step in zip(array.axes, steps, strict=True) if axis is not None}
+        for place, node in zip(np.ndindex(array.nodes.shape), array.nodes.reshape(-1), strict=True):
+            offset = sum(at * step for at, step in zip(place, steps, strict=True))
+            stores.append((lowered.graph.cast(node, array.dtype.char), ("out", k), offset, strides))
+    return stores
+
+
+def _memory(program: Program, lowered: Lowered) -> tuple[Memory, list[str]]:
+    """Return where inputs, outputs and constants stand, and the definitions of constants."""
     memory = Memory()
     for k, number in enumerate(program.inputs):
         memory.pointers["in", k], memory.sizes["in", k] = f"%in{k}", math.prod(program.layouts[number].shape)
-    outputs = []
     for k, array in enumerate(lowered.outputs):
         memory.pointers["out", k], memory.sizes["out", k] = f"%out{k}", array.size
-        outputs.append((array, ("out", k)))
     constants = []
     for k, data in enumerate(lowered.constants):
         memory.pointers["const", k], memory.sizes["const", k] = f"@const{k}", data.size
         constants.append(_data(f"@const{k}", data))
-    phases, _ = plan(lowered.graph, outputs)
-    count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
-    if count > _SCALARS:
-        raise Refused(f"straight code of {count} scalars")
-    if is_worth_stages(lowered.graph, phases):
-        staged = StagedEmitter(lowered.graph, memory, width)
-        return Fused(staged.module(phases, constants), staged.scratch, phases, [], staged.counts)
-    emitter = Emitter(lowered.graph, memory, width)
-    ir = module_text(emitter, phases, (len(program.inputs), len(outputs)), constants)
-    return Fused(ir, 0, phases, [])
+    return memory, constants
 
 
 def _data(name: str, data: np.ndarray) -> str:

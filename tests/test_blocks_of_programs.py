@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.program.fuse import staged
+from tapegrad.program.fuse import blocks
 
 N = 1003
 
@@ -48,8 +48,8 @@ FUNCTIONS = {
 @pytest.fixture
 def in_stages(monkeypatch):
     """Let short programs have stages, of small blocks."""
-    monkeypatch.setattr(staged, "_MANY_CYCLES", 0)
-    monkeypatch.setattr(staged, "_BLOCKS", (32, 64))
+    monkeypatch.setattr(blocks, "_MANY_CYCLES", 0)
+    monkeypatch.setattr(blocks, "_BLOCKS", (32, 64))
 
 
 def stages_of(compiled):

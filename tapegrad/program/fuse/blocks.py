@@ -1,4 +1,4 @@
-"""Long programs in stages, so that threads can share their loops: `tapegrad.program.stages` runs them.
+"""Long programs in stages, so that threads can share their loops: `tapegrad.program.sharing` runs them.
 
 A stage is straight code, or the blocks of a loop. Each block leaves one partial result of a reduction; the next
 straight code combines them in their order. So the bits do not depend on who computes which block. Scalars that several
@@ -16,7 +16,7 @@ from tapegrad.program.fuse.scalars import Graph, Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone, cycles
 from tapegrad.program.fuse.text import BYTES, STORED, constant, typed
 
-__all__ = ["StagedEmitter", "is_worth_stages"]
+__all__ = ["BlockEmitter", "is_worth_blocks"]
 
 _MANY_CYCLES: Final = 1 << 20  # from which on two threads gain more than it takes to wake one
 _BLOCK_CYCLES: Final = 1 << 16
@@ -24,7 +24,7 @@ _BLOCKS: Final = (256, 16384)  # the fewest and the most elements of a block
 _SLOT: Final = 8
 
 
-def is_worth_stages(graph: Graph, phases: Sequence[Phase]) -> bool:
+def is_worth_blocks(graph: Graph, phases: Sequence[Phase]) -> bool:
     """Whether the loops of a program run for so long that threads should share them."""
     segments = [segment for phase in phases for segment in phase.segments]
     return sum(_cycles(graph, own) * (own.high - own.low) for own in segments) >= _MANY_CYCLES
@@ -41,7 +41,7 @@ def _block_size(graph: Graph, segment: Segment) -> int:
     return 1 << min(max(elements, _BLOCKS[0]), _BLOCKS[1]).bit_length() - 1
 
 
-class StagedEmitter(Emitter):
+class BlockEmitter(Emitter):
     """Writes the stages of a schedule.
 
     Attributes
@@ -139,7 +139,7 @@ class StagedEmitter(Emitter):
         size = max(_block_size(self.graph, segment), self.lanes)
         whole, blocks = count - count % self.lanes, -(-count // size)
         self._open(self._used((), (), [segment]))
-        reds = [root for root, _ in segment.roots if root.red is not None]
+        reds = [(root, root.red) for root, _ in segment.roots if root.red is not None]
         outer, stored, done = text.label(), text.label(), text.label()
         block, following = text.name(), text.name()
         text.put(f"br label %{outer}")
@@ -150,15 +150,15 @@ class StagedEmitter(Emitter):
         stop = text.op(f"call i64 @llvm.umin.i64(i64 {ends}, i64 {low + whole})")
         text.declared.setdefault("llvm.umin.i64", "declare i64 @llvm.umin.i64(i64, i64)")
         self.block = outer
-        totals = {
-            id(root): [constant(start_of(root), root.node.dtype, self.width)] * (self.lanes // self.width)
-            for root in reds
-        }  # fmt: skip
+        totals = {}
+        for root, red in reds:
+            start = constant(start_of(red.attr[0], root.node.dtype), root.node.dtype, self.width)
+            totals[id(root)] = [start] * (self.lanes // self.width)
         if whole:
             self._vectors(segment, totals, begin, stop, whole)
         if whole < count:
             self._last(segment, totals, text.op(f"icmp eq i64 {block}, {blocks - 1}"), low + whole)
-        for root in reds:
+        for root, _ in reds:
             value = self.total(root, totals[id(root)], [])
             at = self._new_slots(blocks)
             self._parts[id(root)].append((at, blocks))
@@ -256,7 +256,7 @@ class StagedEmitter(Emitter):
             text.put(f"br i1 {text.op(f'icmp ult i64 {following}, {count}')}, label %{loop}, label %{after}")
             text.start(after)
             self.block = after
-        return value or constant(start_of(root), char, 1)
+        return value or constant(start_of(kind, char), char, 1)
 
     # ---- scratch memory
 
