@@ -170,23 +170,29 @@ _COSTS: Final = {"call": (70, 22), "libm": (300, 300), "div": (16, 16), "sqrt": 
 
 
 def lanes_for(graph: Graph, phase: Phase) -> int:
-    """Return how many elements are worked at, so that registers are worked at while the result of another is waited for.
+    """Return how many elements are worked at: registers are worked at while the result of another is waited for.
 
     They are 8, 16 or 32: as many partial results a reduction has, whatever the width of this CPU's registers.
     """
     slowest, busy = 1.0, 1.0
     for segment in phase.segments:
-        ready: dict[int, float] = {}
-        total = 0.0
-        for node in cone(graph, [node for _, node in segment.roots]):
-            wait, every = _COSTS.get(node.kind, (4, 0.6))
-            if not node.axes or node.kind == "red":
-                wait = every = 0
-            ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
-            total += every
+        chain, total = cycles(graph, segment)
         sums = sum(root.red is not None for root, _ in segment.roots)
         total += sums
         if total > busy or sums:
-            slowest, busy = max(ready.values()) + (8 if sums else 0), max(total, busy)
+            slowest, busy = chain + (8 if sums else 0), max(total, busy)
     registers = slowest / busy
     return 32 if registers > 1.6 else 16 if registers > 0.6 else 8
+
+
+def cycles(graph: Graph, segment: Segment) -> tuple[float, float]:
+    """Return the cycles that 8 elements take: those of the longest chain of nodes, and those of all nodes."""
+    ready: dict[int, float] = {}
+    total = 0.0
+    for node in cone(graph, [node for _, node in segment.roots]):
+        wait, every = _COSTS.get(node.kind, (4, 0.6))
+        if not node.axes or node.kind == "red":
+            wait = every = 0
+        ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
+        total += every
+    return max(ready.values(), default=0.0), total
