@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from tapegrad.func import vmap
     from tapegrad.ops.table.functions import *
     from tapegrad.ops.table.functions import __all__ as _names
+    from tapegrad.program import compile as compile
 
     __all__ += list(_names)
 else:
@@ -93,6 +94,7 @@ else:
     # What many programs do not use: those are not to wait for it at import.
     _MODULES = ("func", "random")
     _LATER = {
+        "compile": "tapegrad.program",
         "profile": "tapegrad.autograd.profiling",
         "set_anomaly_enabled": "tapegrad.autograd.anomaly",
         "vmap": "tapegrad.func",

@@ -85,6 +85,85 @@ def test_packed_sequences(name: str, args: Any, options: Any, enforce_sorted: bo
         same(a.grad, b.grad, 1e-9)
 
 
+FUNCTIONS = [("lstm", 4, 2), ("gru", 3, 1), ("rnn_tanh", 1, 1), ("rnn_relu", 1, 1)]
+
+
+def by_function(one: Any, name: str, x: Any, hx: Any, params: Any, sizes: Any = None, **options: Any) -> Any:
+    values = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False}
+    values |= {"batch_first": False} if sizes is None else {}
+    packed = () if sizes is None else (one.tensor(sizes),)
+    return getattr(one, name)(x, *packed, hx, list(params), *(values | options).values())
+
+
+@pytest.mark.parametrize(("name", "gates", "count"), FUNCTIONS)
+@pytest.mark.parametrize(
+    "options", [{}, {"bidirectional": True, "batch_first": True}, {"num_layers": 2, "has_biases": False}]
+)
+def test_functions_and_their_second_derivatives(name: str, gates: int, count: int, options: Any) -> None:
+    layers, directions = options.get("num_layers", 1), 1 + options.get("bidirectional", False)
+    params = []
+    for layer in range(layers):
+        shapes = [(4 * gates, 3 if layer == 0 else 4 * directions), (4 * gates, 4), (4 * gates,), (4 * gates,)]
+        params += [
+            draw(*one) for _ in range(directions) for one in shapes[: 4 if options.get("has_biases", True) else 2]
+        ]
+    x, hx = draw(5, 2, 3), tuple(draw(layers * directions, 5 if directions == 2 else 2, 4) for _ in range(count))
+    found = []
+    for one, change in ((torch, lambda own: own), (tg, as_ours)):
+        operands = change((x, *hx, *params))
+        start = operands[1 : 1 + count]
+        results = by_function(
+            one, name, operands[0], start if count == 2 else start[0], operands[1 + count :], **options
+        )
+        assert len(results) == 1 + count
+        loss = sum((own * own).sum() for own in results)
+        plain = one.autograd.grad(loss, operands, retain_graph=True)
+        slopes = one.autograd.grad(loss, operands, create_graph=True)
+        found.append((results, slopes, one.autograd.grad(sum((own * own).sum() for own in slopes), operands)))
+        for a, b in zip(plain, slopes, strict=True):
+            np.testing.assert_allclose(a, b.detach(), rtol=1e-9, atol=1e-9)
+    for theirs, ours in zip(*found, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            same(a, b, 1e-8)
+
+
+@pytest.mark.parametrize(("name", "gates", "count"), FUNCTIONS)
+def test_functions_of_packed_sequences(name: str, gates: int, count: int) -> None:
+    params = [draw(*one) for one in ((4 * gates, 3), (4 * gates, 4), (4 * gates,), (4 * gates,))]
+    hx = tuple(draw(1, 3, 4) for _ in range(count))
+    x = draw(6, 3)
+    a, b = (
+        by_function(one, name, change(x), change(hx) if count == 2 else change(hx[0]), change(params), [3, 2, 1])
+        for one, change in ((tg, as_ours), (torch, lambda own: own))
+    )
+    for ours, theirs in zip(a, b, strict=True):
+        same(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x, h, c, params: (x, (h,), params), "lstm expects two hidden states"),
+        (lambda x, h, c, params: (x, (h[:, :1], c), params), "do not fit"),  # where torch reads memory of others
+        (lambda x, h, c, params: (x, (h, c[..., :2]), params), "do not fit"),
+        (lambda x, h, c, params: (x[0], (h, c), params), "Expected input to be 3D"),
+        (lambda x, h, c, params: (x, (h, c), params[:3]), "expected 4 parameters"),
+        (lambda x, h, c, params: (x, (h.float(), c), params), "one dtype"),
+    ],
+)
+def test_wrong_arguments_of_functions(change: Any, words: str) -> None:
+    params = [tg.ones(16, 3), tg.ones(16, 4), tg.ones(16), tg.ones(16)]
+    x, hx, params = change(tg.ones(5, 2, 3), tg.ones(1, 2, 4), tg.ones(1, 2, 4), params)
+    with pytest.raises(RuntimeError, match=words):
+        by_function(tg, "lstm", x, hx, params)
+
+
+def test_a_recurrent_layer_is_one_entry_a_direction() -> None:
+    layer = tg.nn.LSTM(3, 4)
+    counts = [str(layer(tg.ones(steps, 2, 3))[0].sum().tape()).count("\n") for steps in (2, 200)]
+    assert counts[0] == counts[1]
+
+
 @pytest.mark.parametrize(
     ("name", "options", "states"),
     [("RNNCell", {}, 1), ("RNNCell", {"nonlinearity": "relu", "bias": False}, 1), ("LSTMCell", {}, 2),

@@ -259,6 +259,7 @@ class Function:
             args, kwargs = bound.args, bound.kwargs
         ctx = object.__new__(cls._backward_cls)
         if mode.value & INTERCEPTORS:
+            modes.tell("called")
             return with_tangents(cls.jvp, ctx, args, lambda: cls._run(ctx, args, kwargs))
         return cls._run(ctx, args, kwargs)
 

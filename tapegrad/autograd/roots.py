@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.gateway import as_operand, constant, raw_data
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.sweep.workspace import is_aligned
@@ -148,7 +148,7 @@ def seed_arrays(cotangents: Sequence[Tensor]) -> list[np.ndarray]:
     """
     seeds = []
     for cotangent in cotangents:
-        seed = np.ascontiguousarray(cotangent._data).reshape(cotangent.shape)
+        seed = np.ascontiguousarray(raw_data(cotangent)).reshape(cotangent.shape)
         seeds.append(seed if len(cotangents) == 1 and is_aligned(seed) else seed.copy())
     return seeds
 

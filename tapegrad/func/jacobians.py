@@ -159,7 +159,7 @@ def _turned(output: Tensor, x: Tensor, columns: Tensor | None) -> Tensor:
     """Return the Jacobian of one output with respect to one input; the first dimension of `columns` is the input's."""
     if columns is None:
         return block(output, x, None)
-    if columns._node is None:
+    if columns._node is None and not columns.is_traced:
         return block(output, x, from_array(np.ascontiguousarray(np.moveaxis(columns._array(), 0, -1))))
     return block(output, x, ops.movedim(columns, 0, -1))
 

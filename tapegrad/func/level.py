@@ -129,7 +129,7 @@ class Level:
         if not self.is_connected:
             found = run_to_own_leaves(output, [tensor._node for tensor in self.inputs])  # type: ignore[misc]
             if found is not None:
-                return self._filled(found), constant(output._data, output._layout.plain)
+                return self._filled(found), without_graph(output)
         return self.pull([output], [None], self.records), self.cut(output)
 
     def recorded_gradients(self, output: Tensor, ct: Tensor | None = None) -> tuple[Sequence[Tensor | None], bool]:
@@ -170,7 +170,7 @@ class Level:
         """Return a tensor as it leaves this call: without a graph, unless it belongs to the graph around."""
         if tensor._node is None or not self.is_closed(tensor):
             return tensor
-        return constant(tensor._data, tensor._layout.plain)
+        return without_graph(tensor)
 
     def result(self, value: Any) -> Any:
         """Return a leaf of a result as users get it: an array if they gave arrays only."""
@@ -184,7 +184,7 @@ class Level:
         values, all_closed = [], True
         for output in outputs:
             is_closed = are_closed or self.is_closed(output)
-            tensor = constant(output._data, output._layout.plain) if is_closed else output
+            tensor = without_graph(output) if is_closed else output
             values.append(array_of(tensor) if self.has_arrays else tensor)
             all_closed = all_closed and is_closed
         return values, all_closed
@@ -224,9 +224,14 @@ def recorded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
 
+def without_graph(tensor: Tensor) -> Tensor:
+    """Return a tensor with the data of another one, which no graph knows."""
+    return constant(tensor._data, tensor._layout.plain) if tensor.__class__ is Tensor else tensor.detach()
+
+
 def array_of(tensor: Tensor) -> Any:
     """Return the data of a tensor as NumPy's functions return it: a NumPy scalar if there are no dimensions."""
-    if tensor._node is not None:  # of the graph around, which is recorded
+    if tensor._node is not None or tensor.__class__ is not Tensor:  # of the graph around, which is recorded, or traced
         return tensor
     data = tensor._data
     return data if data.__class__ is not np.ndarray or data.ndim else data[()]

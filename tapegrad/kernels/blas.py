@@ -1,12 +1,16 @@
-"""BLAS: the addresses of its routines, for compiled code to call."""
+"""BLAS: the addresses of its routines, and products of matrices in compiled code."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
+import numpy as np
+
+from tapegrad.compiler.intrinsics import call_void, get, put, stack
 from tapegrad.runtime.objects import numpy_core, pointer_in
 
 #: How names of BLAS begin for a dtype.
@@ -29,3 +33,52 @@ def blas_address(routine: str, dtype: str) -> int:
             assert address is not None
             return address
     return pointer_in(importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[name])
+
+
+GEMM_WORDS: Final = 5  # of `gemm_words`
+
+
+def gemm_words(dtype: str) -> list[int]:
+    """Return what a `product` needs to know: the address of gemm, and the numbers 1 and 0 in two words each."""
+    numbers = np.zeros(4, np.int64)
+    numbers[:2].view(np.uint8)[: np.dtype(dtype).itemsize] = np.ones(1, dtype).view(np.uint8)
+    return [blas_address("gemm", dtype), *numbers.tolist()]
+
+
+def product(dtype: str) -> Callable[..., None]:
+    """Return a function of kernels: C = op(A) op(B) or C += op(A) op(B), for matrices stored by columns.
+
+    It takes the address of the `gemm_words`; which of A (1) and B (2) are transposed; lengths, and the matrices, each
+    with the distance of its columns.
+    """
+    normal, adjoint = ord("N"), ord("C" if np.dtype(dtype).kind == "c" else "T")
+
+    def product(
+        words: int,
+        turns: int,
+        m: int,
+        n: int,
+        k: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+        adds: int,
+        c: int,
+        ldc: int,
+    ) -> None:
+        p = stack(64)
+        put(p, 0, adjoint if turns & 1 else normal)
+        put(p, 1, adjoint if turns & 2 else normal)
+        put(p, 2, m)
+        put(p, 3, n)
+        put(p, 4, k)
+        put(p, 5, max(lda, 1))
+        put(p, 6, max(ldb, 1))
+        put(p, 7, max(ldc, 1))
+        one, zero = words + 8, words + 24
+        call_void(
+            get(words, 0), p, p + 8, p + 16, p + 24, p + 32, one, a, p + 40, b, p + 48, one if adds else zero, c, p + 56
+        )
+
+    return product

@@ -15,8 +15,8 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import load_at, store_at
-from tapegrad.compiler.intrinsics import call_void, get, memcpy, memset, put, stack
-from tapegrad.kernels.blas import BLAS_LETTERS, blas_address
+from tapegrad.compiler.intrinsics import get, memcpy, memset, stack
+from tapegrad.kernels.blas import BLAS_LETTERS, GEMM_WORDS, gemm_words, product
 
 Pair = tuple[int, int]
 # Kernel, stride, padding before and behind in both dimensions, dilation.
@@ -25,13 +25,12 @@ Window = tuple[Pair, Pair, tuple[Pair, Pair], Pair]
 _SCRATCH: Final = 1 << 18  # bytes of a block of columns
 _PLACES: Final = 128  # that a block is to have, before it is cut into channels
 
-# Words of the geometry: sizes; the window; how many places and channels a block has; gemm, and numbers for it; then for
-# each column of the kernel the first place in a row of places at which it stands on the image, and the last plus 1.
+# Words of the geometry: those of gemm; sizes; the window; how many places and channels a block has; then for each
+# column of the kernel the first place in a row of places at which it stands on the image, and the last plus 1.
 (
     _IMAGES, _GROUPS, _CHANNELS, _OUT, _HEIGHT, _WIDTH, _ROWS, _COLUMNS,
-    _KH, _KW, _SH, _SW, _TOP, _LEFT, _DH, _DW, _BLOCK_PLACES, _BLOCK_CHANNELS, _GEMM,
-) = range(1, 20)  # fmt: skip
-_ONE, _ZERO, _RANGES = 20, 22, 24
+    _KH, _KW, _SH, _SW, _TOP, _LEFT, _DH, _DW, _BLOCK_PLACES, _BLOCK_CHANNELS, _RANGES,
+) = range(1 + GEMM_WORDS, 20 + GEMM_WORDS)  # fmt: skip
 
 
 def places(size: Sequence[int], window: Window) -> Pair:
@@ -79,11 +78,9 @@ def geometry_of(
         shift = j * dilation[1] - left
         first = max(-(shift // strides[1]), 0)
         ranges += [first, max((size[1] - 1 - shift) // strides[1] + 1, 0)]
-    numbers = np.zeros(4, np.int64)
-    numbers[:2].view(np.uint8)[: dtype.itemsize] = np.ones(1, dtype).view(np.uint8)
     return [
-        0, images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left, *dilation,
-        number, min(room // (area * number), channels), blas_address("gemm", dtype.name), *numbers.tolist(), *ranges,
+        0, *gemm_words(dtype.name), images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left,
+        *dilation, number, min(room // (area * number), channels), *ranges,
     ]  # fmt: skip
 
 
@@ -136,55 +133,19 @@ def _over_patches(dtype: str, scatters: bool) -> Callable[..., None]:
     return go
 
 
-def _product(dtype: str) -> Callable[..., None]:
-    """Return a function that calls gemm: C = op(A) op(B) or C += op(A) op(B), for matrices stored by columns."""
-    normal, adjoint = ord("N"), ord("C" if np.dtype(dtype).kind == "c" else "T")
-
-    def product(
-        geometry: int,
-        turns: int,
-        m: int,
-        n: int,
-        k: int,
-        a: int,
-        lda: int,
-        b: int,
-        ldb: int,
-        adds: int,
-        c: int,
-        ldc: int,
-    ) -> None:
-        p = stack(64)
-        put(p, 0, adjoint if turns & 1 else normal)
-        put(p, 1, adjoint if turns & 2 else normal)
-        put(p, 2, m)
-        put(p, 3, n)
-        put(p, 4, k)
-        put(p, 5, max(lda, 1))
-        put(p, 6, max(ldb, 1))
-        put(p, 7, max(ldc, 1))
-        one, zero = geometry + 8 * _ONE, geometry + 8 * _ZERO
-        call_void(
-            get(geometry, _GEMM), p, p + 8, p + 16, p + 24, p + 32, one, a, p + 40, b, p + 48, one if adds else zero, c,
-            p + 56,
-        )  # fmt: skip
-
-    return product
-
-
 def _kernel(dtype: str, way: str) -> Callable[..., int]:
     """Return the kernel of a convolution: its result, or the cotangent of its images or of its kernels.
 
     Arguments are images, kernels, perhaps a bias, and the result; or the cotangent, the kernels or images, and the
-    target. Cotangents are added to their targets, which are zeroed first.
+    target.
     """
     size, room = np.dtype(dtype).itemsize, _SCRATCH
-    gather, scatter, product = _over_patches(dtype, False), _over_patches(dtype, True), _product(dtype)
+    gather, scatter, multiply = _over_patches(dtype, False), _over_patches(dtype, True), product(dtype)
     biased, to_images = way == "biased", way == "images"
     forward = biased or way == "plain"
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        memory = stack(room)
+        memory, gemm = stack(room), geometry + 8
         channels, out, area = get(geometry, _CHANNELS), get(geometry, _OUT), get(geometry, _KH) * get(geometry, _KW)
         pixels, number = get(geometry, _HEIGHT) * get(geometry, _WIDTH), get(geometry, _ROWS) * get(geometry, _COLUMNS)
         terms = channels * area
@@ -194,6 +155,9 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
             results, kernels, images = get(args, 0), get(args, 1), get(args, 2)
         else:
             results, images, kernels = get(args, 0), get(args, 1), get(args, 2)
+        if not forward and accumulate == 0:
+            elements = get(geometry, _IMAGES) * channels * pixels if to_images else out * terms
+            memset(get(args, 2), elements * get(geometry, _GROUPS) * size)
         for turn in range(get(geometry, _IMAGES) * get(geometry, _GROUPS)):
             group = turn % get(geometry, _GROUPS)
             own_kernels, own_results = kernels + group * out * terms * size, results + turn * out * number * size
@@ -215,13 +179,13 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
                     if forward:
                         gather(image, geometry, many, first, count, memory, 0)
                         adds = 1 if biased or channel > 0 else 0
-                        product(geometry, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
+                        multiply(gemm, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
                     elif to_images:
-                        product(geometry, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
+                        multiply(gemm, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
                         scatter(image, geometry, many, first, count, memory, 1)
                     else:
                         gather(image, geometry, many, first, count, memory, 0)
-                        product(geometry, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
+                        multiply(gemm, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
                     channel += many
                 first += count
         return 0

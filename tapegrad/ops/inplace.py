@@ -18,7 +18,7 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.history import before_write, rewrite
 from tapegrad.ops.scaled import ADD, SUB, times
 from tapegrad.ops.setitem import write_at_index
-from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.gateway import as_operand, constant, shape_of
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.write_checks import (
     can_hold,
@@ -210,7 +210,7 @@ def copy_(self: Tensor, source: Any) -> Tensor:
     if records(self, source):
         check_leaf(self)
     if source is not self:
-        shape = np.shape(getattr(source, "_data", source))
+        shape = shape_of(source)
         if len(shape) > len(self.shape):
             raise shape_error(self.shape, shape)
         write_at_index(self, Ellipsis, source, "copy_()")
@@ -219,7 +219,7 @@ def copy_(self: Tensor, source: Any) -> Tensor:
 
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Set all elements to a number, in place; recorded where a gradient is wanted."""
-    if np.ndim(getattr(value, "_data", value)):
+    if len(shape_of(value)):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got shape {list(np.shape(value))}")
     return copy_(self, value)
 

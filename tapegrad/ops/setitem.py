@@ -21,7 +21,7 @@ from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, basic_part, encode, index_error, index_put_op, write_at
 from tapegrad.ops.mask_put import MASKED, mask_put_op, whole_mask
 from tapegrad.ops.parts import strided_put_op
-from tapegrad.ops.table.gateway import as_operand, names_of_arrays
+from tapegrad.ops.table.gateway import as_operand, names_of_arrays, shape_of
 from tapegrad.ops.table.write_checks import check_distinct, check_leaf, follower, records, wrapped
 from tapegrad.recording.keys import TAKES_ARRAYS
 from tapegrad.recording.plan import Plan
@@ -89,7 +89,7 @@ def write_at_index(self: Tensor, key: Any, value: Any, call: str) -> None:
         tangents.write(self, key, value, functools.partial(write_at_index, call=call))
         return
     array = self._array()
-    mask = None if np.ndim(getattr(value, "_data", value)) else whole_mask(self, key)
+    mask = None if len(shape_of(value)) else whole_mask(self, key)
     keys, index_arrays = encode(self, key) if mask is None else (MASKED, (mask,))
     if _wraps_around(value, array.dtype):
         check_range(value, array.dtype)

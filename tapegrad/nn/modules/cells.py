@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from tapegrad.nn import init
 from tapegrad.nn.modules.linear import parameter
-from tapegrad.nn.modules.recurrence import MODES, Recurrent, Weights, by_input
+from tapegrad.nn.modules.module import Module
+from tapegrad.ops.cells import MODES, Weights, by_input
 from tapegrad.ops.fill import zeros
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
+
+
+class Recurrent(Module):
+    """The base of layers and of cells."""
+
+    hidden_size: int
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters uniformly, within one over the root of `hidden_size`."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for param in self.parameters():
+            init.uniform_(param, -bound, bound)
 
 
 class RNNCellBase(Recurrent):
@@ -44,7 +59,7 @@ class RNNCellBase(Recurrent):
             state = (zeros((len(x), self.hidden_size), dtype=x.dtype),) * count
         elif input.ndim == 1:
             state = tuple(own.unsqueeze(0) for own in state)
-        weights = Weights(*(self.__dict__[name] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")))
+        weights = Weights(*(getattr(self, name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")))
         state = make(weights)(by_input(self._mode, weights, x), state)
         state = state if input.ndim == 2 else tuple(own.squeeze(0) for own in state)
         return state if count == 2 else state[0]
@@ -78,13 +93,13 @@ class RNNCell(RNNCellBase):
 
     @property
     def _mode(self) -> str:
-        return f"RNN_{self.nonlinearity.upper()}"
+        return f"rnn_{self.nonlinearity}"
 
 
 class LSTMCell(RNNCellBase):
     """One step of `LSTM`."""
 
-    _mode = "LSTM"
+    _mode = "lstm"
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -95,7 +110,7 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of `GRU`."""
 
-    _mode = "GRU"
+    _mode = "gru"
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

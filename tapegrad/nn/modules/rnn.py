@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tapegrad.nn import functional
+from tapegrad.nn.modules.cells import Recurrent
 from tapegrad.nn.modules.linear import parameter
-from tapegrad.nn.modules.recurrence import MODES, Recurrent, State, Weights, by_input, run
 from tapegrad.nn.utils.rnn import PackedSequence
-from tapegrad.ops.concat import cat, stack
+from tapegrad.ops.cells import MODES, State
 from tapegrad.ops.fill import zeros
+from tapegrad.ops.recurrent_layers import gru, lstm, rnn_relu, rnn_tanh
 from tapegrad.tensor import Tensor
 
 __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
+
+
+_FUNCTIONS = {"LSTM": lstm, "GRU": gru, "RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu}
 
 
 class RNNBase(Recurrent):
@@ -52,13 +54,13 @@ class RNNBase(Recurrent):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if mode not in MODES:
+        if mode not in _FUNCTIONS:
             raise ValueError(f"Unrecognized RNN mode: {mode}")
         _check(input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
         self.bidirectional, self.proj_size = bidirectional, proj_size
-        width, directions, gates = proj_size or hidden_size, 1 + bidirectional, MODES[mode][0] * hidden_size
+        width, directions, gates = proj_size or hidden_size, 1 + bidirectional, MODES[mode.lower()][0] * hidden_size
         self._names: list[list[str]] = []
         for layer in range(num_layers):
             features = width * directions if layer else input_size
@@ -96,55 +98,33 @@ class RNNBase(Recurrent):
             raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D{self._said}")
         state, dim = self._state(hx, input.ndim), int(not self.batch_first)
         x = input if input.ndim == 3 else input.unsqueeze(dim)
-        steps = x.transpose(0, 1) if self.batch_first else x
-        if not len(steps):
+        if not x.shape[1 - dim]:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-        output, state = self._layers(steps, lambda own: own.unbind(0), stack, x.shape[dim], state)
-        output = output.transpose(0, 1) if self.batch_first else output
+        output, *last = self._layers(x, None, x.shape[dim], state)
         if input.ndim == 3:
-            return output, self._shown(state)
-        return output.squeeze(dim), self._shown(tuple(own.squeeze(1) for own in state))
+            return output, self._shown(tuple(last))
+        return output.squeeze(dim), self._shown(tuple(own.squeeze(1) for own in last))
 
     def _of_packed(self, input: PackedSequence, hx: Any) -> Any:
         data, sizes, order, back = input
-        lengths, state = sizes.tolist(), self._state(hx, 3)
+        state = self._state(hx, 3)
         if state is not None and order is not None:
             state = tuple(own.index_select(1, order) for own in state)
-        output, state = self._layers(data, lambda own: own.split(lengths), cat, lengths[0], state)
+        output, *last = self._layers(data, sizes, int(sizes[0]), state)
         if back is not None:
-            state = tuple(own.index_select(1, back) for own in state)
-        return PackedSequence(output, sizes, order, back), self._shown(state)
+            last = [own.index_select(1, back) for own in last]
+        return PackedSequence(output, sizes, order, back), self._shown(tuple(last))
 
-    def _layers(
-        self, x: Tensor, split: Callable[[Tensor], Any], join: Callable[[Any], Tensor], items: int, start: State | None
-    ) -> tuple[Tensor, State]:
-        """Return the outputs of the last layer, and the last state of all layers and directions.
-
-        `split` makes the steps of a sequence, and `join` a sequence of steps.
-        """
+    def _layers(self, x: Tensor, sizes: Tensor | None, items: int, start: State | None) -> tuple[Tensor, ...]:
+        """Return the outputs of the last layer, and the last states of all layers and directions."""
         start = self._start(x, items, start)
-        _, _, make = MODES[self.mode]
-        directions, last = 1 + self.bidirectional, []
-        for layer in range(self.num_layers):
-            if layer and self.dropout:
-                x = functional.dropout(x, self.dropout, self.training)
-            found = []
-            for place in range(layer * directions, (layer + 1) * directions):
-                weights = self._weights(place)
-                gates, own = split(by_input(self.mode, weights, x)), tuple(state[place] for state in start)
-                outputs, state = run(make(weights), gates, own, place % directions == 1)
-                found.append(join(outputs))
-                last.append(state)
-            x = found[0] if directions == 1 else cat(found, -1)
-        return x, tuple(stack(own) for own in zip(*last, strict=True))
-
-    def _weights(self, place: int) -> Weights:
-        """Return the parameters of one layer in one direction."""
-        own = self.__dict__
-        params = [own[name] for name in self._names[place]]
-        if self.proj_size and not self.bias:
-            params[2:2] = [None, None]
-        return Weights(*params)
+        hx = start if self._two_states else start[0]
+        params = [getattr(self, name) for names in self._names for name in names]
+        options = self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
+        function: Any = _FUNCTIONS[self.mode]
+        if sizes is None:
+            return function(x, hx, params, *options, self.batch_first)  # type: ignore[no-any-return]
+        return function(x, sizes, hx, params, *options)  # type: ignore[no-any-return]
 
     # --- states ------------------------------------------------------------------------------------------------------
 
@@ -163,7 +143,7 @@ class RNNBase(Recurrent):
 
     def _start(self, x: Tensor, items: int, state: State | None) -> State:
         """Return the first state, zeros if there is none; check input and state."""
-        weight = self.__dict__[self._names[0][0]]
+        weight = getattr(self, self._names[0][0])
         if x.dtype != weight.dtype:
             raise ValueError(
                 f"RNN input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "

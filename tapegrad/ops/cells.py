@@ -1,36 +1,21 @@
-"""The formulas of recurrent layers, and the loop over the steps of a sequence.
+"""The formulas of recurrent layers: composites of one step.
 
-A step gets what the input adds to its gates, computed for the whole sequence at once, and the state, a tuple whose
-first element is the output.
+A step gets what the input adds to its gates, which can be computed for a whole sequence at once, and the state, a tuple
+whose first element is the output.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-from tapegrad.nn import init
-from tapegrad.nn.modules.module import Module
-from tapegrad.ops.arithmetic import relu
-from tapegrad.ops.concat import cat
+from tapegrad.ops.arithmetic import add, relu
+from tapegrad.ops.composite import linear
 from tapegrad.ops.transcendental import sigmoid, tanh
 from tapegrad.tensor import Tensor
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State], State]
-
-
-class Recurrent(Module):
-    """The base of layers and of cells."""
-
-    hidden_size: int
-
-    def reset_parameters(self) -> None:
-        """Draw all parameters uniformly, within one over the root of `hidden_size`."""
-        bound = 1 / math.sqrt(self.hidden_size)
-        for param in self.parameters():
-            init.uniform_(param, -bound, bound)
 
 
 class Weights(NamedTuple):
@@ -51,10 +36,10 @@ def _by_state(weights: Weights, biased: bool) -> Callable[[Tensor], Tensor]:
 
 def by_input(mode: str, weights: Weights, input: Tensor) -> Tensor:
     """Return what inputs add to the gates, with both biases where a gate is a sum."""
-    gates = input @ weights.of_input.t()
-    if weights.bias is None or weights.state_bias is None:
-        return gates
-    return gates + (weights.bias if mode == "GRU" else weights.bias + weights.state_bias)
+    bias = weights.bias
+    if bias is not None and weights.state_bias is not None and mode != "gru":
+        bias = add(bias, weights.state_bias)
+    return linear(input, weights.of_input, bias)
 
 
 def _plain_step(weights: Weights, activation: Callable[[Tensor], Tensor]) -> Step:
@@ -94,42 +79,8 @@ def _gru_step(weights: Weights) -> Step:
 
 #: By mode: how many gates, how many tensors a state has, and what makes the step.
 MODES: dict[str, tuple[int, int, Callable[[Weights], Step]]] = {
-    "RNN_TANH": (1, 1, lambda weights: _plain_step(weights, tanh)),
-    "RNN_RELU": (1, 1, lambda weights: _plain_step(weights, relu)),
-    "LSTM": (4, 2, _lstm_step),
-    "GRU": (3, 1, _gru_step),
+    "rnn_tanh": (1, 1, lambda weights: _plain_step(weights, tanh)),
+    "rnn_relu": (1, 1, lambda weights: _plain_step(weights, relu)),
+    "lstm": (4, 2, _lstm_step),
+    "gru": (3, 1, _gru_step),
 }
-
-
-def run(step: Step, inputs: Sequence[Tensor], start: State, backward: bool) -> tuple[list[Tensor], State]:
-    """Go over the steps of a sequence; return the outputs, and the last state of each item.
-
-    Parameters
-    ----------
-    inputs : sequence of Tensor, (items, gates)
-        Items that have ended are missing in later steps, at the end.
-    start : tuple of Tensor, (items, width)
-    backward : bool
-        Whether to begin with the last step.
-    """
-    steps = range(len(inputs) - 1, -1, -1) if backward else range(len(inputs))
-    outputs: list[Any] = [None] * len(inputs)
-    count = len(start[0])
-    state, ended = start, []
-    if backward and len(inputs[-1]) < count:
-        count = len(inputs[-1])
-        state = tuple(own[:count] for own in start)
-    for place in steps:
-        x = inputs[place]
-        now = x.shape[0]
-        if now < count:
-            ended.append(tuple(own[now:] for own in state))
-            state = tuple(own[:now] for own in state)
-        elif now > count:
-            state = tuple(cat([own, first[count:now]]) for own, first in zip(state, start, strict=True))
-        count = now
-        state = step(x, state)
-        outputs[place] = state[0]
-    if ended:
-        state = tuple(cat([own, *parts]) for own, *parts in zip(state, *reversed(ended), strict=True))
-    return outputs, state
