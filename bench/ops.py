@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.table import Table, ratio, seconds
-from bench.timing import Run, interleaved, once
+from bench.timing import Run, interleaved, once, quiet_collector
 from bench.tools import installed
 
 GROWTH = 64  # elements of a result for each of its operand, from which on no larger operand is tried
@@ -29,7 +29,7 @@ largest operand has about 100 and 10,000 elements, where the operation takes tha
 is timed.
 
 ```sh
-python -m bench --ops --report docs/benchmarks
+OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m bench --ops --report docs/benchmarks
 ```
 """
 
@@ -180,14 +180,15 @@ def table(names: Sequence[str], rounds: int, quick: bool) -> Table:
 
     torch.set_num_threads(1)
     rows, skipped = [], []
-    for subject in subjects(names):
-        cells = _cells(subject, sizes, rounds)
-        ratios = [cell[1] for cell in cells if cell]
-        texts = [text for cell in cells for text in ((seconds(cell[0]), ratio(cell[1])) if cell else ("-", "-"))]
-        if ratios:
-            rows.append((min(ratios), [subject.name, *texts], ratios))
-        else:
-            skipped.append(subject.name)
+    with quiet_collector():
+        for subject in subjects(names):
+            cells = _cells(subject, sizes, rounds)
+            ratios = [cell[1] for cell in cells if cell]
+            texts = [text for cell in cells for text in ((seconds(cell[0]), ratio(cell[1])) if cell else ("-", "-"))]
+            if ratios:
+                rows.append((min(ratios), [subject.name, *texts], ratios))
+            else:
+                skipped.append(subject.name)
     rows.sort(key=lambda row: row[0])
     found.rows += [texts for _, texts, _ in rows]
     every = [ratio for *_, ratios in rows for ratio in ratios]
