@@ -224,6 +224,7 @@ PLACES: dict[str, dict[str, str]] = {
         "attention": "bilinear",
         "bessel": "i0",
         "broadcasting": "alias_copy broadcast_to clone contiguous expand expand_as flip squeeze sum_to_size unsqueeze",
+        "cell_functions": "gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell",
         "cholesky": "cholesky",
         "complex": "conj imag real",
         "complex_parts": "angle complex conj_physical polar resolve_conj resolve_neg view_as_complex view_as_real",

@@ -1,11 +1,11 @@
-"""What there is not: names of PyTorch that are out of scope or not made yet, and what a program that asks is told."""
+"""What there is not: names of PyTorch that are out of scope, and what a program that asks is told."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from tapegrad.ops.table.public import NAMESPACES, TOP, names_in
+from tapegrad.ops.table.public import NAMESPACES, names_in
 
 PAGE: Final = "docs/ops.md"
 
@@ -68,11 +68,6 @@ _KINDS_OF_NAMES: Final = (
      r"_common$"), _INTERNAL),
 )  # fmt: skip
 
-#: Names of PyTorch, by module, that belong here and are not made yet.
-NOT_YET: Final[dict[str, str]] = {
-    TOP: "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
-}  # fmt: skip
-
 
 def nearest(name: str) -> str:
     """Return our public function whose name is nearest, with its module; nothing if none is near.
@@ -105,6 +100,4 @@ def why_missing(module: str, name: str) -> str:
     if hasattr(Tensor, name):
         return f"it is a method of tensors: x.{name}(...)" if callable(getattr(Tensor, name)) else f"write x.{name}"
     near = nearest(name)
-    if any(name in names.split() for names in NOT_YET.values()):
-        return "PyTorch has it, tapegrad not yet" + (f"; nearest is {near}" if near else f"; see {PAGE}")
     return f"did you mean {near}?" if near else f"{PAGE} lists what there is"
