@@ -1133,6 +1133,9 @@ class TensorMethods:
     def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
         """Find the elements that are not zero."""
 
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+        """Find a given number of elements that are not zero: a row of indices for each; see `nonzero`."""
+
     def norm(
         self,
         p: builtins.float | str | None = "fro",

@@ -23,7 +23,7 @@ _WEIGHTS = Common(
 )
 
 
-def _step(mode: str, input: Any, states: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> State:
+def _step(input: Any, states: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, mode: str) -> State:
     """Return the state after a step."""
     call, (gates, _, make) = f"{mode}_cell", MODES[mode]
     x = as_operand(input, call, "input", 1)
@@ -130,7 +130,7 @@ def lstm_cell(
         raise TypeError("lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor")
     if len(hx) != 2:
         raise RuntimeError(f"lstm_cell expects two hidden states; it got {len(hx)}")
-    output, memory = _step("lstm", input, hx, w_ih, w_hh, b_ih, b_hh)
+    output, memory = _step(input, hx, w_ih, w_hh, b_ih, b_hh, "lstm")
     return output, memory
 
 
@@ -150,7 +150,7 @@ def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: 
     >>> tg.gru_cell(tg.ones(1, 3), tg.ones(1, 2), tg.zeros(6, 3), tg.zeros(6, 2))
     tensor([[0.5000, 0.5000]])
     """
-    return _step("gru", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+    return _step(input, (hx,), w_ih, w_hh, b_ih, b_hh, "gru")[0]
 
 
 @public(common=_WEIGHTS)
@@ -169,7 +169,7 @@ def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b
     >>> tg.rnn_tanh_cell(tg.ones(1, 3), tg.ones(1, 2), tg.zeros(2, 3), tg.zeros(2, 2))
     tensor([[0., 0.]])
     """
-    return _step("rnn_tanh", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+    return _step(input, (hx,), w_ih, w_hh, b_ih, b_hh, "rnn_tanh")[0]
 
 
 @public(common=_WEIGHTS)
@@ -188,4 +188,4 @@ def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b
     >>> tg.rnn_relu_cell(tg.ones(1, 3), tg.ones(1, 2), tg.ones(2, 3), tg.zeros(2, 2))
     tensor([[3., 3.]])
     """
-    return _step("rnn_relu", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+    return _step(input, (hx,), w_ih, w_hh, b_ih, b_hh, "rnn_relu")[0]
