@@ -540,7 +540,7 @@ class TensorMethods:
         """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
 
     def element_size(self) -> builtins.int:
-        """Return the size of an element in bytes."""
+        """Return the size of an element in bytes, as `itemsize`."""
 
     def eq(self, other: Any) -> Tensor:
         """Whether the two are equal, element by element."""
