@@ -540,7 +540,7 @@ class TensorMethods:
         """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
 
     def element_size(self) -> builtins.int:
-        """Return the size of an element in bytes."""
+        """Return the size of an element in bytes, as `itemsize`."""
 
     def eq(self, other: Any) -> Tensor:
         """Whether the two are equal, element by element."""
@@ -1132,6 +1132,9 @@ class TensorMethods:
 
     def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
         """Find the elements that are not zero."""
+
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+        """Find a given number of elements that are not zero: a row of indices for each; see `nonzero`."""
 
     def norm(
         self,
