@@ -1048,7 +1048,8 @@ class TensorMethods:
 
     def new_empty(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1068,7 +1069,8 @@ class TensorMethods:
 
     def new_ones(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1087,7 +1089,8 @@ class TensorMethods:
 
     def new_zeros(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1343,13 +1346,9 @@ class TensorMethods:
         """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
 
     def split(
-        self,
-        split_size_or_sections: builtins.int | Sequence[builtins.int],
-        dim: builtins.int = 0,
-        *,
-        axis: builtins.int = ...,
+        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:
-        """Split along a dimension into views."""
+        """Split along a dimension into views; see `tapegrad.split`."""
 
     def split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
@@ -1572,13 +1571,9 @@ class TensorMethods:
         """Split along a dimension into views of one length, of which the last may be shorter."""
 
     def unsafe_split(
-        self,
-        split_size_or_sections: builtins.int | Sequence[builtins.int],
-        dim: builtins.int = 0,
-        *,
-        axis: builtins.int = ...,
+        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:
-        """Split along a dimension into views."""
+        """Split along a dimension into views; see `tapegrad.split`."""
 
     def unsqueeze(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Insert a dimension of length 1, as a view."""
