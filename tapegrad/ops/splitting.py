@@ -185,22 +185,14 @@ def _split_of_numpy(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[
     return between(x, place, bounds_of(x.shape[place], indices_or_sections))
 
 
-<<<<<<< HEAD
 def _split_method(
     input: Tensor, split_size: int | Sequence[int], dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
+    """Split along a dimension into views; see `tapegrad.split`."""
     return split(input, split_size, dim if axis is None else axis)
 
 
 @public(method=_split_method, functions=("split",), adapter=_split_of_numpy)
-=======
-def _split_method(input: Any, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Split along a dimension into views; see `tapegrad.split`."""
-    return split(input, split_size, dim)
-
-
-@public(aliases=("unsafe_split",), method=_split_method, functions=("split",), adapter=_split_of_numpy)
->>>>>>> s11/nn
 @composite(
     (
         Sample(((5, 2),), {"split_size_or_sections": 2}),
