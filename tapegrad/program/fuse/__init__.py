@@ -62,9 +62,7 @@ class Fused:
         return list(self._notes)
 
 
-def fuse(
-    program: Program, *, width: int | None = None, checked: bool = False, in_threads: bool = False
-) -> Fused:
+def fuse(program: Program, *, width: int | None = None, checked: bool = False, in_threads: bool = False) -> Fused:
     """Return a program as machine code.
 
     Parameters
