@@ -20,7 +20,7 @@ __all__ = ["Roles", "roles_of"]
 
 
 _SINGLE: Final = 4000  # elements of all values that are not along one long axis: below it, the rest is scalars
-_SUMS: Final = 64  # and so many reductions along it
+_SUMS: Final = 256  # and so many reductions along it
 
 Axes = tuple[int | None, ...]
 
