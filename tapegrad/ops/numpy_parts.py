@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.ops.airy import airy
 from tapegrad.ops.broadcasting import squeeze, unsqueeze
 from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import conj
@@ -19,7 +18,7 @@ from tapegrad.ops.rounding import floor_divide, frac, remainder, trunc
 from tapegrad.ops.splitting import narrow
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.structural import one_dim
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
@@ -33,7 +32,8 @@ def _vecmat(x: Any, y: Any) -> Tensor:
 #: What ufuncs compute, by their names.
 SEVERAL: Final[dict[str, Callable[..., Any]]] = {
     "divmod": lambda x, y: (floor_divide(x, y), remainder(x, y)), "modf": lambda x: (frac(x), trunc(x)),
-    "matvec": _matvec, "vecmat": _vecmat, "airy": airy,
+    "matvec": _matvec, "vecmat": _vecmat,
+    "bitwise_count": lambda x: from_array(np.asarray(np.bitwise_count(x._data))),
 }  # fmt: skip
 
 

@@ -320,4 +320,4 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     length = x._layout.shape[place]
-    return split(x, -(-length // chunks), place) if length else between(x, place, [0] * (chunks + 1))
+    return split(x, -(-length // chunks), place) if length else several("Split", between(x, place, [0] * (chunks + 1)))

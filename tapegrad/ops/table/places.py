@@ -129,7 +129,7 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "properties": {
         "complex": "imag real",
-        "facts": "_version device is_cpu is_cuda itemsize nbytes",
+        "facts": "_version device is_cpu is_cuda itemsize nbytes output_nr",
         "permutations": "H T mH mT",
     },
     "reduces": {
@@ -206,6 +206,7 @@ PLACES: dict[str, dict[str, str]] = {
         "scatter": "scatter scatter_add scatter_reduce",
         "score_rows": "class_loss class_nll",
         "shrink": "hardshrink softshrink threshold",
+        "special_integrals": "cosh_integral cosine_integral dawsn ellipe ellipk erfcinv erfi exp1 expi fresnel_c fresnel_s sine_integral sinh_integral spence",
         "standard": "affine standardize",
         "strided": "unfold",
         "svd": "svd",
@@ -389,6 +390,7 @@ PLACES: dict[str, dict[str, str]] = {
         "incomplete": "betainc gammainc gammaincc",
         "polynomials": "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w",
         "rounding": "round",
+        "special_integrals": "dawsn ellipe ellipk erfcinv erfi exp1 expi spence",
         "transcendental": "cbrt erf exp2 expit expm1 log1p logit",
     },
     "ufuncs": {

@@ -86,7 +86,7 @@ class _Body:
         return Loop(body, self.lines, list(stacks.values()), self.run.turns, self.copies)
 
     def _check_alike(self, turns: Sequence[Entry]) -> None:
-        """Check that an entry is the same operation on the same layouts in all turns; the row of an index may differ."""
+        """Check that an entry is the same operation on the same layouts in all turns; rows of indices may differ."""
         first = self._kind(turns[0])
         for turn, entry in enumerate(turns):
             if self._kind(entry) != first:
