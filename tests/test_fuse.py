@@ -259,6 +259,22 @@ def test_nests(length: int, width: int | None) -> None:
     check(loss, [rng.normal(size=(30, 7)), rng.normal(size=(length, 30)), rng.integers(0, 7, length)], width)
 
 
+def test_computed_indices() -> None:
+    """Elements of an input that an input of integers chooses, negative ones too, and the gradient."""
+
+    def function(x: tg.Tensor, table: tg.Tensor, which: tg.Tensor) -> list[tg.Tensor]:
+        def loss(table: tg.Tensor) -> tg.Tensor:
+            chosen = table[:, which]  # (6, 4, 3)
+            return (tg.exp(x[:, None, :] * chosen[:, :, 0].sum(1)) * chosen[:, 1, 2].sum()).sum()
+
+        gradient, value = func.grad_and_value(loss)(table)
+        return [value, gradient, table[:, which]]
+
+    rng = np.random.default_rng(6)
+    which = rng.integers(-9, 9, (4, 3))
+    check(function, [rng.normal(size=(100, 6)), rng.normal(size=(6, 9)) / 4, which])
+
+
 def test_long_matrices() -> None:
     """Both dimensions are long."""
     rng = np.random.default_rng(3)

@@ -133,6 +133,8 @@ class Body:
             )
         if kind == "call":
             return text.formula(node.attr, char, self.width, args)
+        if kind == "gather":
+            return self._gather(node, args[0])
         if kind == "libm":
             return self._lanewise(node.attr, char, args)
         raise Refused(f"no instruction for {kind} of {char}")
@@ -274,6 +276,32 @@ class Body:
                 f"<{self.width} x i1> {self.mask or 'splat (i1 true)'}", f"{vector} {_ones(char)}",
             )  # fmt: skip
         return text.op(f"icmp ne {vector} {value}, zeroinitializer") if char == "?" else value
+
+    def _gather(self, node: Node, index: str) -> str:
+        """Load the elements that indices choose: negative ones count from the end, others are cut off at the ends."""
+        base, offset, strides, step, count = node.attr
+        char, text, width = node.dtype, self.text, self.width
+        if char == "?" or dict(strides).get(self.axis, 0):
+            raise Refused("elements that indices choose, in lanes")
+        self._address(base, offset + step * (count - 1), strides, char, width)  # it is within memory
+        address, of = self._address(base, offset, strides, char, width), typed("l", width)
+        below = text.op(f"icmp slt {of} {index}, {constant(0, 'l', width)}")
+        wrapped = text.op(f"add {of} {index}, {constant(count, 'l', width)}")
+        index = text.op(f"select {typed('?', width)} {below}, {of} {wrapped}, {of} {index}")
+        for name, end in (("smax", 0), ("smin", count - 1)):
+            index = text.call(
+                f"llvm.{name}.{suffix('l', width)}", of, f"{of} {index}", f"{of} {constant(end, 'l', width)}"
+            )
+        at = text.op(f"mul {of} {index}, {constant(step, 'l', width)}")
+        kind, result = STORED[char], "poison"
+        for lane in range(width):
+            one = at if width == 1 else text.op(f"extractelement {of} {at}, i64 {lane}")
+            pointer = text.op(f"getelementptr {kind}, ptr {address}, i64 {one}")
+            value = text.op(f"load {kind}, ptr {pointer}, align {BYTES[char]}")
+            if width == 1:
+                return value
+            result = text.op(f"insertelement {typed(char, width)} {result}, {kind} {value}, i64 {lane}")
+        return result
 
     def _lane_pointers(self, address: str, stride: int, kind: str) -> str:
         lanes = ", ".join(f"i64 {lane * stride}" for lane in range(self.width))

@@ -74,6 +74,16 @@ class Graph:
         strides = tuple(sorted((axis, stride) for axis, stride in strides if stride))
         return self.node("load", (), (base, offset, strides), dtype, frozenset(axis for axis, _ in strides))
 
+    def gather(self, place: tuple[Any, ...], index: Node, dtype: str) -> Node:
+        """Return an element of memory that an index chooses: ``base[offset + strides * axes + step * index]``.
+
+        `place` is base, offset, strides, step, and how many elements there are to choose from.
+        """
+        base, offset, strides, step, count = place
+        strides = tuple(sorted((axis, stride) for axis, stride in strides if stride))
+        axes = index.axes | frozenset(axis for axis, _ in strides)
+        return self.node("gather", (self.solid(index),), (base, offset, strides, step, count), dtype, axes)
+
     def number_like(self, value: Any, other: Node) -> Node:
         """Return a Python number as a constant beside a node: it does not widen the node's dtype."""
         if other.dtype == "?" and not isinstance(value, (bool, np.bool_)):
@@ -243,6 +253,8 @@ class Graph:
             return self.place(args[0], *node.attr)
         if kind == "red":
             return self.reduce(node.attr[0], args[0], *node.attr[1:])
+        if kind == "gather":
+            return self.gather(node.attr, args[0], node.dtype)
         if kind in ("call", "libm"):
             return self.node(kind, tuple(map(self.solid, args)), node.attr, node.dtype)
         if kind in _PYTHON or kind == "not":
@@ -266,14 +278,16 @@ class Graph:
         def change(node: Node, args: tuple[Node, ...]) -> Node | None:
             if not any(axis in node.axes for axis in changed):
                 return node
-            if node.kind == "load":
-                base, offset, strides = node.attr
+            if node.kind in ("load", "gather"):
+                base, offset, strides, *chosen = node.attr
                 moved: dict[int, int] = {}
                 for axis, stride in strides:
                     factor, other, start = changed.get(axis, (1, axis, 0))
                     offset += stride * start
                     if other is not None:
                         moved[other] = moved.get(other, 0) + stride * factor
+                if chosen:
+                    return self.gather((base, offset, tuple(moved.items()), *chosen), args[0], node.dtype)
                 return self.load(base, offset, tuple(moved.items()), node.dtype)
             if node.kind == "index":
                 factor, other, start = changed[node.attr]

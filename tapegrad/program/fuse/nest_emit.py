@@ -15,7 +15,7 @@ from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, typed
 
 __all__ = ["NestEmitter", "lay_out"]
 
-_TILE: Final = 4  # turns of a loop that are computed side by side
+_TILE: Final = 8  # turns of a loop that are computed side by side
 _REGISTERS: Final = 24  # accumulators that turns side by side may have
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.kernels.indexed import ARRAY
 from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.scalars import Node, Refused
 from tapegrad.program.fuse.space import Space
@@ -18,6 +20,62 @@ Indices = Sequence[Any]
 
 def _is_range(value: Any, length: int) -> bool:
     return isinstance(value, np.ndarray) and np.array_equal(value.reshape(-1), np.arange(length))
+
+
+def _along(key: Sequence[Any], indices: Indices) -> int:
+    """Return the dimension that a key has an array for, if it takes all of the others; -1 for other keys."""
+    whole = (None, None, None)
+    at = [k for k, own in enumerate(key) if own == ARRAY]
+    if len(at) != 1 or len(indices) != 1 or any(own not in (ARRAY, whole) for own in key):
+        return -1
+    return at[0]
+
+
+def _scatter_along(space: Space, x: Array, index: Array, shape: tuple[int, ...], at: int) -> Array:
+    """Add elements up where indices along a dimension say: for each place, those whose index it is."""
+    graph, zero, dims = space.graph, space.graph.const(0, space.char(x.dtype)), index.ndim
+    if space.wish is None or space.wish[0] != shape or space.wish[1][at] is None:
+        raise Refused("its indices are computed")
+    axis, count = space.wish[1][at], shape[at]
+    assert axis is not None
+    last = index[(..., *[None] * (x.ndim - at - dims))]
+
+    def chosen(value: Node, place: Node) -> Node:
+        place = graph.select(place < 0, place + count, place)
+        return graph.select(place == graph.index(axis), value, zero)
+
+    found = space.map(chosen, [x, last], x.dtype).sum(axis=tuple(range(at, at + dims)))
+    return Array(
+        space, np.expand_dims(found.nodes, at), shape, (*found.axes[:at], axis, *found.axes[at:]), x.dtype
+    )  # fmt: skip
+
+
+def _gather_along(space: Space, x: Array, index: Array, at: int) -> Array:
+    """Return elements of an array in memory that indices along a dimension choose."""
+    first = x.nodes[tuple([slice(None)] * at + [0])]
+    axis, count, dims = x.axes[at], x.shape[at], index.ndim
+    if any(node.kind != "load" for node in x.nodes.flat) or not x.size:
+        raise Refused("its indices are computed")
+    step = math.prod(x.shape[at + 1 :])
+    for node in first.flat:
+        if axis is not None and dict(node.attr[2]).get(axis) != step:
+            raise Refused("its indices are computed")
+    if axis is None and count > 1:
+        second = x.nodes[tuple([slice(None)] * at + [1])]
+        if any(two.attr[1] - one.attr[1] != step for one, two in zip(first.flat, second.flat, strict=True)):
+            raise Refused("its indices are computed")
+    shape = (*x.shape[:at], *index.shape, *x.shape[at + 1 :])
+    axes = (*x.axes[:at], *index.axes, *x.axes[at + 1 :])
+    if len({own for own in axes if own is not None}) < sum(own is not None for own in axes):
+        raise Refused("its indices are computed along one axis twice")
+    made = np.empty(space.held(shape, axes), object)
+    for place in np.ndindex(made.shape):
+        base, offset, strides = first[(*place[:at], *place[at + dims :])].attr
+        strides = tuple(own for own in strides if own[0] != axis)
+        made[place] = space.graph.gather(
+            (base, offset, strides, step, count), index.nodes[place[at : at + dims]], space.char(x.dtype)
+        )
+    return Array(space, made, shape, axes, x.dtype)
 
 
 def _columns(shape: tuple[int, ...], indices: Indices) -> Array:
@@ -43,6 +101,9 @@ def _chosen(space: Space, columns: Array, count: int) -> tuple[Array, Array]:
 def scatter(space: Space, operands: Sequence[Array], indices: Indices, attrs: Mapping[str, Any]) -> Array:
     """Put one element into each row of a matrix of zeros."""
     (x,), shape = operands, attrs["shape"]
+    dim = _along(attrs["key"], indices)
+    if dim >= 0:
+        return _scatter_along(space, x, space.array(indices[0]), shape, dim)
     column, places = _chosen(space, _columns(shape, indices), shape[1])
     zero = space.graph.const(0, space.char(x.dtype))
 
@@ -55,6 +116,9 @@ def scatter(space: Space, operands: Sequence[Array], indices: Indices, attrs: Ma
 def gather(space: Space, operands: Sequence[Array], indices: Indices, attrs: Mapping[str, Any]) -> Array:
     """Return one element of each row of a matrix."""
     (x,) = operands
+    dim = _along(attrs.get("key", ()), indices)
+    if dim >= 0:
+        return _gather_along(space, x, space.array(indices[0]), dim)
     graph, char = space.graph, space.char(x.dtype)
     column = _columns(x.shape, indices)[:, None]
     column = space.map(lambda k: graph.select(k < 0, k + x.shape[1], k), [column], np.int64)

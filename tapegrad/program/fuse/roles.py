@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from tapegrad.kernels.indexed import ARRAY
 from tapegrad.program.fuse.moves import along
 from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.program import Entry, Program
@@ -20,7 +21,7 @@ __all__ = ["Roles", "roles_of"]
 
 
 _SINGLE: Final = 4000  # elements of all values that are not along one long axis: below it, the rest is scalars
-_SUMS: Final = 64  # and so many reductions along it
+_SUMS: Final = 256  # and so many reductions along it
 
 Axes = tuple[int | None, ...]
 
@@ -124,6 +125,15 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
         if not others:
             break
         rolled.append(min(others, key=lambda root: scalars([*rolled, root])))
+    if rolled:  # a dimension that computed indices add to is one, too: each place asks all indices
+        for entry in program.entries:
+            arrays = [number for number in entry.index_arrays if number not in program.constants]
+            if arrays and entry.op.name == "index_scatter_add" and len(entry.index_arrays) == 1:
+                at = next((k for k, own in enumerate(entry.attrs["key"]) if own == ARRAY), 0)
+                root = classes.find((entry.results[0], at))
+                if root in lengths and root not in rolled:
+                    rolled.append(root)
+                    single = False
     rolled.sort(key=lambda root: -lengths[root])
     numbers = {root: axis for axis, root in enumerate(rolled)}
     axes: dict[int, Axes] = {}
@@ -168,6 +178,19 @@ def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[En
             for place, k in enumerate(kept[: len(shape)]):
                 classes.join((entry.operands[0], k), (result, place))
             return
+    if entry.index_arrays and "key" in entry.attrs and len(entry.index_arrays) == 1:  # along a dimension
+        number, (index,) = entry.operands[0], entry.index_arrays
+        at = next((k for k, own in enumerate(entry.attrs["key"]) if own == ARRAY), 0)
+        many, few = (result, number) if entry.op.name == "index_gather" else (number, result)
+        count = layouts[index].ndim
+        for k in range(layouts[many].ndim):
+            if k < at:
+                classes.join((few, k), (many, k))
+            elif k < at + count:
+                classes.join((index, k - at), (many, k))
+            else:
+                classes.join((few, k - count + 1), (many, k))
+        return
     if entry.index_arrays:  # one element for each row
         for number in (*entry.operands, *entry.index_arrays):
             if layouts[number].ndim and layouts[number].shape[0] == shape[0]:

@@ -170,7 +170,7 @@ _COSTS: Final = {"call": (70, 22), "libm": (300, 300), "div": (16, 16), "sqrt": 
 
 
 def lanes_for(graph: Graph, phase: Phase) -> int:
-    """Return how many elements are worked at: registers are worked at while the result of another is waited for.
+    """Return how many elements a turn computes, so that one register is worked at while another is waited for.
 
     They are 8, 16 or 32: as many partial results a reduction has, whatever the width of this CPU's registers.
     """

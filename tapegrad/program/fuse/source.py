@@ -66,6 +66,9 @@ class _Writer:
             return f"{args[0]} * {args[1]} + {args[2]}"
         if node.kind == "select":
             return f"{args[1]} if {args[0]} else {args[2]}"
+        if node.kind == "gather":
+            base, offset, strides, step, _ = node.attr
+            return f"{element(base, offset, strides)[:-1]} + {step} * {args[0]}]"
         if node.kind == "cast":
             return f"{_TYPES[node.dtype]}({args[0]})"
         return f"{node.attr if node.kind in ('call', 'libm') else node.kind}({', '.join(args)})"
