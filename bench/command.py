@@ -16,6 +16,8 @@ from typing import Any
 from bench import detail, machine, memory, ops, start
 from bench.problems import PROBLEMS
 from bench.processes import caches, records_of, thread_variables
+from bench.programs.run import run_programs
+from bench.programs.tools import TOOLS as PROGRAM_TOOLS
 from bench.report import write_report
 from bench.results import Results, Speed
 from bench.speed import REFERENCE
@@ -23,7 +25,7 @@ from bench.table import show
 from bench.tables import means_table, memory_table, speed_table, start_table
 from bench.tools import TOOLS, installed
 
-ROUNDS, QUICK_ROUNDS, STARTS = 30, 3, 3
+ROUNDS, QUICK_ROUNDS, PROGRAM_ROUNDS, STARTS = 30, 3, 11, 3
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -34,7 +36,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("problems", nargs="*", type=_one_of(PROBLEMS), metavar="PROBLEM", help="these only (default all; see --list)")
-    add("--tools", nargs="+", type=_one_of(TOOLS), metavar="TOOL", help="these only, beside tapegrad")
+    tools = dict.fromkeys((*TOOLS, *PROGRAM_TOOLS))
+    add("--tools", nargs="+", type=_one_of(tools), metavar="TOOL", help="these only, beside tapegrad")
     add("--threads", nargs="+", type=_positive, metavar="N", help="numbers of threads, one after the other (default 1)")
     add("--rounds", type=_positive, metavar="N", help=f"in which each tool takes its turn (default {ROUNDS})")
     add("--size", type=_positive, metavar="N", help="size of the problems, e.g. length of the chain")
@@ -49,6 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     sections = ", ".join(detail.SECTIONS)
     parts = f"figures of tapegrad's parts beside torch's, instead of the problems: {sections} (default all)"
     add("--detail", nargs="*", type=_one_of(detail.SECTIONS), metavar="SECTION", help=parts)
+    about = "value and derivative of workloads beside those by hand in Numba, instead of the problems (default all)"
+    add("--programs", nargs="*", type=_workload, metavar="WORKLOAD", help=about)
     about = "each operation beside torch's of its name, instead of the problems (default all); --report writes ops.md"
     add("--ops", nargs="*", metavar="NAME", help=about)
     add("--list", action="store_true", help="list problems, tools and sections")
@@ -62,6 +67,12 @@ def _one_of(names: Any) -> Callable[[str], str]:
         return text
 
     return check
+
+
+def _workload(text: str) -> str:
+    from bench.programs.workloads import WORKLOADS
+
+    return _one_of(WORKLOADS)(text)
 
 
 def _positive(text: str) -> int:
@@ -108,6 +119,9 @@ def main(arguments: Sequence[str]) -> int:
         if options.report is not None:
             ops.write_page(table, results.facts, options.report / "ops.md")
         return 0
+    if options.programs is not None:
+        rounds = options.rounds or (QUICK_ROUNDS if options.quick else PROGRAM_ROUNDS)
+        return run_programs(options.programs, options.tools, rounds, options.quick)
     if options.detail is not None:
         for name in options.detail or detail.SECTIONS:
             for table in detail.SECTIONS[name](rounds, options.quick):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,8 +53,7 @@ def printed_by(program: str, **variables: str) -> str:
 
 def records_of(job: str, request: dict[str, Any], variables: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Run a job of `bench.worker` in a new process and yield its records as they come."""
-    command = [sys.executable, "-m", "bench.worker", job, json.dumps(request)]
-    with subprocess.Popen(command, env=_environment(variables), stdout=subprocess.PIPE, text=True) as process:
+    with _worker(job, request, variables) as process:
         assert process.stdout is not None
         try:
             yield from map(json.loads, process.stdout)
@@ -62,3 +62,22 @@ def records_of(job: str, request: dict[str, Any], variables: dict[str, str]) -> 
             raise
     if process.returncode:
         raise RuntimeError(f"the process that does {job} ended with status {process.returncode}")
+
+
+def records_in_time(job: str, request: dict[str, Any], variables: dict[str, str], limit: float) -> Iterator[Any]:
+    """Yield the records of a job; end its process, and them, when one takes longer than so many seconds."""
+    with _worker(job, request, variables, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        try:
+            while select.select([process.stdout], [], [], limit)[0]:
+                line = process.stdout.readline()
+                if not line:
+                    break
+                yield json.loads(line)
+        finally:
+            process.kill()
+
+
+def _worker(job: str, request: dict[str, Any], variables: dict[str, str], **streams: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "bench.worker", job, json.dumps(request)]
+    return subprocess.Popen(command, env=_environment(variables), stdout=subprocess.PIPE, text=True, **streams)

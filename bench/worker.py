@@ -9,8 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench import memory, speed
+from bench.programs import measure
 
-JOBS: dict[str, Callable[..., Iterator[Any]]] = {"speed": speed.records, "memory": memory.records}
+JOBS: dict[str, Callable[..., Iterator[Any]]] = {
+    "speed": speed.records,
+    "memory": memory.records,
+    "programs": measure.records,
+    "first_calls": measure.first_calls,
+}
 
 
 def main(job: str, request: str) -> None:

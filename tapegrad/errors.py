@@ -191,3 +191,11 @@ def assigned_grad(shape: Sequence[int], dtype: object, own_shape: Sequence[int],
         f"attempting to assign a gradient with dtype '{dtype}' to a tensor with grad_dtype '{own_dtype}'. "
         f"Please ensure that the gradient and the tensor have the same dtype"
     )
+
+
+def tangent_shape(shape: Sequence[int], given: Sequence[int]) -> RuntimeError:
+    """Return the error of a tangent of another shape than its tensor's."""
+    return RuntimeError(
+        f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+        f"supported. Tensor is of size {list(shape)} while the given forward gradient is of size {list(given)}."
+    )

@@ -14,6 +14,7 @@ from tapegrad.devices import DeviceLike
 from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.embedding import MinMax
 from tapegrad.ops.generators import Generator
+from tapegrad.ops.histograms import Histogram
 from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.older import SVD
 from tapegrad.ops.older_factors import TriangularSolve
@@ -78,11 +79,11 @@ class TensorMethods:
     def __ifloordiv__(self, other: Any) -> Any:
         """Compute ``//=`` in place; recorded where a gradient is wanted."""
 
-    def __pow__(self, other: Any) -> Tensor:
-        """Raise `input` to the power `other`."""
+    def __pow__(self, exponent: Any) -> Tensor:
+        """Raise `input` to the power `exponent`."""
 
     def __rpow__(self, other: Any) -> Tensor:
-        """Raise `input` to the power `other`."""
+        """Raise `input` to the power `exponent`."""
 
     def __ipow__(self, other: Any) -> Any:
         """Compute ``**=`` in place; recorded where a gradient is wanted."""
@@ -186,10 +187,14 @@ class TensorMethods:
     def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
 
-    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    def addcdiv(
+        self, tensor1: Any = ..., tensor2: Any = ..., *, value: Any = 1, tensor: Any = ..., other: Any = ...
+    ) -> Tensor:
         """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
 
-    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    def addcmul(
+        self, tensor1: Any = ..., tensor2: Any = ..., *, value: Any = 1, tensor: Any = ..., other: Any = ...
+    ) -> Tensor:
         """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
 
     def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
@@ -395,13 +400,13 @@ class TensorMethods:
     def ceil(self) -> Tensor:
         """The smallest integer that is not smaller; integers stay as they are."""
 
-    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+    def cholesky(self, upper: builtins.bool = False, *, input: Any = ...) -> Tensor:
         """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
         """Inverses of matrices with given Cholesky factors."""
 
-    def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Tensor:
+    def cholesky_solve(self, L: Any = ..., upper: builtins.bool = False, *, input2: Any = ...) -> Tensor:
         """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
 
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = ...) -> tuple[Tensor, ...]:
@@ -479,7 +484,7 @@ class TensorMethods:
     def deg2rad(self) -> Tensor:
         """Convert degrees to radians."""
 
-    def det(self) -> Tensor:
+    def det(self, *, input: Any = ...) -> Tensor:
         """Return the determinants of square matrices."""
 
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
@@ -525,7 +530,13 @@ class TensorMethods:
     def dot(self, tensor: Any) -> Tensor:
         """Product of two vectors, without conjugation."""
 
-    def dsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+    def dsplit(
+        self,
+        indices_or_sections: builtins.int | Sequence[builtins.int] = ...,
+        *,
+        sections: builtins.int | Sequence[builtins.int] = ...,
+        indices: builtins.int | Sequence[builtins.int] = ...,
+    ) -> tuple[Tensor, ...]:
         """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
 
     def element_size(self) -> builtins.int:
@@ -564,6 +575,9 @@ class TensorMethods:
     def exponential_(self, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with exponentially distributed numbers of the mean ``1 / lambd``, in place."""
 
+    def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Tensor:
+        """Write a number to the diagonal, in place; recorded where a gradient is wanted."""
+
     def fix(self) -> Tensor:
         """The number without its fraction; integers stay as they are."""
 
@@ -584,8 +598,8 @@ class TensorMethods:
     def flipud(self) -> Tensor:
         """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
 
-    def float_power(self, other: Any) -> Tensor:
-        """Raise `input` to the power `other` in double precision."""
+    def float_power(self, exponent: Any) -> Tensor:
+        """Raise `input` to the power `exponent` in double precision."""
 
     def floor(self) -> Tensor:
         """The largest integer that is not larger; integers stay as they are."""
@@ -640,10 +654,29 @@ class TensorMethods:
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """Replace elements from ``-lambd`` to `lambd` by 0."""
 
-    def heaviside(self, other: Any) -> Tensor:
-        """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
+    def heaviside(self, values: Any) -> Tensor:
+        """Step function: 0 where `input` is negative, 1 where it is positive, `values` where it is 0."""
 
-    def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+    def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
+        """Count the elements in bins of equal width."""
+
+    def histogram(
+        self,
+        bins: Any = 100,
+        *,
+        range: Sequence[builtins.float] | None = None,
+        weight: Any = None,
+        density: builtins.bool = False,
+    ) -> Histogram:
+        """Count the elements between edges, or sum up their weights."""
+
+    def hsplit(
+        self,
+        indices_or_sections: builtins.int | Sequence[builtins.int] = ...,
+        *,
+        sections: builtins.int | Sequence[builtins.int] = ...,
+        indices: builtins.int | Sequence[builtins.int] = ...,
+    ) -> tuple[Tensor, ...]:
         """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length."""
 
     def hypot(self, other: Any) -> Tensor:
@@ -858,7 +891,7 @@ class TensorMethods:
     def lt(self, other: Any) -> Tensor:
         """Whether `input` is less than `other`."""
 
-    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, input: Any = ...) -> Any:
         """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
 
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
@@ -876,10 +909,10 @@ class TensorMethods:
     def matmul(self, other: Any) -> Tensor:
         """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
 
-    def matrix_exp(self) -> Tensor:
+    def matrix_exp(self, *, input: Any = ...) -> Tensor:
         """Exponentials of square matrices."""
 
-    def matrix_power(self, n: builtins.int) -> Tensor:
+    def matrix_power(self, n: builtins.int, *, input: Any = ...) -> Tensor:
         """Powers of square matrices, by products of squares."""
 
     def max(
@@ -1123,10 +1156,18 @@ class TensorMethods:
     def not_equal(self, other: Any) -> Tensor:
         """Whether the two differ, element by element."""
 
-    def orgqr(self, tau: Any) -> Tensor:
+    def orgqr(self, tau: Any = ..., *, input: Any = ..., input2: Any = ...) -> Tensor:
         """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
 
-    def ormqr(self, tau: Any, other: Any, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
+    def ormqr(
+        self,
+        tau: Any = ...,
+        other: Any = ...,
+        left: builtins.bool = True,
+        transpose: builtins.bool = False,
+        *,
+        input2: Any = ...,
+    ) -> Tensor:
         """Product of a matrix and a product of Householder reflections; see `tapegrad.linalg.householder_product`."""
 
     def outer(self, vec2: Any) -> Tensor:
@@ -1150,8 +1191,8 @@ class TensorMethods:
     def positive(self) -> Tensor:
         """Return the tensor itself: what ``+x`` computes."""
 
-    def pow(self, other: Any) -> Tensor:
-        """Raise `input` to the power `other`."""
+    def pow(self, exponent: Any) -> Tensor:
+        """Raise `input` to the power `exponent`."""
 
     def prelu(self, weight: Any) -> Tensor:
         """Return `input` where it is positive, and `weight` times `input` elsewhere."""
@@ -1326,7 +1367,7 @@ class TensorMethods:
     ) -> Tensor:
         """Copy with a slice of a dimension replaced."""
 
-    def slogdet(self) -> LinalgSlogdet:
+    def slogdet(self, *, input: Any = ...) -> LinalgSlogdet:
         """Signs of determinants, and logarithms of their absolute values."""
 
     def softmax(self, dim: builtins.int = ..., dtype: DTypeLike | None = None, *, axis: builtins.int = ...) -> Tensor:
@@ -1346,10 +1387,12 @@ class TensorMethods:
         """Sort the elements, of a real dtype, along a dimension; nan counts as the largest."""
 
     def split(
-        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
-    ) -> tuple[Tensor, ...]:
-        """Split along a dimension into views; see `tapegrad.split`."""
-
+        self,
+        split_size: builtins.int | Sequence[builtins.int],
+        dim: builtins.int = 0,
+        *,
+        axis: builtins.int | None = None,
+    ) -> tuple[Tensor, ...]: ...
     def split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:
@@ -1430,10 +1473,10 @@ class TensorMethods:
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> SVD:
         """Singular values and vectors; see `tapegrad.linalg.svd`."""
 
-    def swapaxes(self, dim0: Any = None, dim1: builtins.int | None = None, *rest: builtins.int) -> Tensor:
-        """Swap two dimensions, as a view; or, as of NumPy's arrays, reverse all, or put all into an order."""
+    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """Swap two dimensions, as a view; see `transpose`."""
 
-    def swapaxes_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Give the tensor the shape of what `swapaxes` returns; recorded where a gradient is wanted."""
 
     def swapdims(self, dim0: Any = None, dim1: builtins.int | None = None, *rest: builtins.int) -> Tensor:
@@ -1463,7 +1506,13 @@ class TensorMethods:
         """Hyperbolic tangent."""
 
     def tensor_split(
-        self, indices_or_sections: Any, dim: builtins.int = 0, *, axis: builtins.int = ...
+        self,
+        indices_or_sections: Any = ...,
+        dim: builtins.int = 0,
+        *,
+        sections: Any = ...,
+        indices: Any = ...,
+        axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
         """Split along a dimension into views, at indices or into nearly equal parts."""
 
@@ -1540,9 +1589,9 @@ class TensorMethods:
         """Windows of neighbours along a dimension, as a view: its elements stand along a new last dimension."""
 
     def uniform_(
-        self, low: builtins.float = 0.0, high: builtins.float = 1.0, *, generator: Generator | None = None
+        self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Generator | None = None
     ) -> Tensor:
-        """Fill with numbers drawn uniformly from `low` to `high`, in place."""
+        """Fill with numbers drawn uniformly from a bound to another, in place."""
 
     def unique(
         self,
@@ -1568,12 +1617,17 @@ class TensorMethods:
     def unsafe_chunk(
         self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:
-        """Split along a dimension into views of one length, of which the last may be shorter."""
+        """Split along a dimension into a number of views; see `chunk`. Writes to them are recorded."""
 
     def unsafe_split(
-        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
+        self, split_size: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:
-        """Split along a dimension into views; see `tapegrad.split`."""
+        """Split along a dimension into views of a length; see `split`. Writes to them are recorded."""
+
+    def unsafe_split_with_sizes(
+        self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views of these lengths; see `split_with_sizes`. Writes to them are recorded."""
 
     def unsqueeze(self, dim: builtins.int = ..., *, axis: builtins.int = ...) -> Tensor:
         """Insert a dimension of length 1, as a view."""
@@ -1602,7 +1656,13 @@ class TensorMethods:
     def view_as(self, other: Tensor) -> Tensor:
         """Give the elements the shape of another tensor without copying them; see `view`."""
 
-    def vsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+    def vsplit(
+        self,
+        indices_or_sections: builtins.int | Sequence[builtins.int] = ...,
+        *,
+        sections: builtins.int | Sequence[builtins.int] = ...,
+        indices: builtins.int | Sequence[builtins.int] = ...,
+    ) -> tuple[Tensor, ...]:
         """Split matrices along dimension 0; see `tensor_split`. A number of parts must divide the length."""
 
     def where(self, condition: Any, other: Any) -> Tensor:
@@ -1626,10 +1686,14 @@ class TensorMethods:
     def addbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Compute `addbmm` in place; recorded where a gradient is wanted."""
 
-    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    def addcdiv_(
+        self, tensor1: Any = ..., tensor2: Any = ..., *, value: Any = 1, tensor: Any = ..., other: Any = ...
+    ) -> Tensor:
         """Compute `addcdiv` in place; recorded where a gradient is wanted."""
 
-    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    def addcmul_(
+        self, tensor1: Any = ..., tensor2: Any = ..., *, value: Any = 1, tensor: Any = ..., other: Any = ...
+    ) -> Tensor:
         """Compute `addcmul` in place; recorded where a gradient is wanted."""
 
     def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
@@ -1761,7 +1825,7 @@ class TensorMethods:
     def fix_(self) -> Tensor:
         """Compute `fix` in place; recorded where a gradient is wanted."""
 
-    def float_power_(self, other: Any) -> Tensor:
+    def float_power_(self, exponent: Any) -> Tensor:
         """Compute `float_power` in place; recorded where a gradient is wanted."""
 
     def floor_(self) -> Tensor:
@@ -1791,7 +1855,7 @@ class TensorMethods:
     def gt_(self, other: Any) -> Tensor:
         """Compute `gt` in place; recorded where a gradient is wanted."""
 
-    def heaviside_(self, other: Any) -> Tensor:
+    def heaviside_(self, values: Any) -> Tensor:
         """Compute `heaviside` in place; recorded where a gradient is wanted."""
 
     def hypot_(self, other: Any) -> Tensor:
@@ -1925,7 +1989,10 @@ class TensorMethods:
     def not_equal_(self, other: Any) -> Tensor:
         """Compute `not_equal` in place; recorded where a gradient is wanted."""
 
-    def pow_(self, other: Any) -> Tensor:
+    def polygamma_(self, n: Any) -> Tensor:
+        """Compute `polygamma` in place; recorded where a gradient is wanted."""
+
+    def pow_(self, exponent: Any) -> Tensor:
         """Compute `pow` in place; recorded where a gradient is wanted."""
 
     def put_(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
@@ -2152,6 +2219,10 @@ class TensorMethods:
     @property
     def nbytes(self) -> builtins.int:
         """Return the size of all elements in bytes."""
+
+    @property
+    def output_nr(self) -> builtins.int:
+        """Return which result of its `grad_fn` the tensor is, counted from 0."""
 
     @property
     def real(self) -> Tensor:

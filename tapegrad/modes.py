@@ -95,6 +95,13 @@ def interceptor() -> Interceptor | None:
     return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
+def tell(event: str, *about: Any) -> None:
+    """Call the interceptor's method of this name, if it has one: what happens beside operations."""
+    told = getattr(interceptor(), event, None)
+    if told is not None:
+        told(*about)
+
+
 class intercept:
     """Call a function in place of every operation of this thread, in a ``with`` block: the base of tracing and checks.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Generator
 from typing import Final
 
 from tapegrad import modes
@@ -13,6 +14,7 @@ class _Local(threading.local):
     strong_zero = False
     checks: bool | None = None
     inference = False
+    tracing = False
 
 
 _local: Final = _Local()
@@ -29,8 +31,10 @@ def set_inference(enabled: bool) -> None:
 
 
 def calls_rules() -> bool:
-    """Whether passes of this thread call all rules from Python: for strong zeros, and in anomaly mode."""
-    return bool(modes.mode.value & modes.PASS_MODES) and (_local.strong_zero or _local.checks is not None)
+    """Whether passes of this thread call all rules from Python: for strong zeros, in anomaly mode, and to be traced."""
+    return bool(modes.mode.value & modes.PASS_MODES) and (
+        _local.strong_zero or _local.checks is not None or _local.tracing
+    )
 
 
 def checks() -> bool | None:
@@ -63,6 +67,18 @@ def set_strong_zero(mode: bool) -> None:
     """Let a cotangent that is zero stay zero, or not, in the passes of this thread: see `strong_zero`."""
     _local.strong_zero = bool(mode)
     modes.note_pass_mode()
+
+
+@contextlib.contextmanager
+def tracing() -> Generator[None, None, None]:
+    """Let the passes of this thread call rules, whose operations can be traced, in a ``with`` block."""
+    before = _local.tracing
+    modes.note_pass_mode()
+    try:
+        _local.tracing = True
+        yield
+    finally:
+        _local.tracing = before
 
 
 class strong_zero(contextlib.ContextDecorator):

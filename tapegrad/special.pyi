@@ -9,7 +9,10 @@ from numpy.typing import DTypeLike
 
 from tapegrad.tensor import Tensor
 
-__all__ = ["bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "beta", "betainc", "betaln", "cbrt", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gamma", "gammainc", "gammaincc", "gammaln", "hermite_polynomial_h", "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "laguerre_polynomial_l", "legendre_polynomial_p", "lgamma", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "multigammaln", "mvlgamma", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax", "spherical_bessel_j0", "xlog1py", "xlogy", "y0", "y1", "yv", "zeta"]  # fmt: skip
+__all__ = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "beta", "betainc", "betaln", "cbrt", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "dawsn", "digamma", "ellipe", "ellipk", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp2", "expi", "expit", "expm1", "gamma", "gammainc", "gammaincc", "gammaln", "hermite_polynomial_h", "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "laguerre_polynomial_l", "legendre_polynomial_p", "lgamma", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "multigammaln", "mvlgamma", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax", "spence", "spherical_bessel_j0", "xlog1py", "xlogy", "y0", "y1", "yv", "zeta"]  # fmt: skip
+
+def airy_ai(input: Any, *, out: Any = ...) -> Tensor:
+    """Airy function :math:`\\mathrm{Ai}(x)`."""
 
 def bessel_j0(input: Any, *, out: Any = ...) -> Tensor:
     """Bessel function of the first kind of order 0."""
@@ -47,8 +50,17 @@ def chebyshev_polynomial_v(input: Any, n: Any, *, out: Any = ...) -> Tensor:
 def chebyshev_polynomial_w(input: Any, n: Any, *, out: Any = ...) -> Tensor:
     """Chebyshev polynomials of the fourth kind at `input`."""
 
+def dawsn(input: Any, *, out: Any = ...) -> Tensor:
+    """Dawson's integral (DLMF 7.2.5)."""
+
 def digamma(input: Any, *, out: Any = ...) -> Tensor:
     """Digamma function :math:`\\psi`: the derivative of `lgamma`."""
+
+def ellipe(input: Any, *, out: Any = ...) -> Tensor:
+    """Complete elliptic integral of the second kind, of the parameter m (DLMF 19.2.8)."""
+
+def ellipk(input: Any, *, out: Any = ...) -> Tensor:
+    """Complete elliptic integral of the first kind, of the parameter m (DLMF 19.2.8)."""
 
 def entr(input: Any, *, out: Any = ...) -> Tensor:
     """Entropy :math:`-x \\log x`; 0 at 0, minus infinity below."""
@@ -59,14 +71,26 @@ def erf(input: Any, *, out: Any = ...) -> Tensor:
 def erfc(input: Any, *, out: Any = ...) -> Tensor:
     """Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small."""
 
+def erfcinv(input: Any, *, out: Any = ...) -> Tensor:
+    """Inverse of `erfc`."""
+
 def erfcx(input: Any, *, out: Any = ...) -> Tensor:
     """Scaled complementary error function :math:`e^{x^2} \\mathrm{erfc}\\,x`."""
+
+def erfi(input: Any, *, out: Any = ...) -> Tensor:
+    """Imaginary error function."""
 
 def erfinv(input: Any, *, out: Any = ...) -> Tensor:
     """Inverse of the error function."""
 
+def exp1(input: Any, *, out: Any = ...) -> Tensor:
+    """Exponential integral :math:`E_1(x)` (DLMF 6.2.1)."""
+
 def exp2(input: Any, *, out: Any = ...) -> Tensor:
     """Power of 2."""
+
+def expi(input: Any, *, out: Any = ...) -> Tensor:
+    """Exponential integral :math:`\\mathrm{Ei}(x)` (DLMF 6.2.5)."""
 
 def expit(input: Any, *, out: Any = ...) -> Tensor:
     """Logistic function :math:`1/(1 + e^{-x})`."""
@@ -224,6 +248,9 @@ def sinc(input: Any, *, out: Any = ...) -> Tensor:
 
 def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...) -> Tensor:
     """Exponentials along a dimension, divided by their sum, so that results sum to 1."""
+
+def spence(input: Any, *, out: Any = ...) -> Tensor:
+    """Dilogarithm :math:`\\mathrm{Li}_2(1 - x)` (DLMF 25.12.1)."""
 
 def spherical_bessel_j0(input: Any, *, out: Any = ...) -> Tensor:
     """Spherical Bessel function of order 0, :math:`\\sin(x)/x` (DLMF 10.49.3)."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import errors, modes
 from tapegrad.dtypes import DTypeLike, default_dtype
 from tapegrad.printing import format_tensor
 from tapegrad.tape import hooks, views
@@ -56,6 +56,7 @@ class Tensor(TensorMethods):
     _part_of: tuple[str, int]
 
     __array_priority__ = 1000
+    is_traced = False  # whether it belongs to a function that is being traced: see `tapegrad.program.trace`
 
     # --- the array ---------------------------------------------------------------------------------------------------
 
@@ -63,6 +64,8 @@ class Tensor(TensorMethods):
         """Return the data as an array, whose writes change the tensor: it takes the place of a NumPy scalar."""
         if not isinstance(self._data, np.ndarray):
             array = np.asarray(self._data)
+            if modes.mode.value:
+                modes.tell("alias", self._data, array)
             layout = layout_of(array)
             self._layout = layout.tracked if self._layout.requires_grad else layout
             self._data = array
@@ -97,8 +100,7 @@ class Tensor(TensorMethods):
 
     def stride(self) -> tuple[int, ...]:
         """Return the strides in elements."""
-        itemsize = self.dtype.itemsize
-        return tuple(step // itemsize for step in self._array().strides)
+        return tuple([step // self.dtype.itemsize for step in self._layout.strides])
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is float32 or float64."""
@@ -179,9 +181,8 @@ class Tensor(TensorMethods):
         return id(self)
 
     def __repr__(self) -> str:
-        suffixes = ["requires_grad=True"] if self.requires_grad else []
-        if self.grad_fn is not None:
-            suffixes = [f"grad_fn=<{self.grad_fn.name()}>"]
+        of_leaf = ["requires_grad=True"] if self.requires_grad else []
+        suffixes = of_leaf if self.grad_fn is None else [f"grad_fn=<{self.grad_fn.name()}>"]
         return format_tensor(self._data, default_dtype=default_dtype(), suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
@@ -197,8 +198,7 @@ class Tensor(TensorMethods):
             )
         twin = memo[id(self)] = _rebuilt(self._array().copy(order="K"), self.requires_grad, type(self))
         twin._grad = copy.deepcopy(self._grad, memo)
-        if hasattr(self, "__dict__"):  # a subclass may have attributes
-            vars(twin).update(copy.deepcopy(vars(self), memo))
+        getattr(twin, "__dict__", {}).update(copy.deepcopy(getattr(self, "__dict__", {}), memo))  # of a subclass
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:

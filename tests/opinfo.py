@@ -59,7 +59,7 @@ NOT_COMPARED: Final = {
 ONCE: Final = {"linalg.norm(subgradients_at_zero)": "PyTorch's second derivatives are nan at 0"}
 # Names of which an error may be of another type, with the reason.
 OTHER_ERRORS: Final = {
-    **dict.fromkeys(("amax", "amin", "aminmax"), "without elements an IndexError, as with a dimension"),
+    **dict.fromkeys(("amax", "amin", "aminmax"), "arrays of more than 64 dimensions are NumPy's ValueError"),
     **dict.fromkeys(
         [f"nn.functional.adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (2, 3)],
         "of too few dimensions a RuntimeError, as PyTorch's if no length is None",

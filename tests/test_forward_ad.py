@@ -88,12 +88,180 @@ def test_tangents_end_with_the_level() -> None:
     assert decorated(tg.tensor([3.0, 2.0])).tolist() == [6.0, 4.0]
 
 
-def test_a_write_in_place_is_refused() -> None:
+WRITES = {
+    "product": "q.mul_(w.y)",
+    "of itself": "q += q",
+    "element": "q[0] = 5.0",
+    "element of a dual": "q[1] = q[0] * d[0]",
+    "a dual into a tensor": "q = w.x.clone(); q[0] = d[1] * d[0]",
+    "a constant of a dual": "q = w.x.clone(); q[0] = w.y[1] * d[1]",
+    "function": "q.sin_()",
+    "zero": "q.zero_()",
+    "fill": "q.fill_(1.0)",
+    "copy": "q.copy_(w.y)",
+    "mask": "q[q > 1.5] = 0.0",
+    "masked_fill": "q.masked_fill_(q > 1.5, 0.0)",
+    "index_add": "q.index_add_(0, w.T.tensor([0]), d[:1])",
+    "index": "q[w.T.tensor([1, 0])] = d.exp()",
+    "view": "v = q[:1]; v.mul_(d[0])",
+    "view, of a tensor": "q = w.x.clone(); v = q[:1]; v.mul_(d[0])",
+    "older view": "v = q[:1]; q.mul_(3.0); q = v",
+    "view without tangent": "q = w.x.clone(); v = q[:1]; q[:] = d; q = v",
+    "view of a view": "q = w.m.clone(); q.t()[0][1:] *= d",
+    "augmented element": "q[1] += d[0]",
+    "after a sum": "r = q + 0.0; r.mul_(2.0)",
+    "under no_grad": "w.T.no_grad()(lambda: q.mul_(d))()",
+    "of a result": "q = w.forward_ad.make_dual(w.w, w.y) * 1.0; q.mul_(q.sin())",
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("name", WRITES)
+def test_the_tangent_follows_a_write(name: str) -> None:
+    def call(w: Any, d: Any) -> Any:
+        names = {"w": w, "d": d, "q": w.forward_ad.make_dual(w.x.clone(), w.y.clone())}
+        exec(WRITES[name], names)
+        return unpacked(w, names["q"])
+
+    check(inside(call))
+
+
+def test_random_numbers_written_over_a_dual_are_refused() -> None:
     with forward_ad.dual_level():
         y = forward_ad.make_dual(tg.ones(2), tg.ones(2)) * 2
-        y *= 3
+        y.uniform_()
         with pytest.raises(RuntimeError, match="modified by an inplace operation, which forward mode does not follow"):
             forward_ad.unpack_dual(y)
+
+
+def functions(w: Any) -> Any:
+    """Functions whose `jvp` is not their derivative, so that one sees who calls it."""
+
+    class Two(w.autograd.Function):
+        @staticmethod
+        def forward(x: Any, factor: Any, y: Any) -> Any:
+            return x * y * factor, x + y
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            x, ctx.factor, y = inputs
+            ctx.save_for_forward(x, y)
+            ctx.save_for_backward(x, y)
+
+        @staticmethod
+        def backward(ctx: Any, a: Any, b: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return a * y * ctx.factor + b, None, a * x * ctx.factor + b
+
+        @staticmethod
+        def jvp(ctx: Any, x_t: Any, factor_t: Any, y_t: Any) -> Any:
+            assert factor_t is None
+            x, y = ctx.saved_tensors
+            return 100 * (x_t * y + y_t * x) * ctx.factor, x_t
+
+    class Exp(w.autograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_forward(output)
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return 7 * tangent * ctx.saved_tensors[0]
+
+    class Double(w.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 2 * grad
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return tangent.mul_(2)
+
+    class Without(w.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 2 * grad
+
+    return Two.apply, Exp.apply, Double.apply, Without.apply
+
+
+def both_of(w: Any, d: Any) -> Any:
+    two = functions(w)[0]
+    first, second = two(d, 3.0, w.y), two(w.x, 2.0, d * 2)
+    return [unpacked(w, own) for own in (*first, *second)]
+
+
+def gradient_of_tangent(w: Any, _: Any) -> Any:
+    tangent = w.forward_ad.unpack_dual(functions(w)[1](w.forward_ad.make_dual(w.w, w.y))).tangent
+    return w.autograd.grad(tangent.sum(), w.w)
+
+
+def gradient_of_jvp(w: Any) -> Any:
+    return w.autograd.grad(w.func.jvp(functions(w)[1], (w.w,), (w.y,))[1].sum(), w.w)
+
+
+FUNCTIONS = {
+    "two operands, two results": inside(both_of),
+    "setup_context": inside(lambda w, d: unpacked(w, functions(w)[1](d))),
+    "recorded": inside(lambda w, d: unpacked(w, functions(w)[1](w.forward_ad.make_dual(w.w, w.y)))),
+    "its gradient": inside(gradient_of_tangent),
+    "dirty": inside(lambda w, d: (functions(w)[2](d) is d, unpacked(w, d))),
+    "without jvp": inside(lambda w, d: functions(w)[3](d)),
+    "without tangent": inside(lambda w, d: unpacked(w, functions(w)[3](w.x))),
+    "func.jvp": lambda w: w.func.jvp(functions(w)[1], (w.x,), (w.y,)),
+    "func.jvp of two": lambda w: w.func.jvp(lambda x, y: functions(w)[0](x, 2.0, y), (w.x, w.y), (w.y, w.x)),
+    "func.jvp of one of two": lambda w: w.func.jvp(lambda x: functions(w)[0](x.sin(), 2.0, w.y), (w.x,), (w.y,)),
+    "func.jvp, its gradient": gradient_of_jvp,
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_jvp_of_functions(name: str) -> None:
+    check(FUNCTIONS[name])
+
+
+def test_jacfwd_calls_jvp() -> None:
+    x = tg.tensor([1.0, 2.0])
+    assert tg.allclose(tg.func.jacfwd(functions(tg)[1])(x), tg.diag(7 * x.exp()))
+    assert tg.allclose(tg.func.jacrev(functions(tg)[1])(x), tg.diag(x.exp()))
+
+
+def test_wrong_tangents_of_functions_are_refused() -> None:
+    class Wrong(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2, x * 3
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return tangent
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(tg.ones(2), tg.ones(2))
+        with pytest.raises(RuntimeError, match=r"invalid number of forward gradients \(expected 2 but got 1\)"):
+            Wrong.apply(dual)
+        Wrong.jvp = staticmethod(lambda ctx, tangent: (tangent[:1], tangent))
+        with pytest.raises(RuntimeError, match="different size than that of the original Tensor"):
+            Wrong.apply(dual)
 
 
 def test_tangents_do_not_keep_tensors_alive() -> None:

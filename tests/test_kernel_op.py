@@ -97,6 +97,147 @@ def test_a_second_derivative_is_refused(name):
         slope.sum().backward()
 
 
+def test_a_vjp_that_is_an_op_gives_second_derivatives(name):
+    slope = tg.kernel_op(
+        lambda g, x: 3 * g * x * x, lambda ct, g, x: (3 * x * x * ct, 6 * g * x * ct), name=next(names)
+    )
+    cube = tg.kernel_op(lambda x: x * x * x, slope, name=name)
+    check_op(slope)
+    check_op(cube)
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = cube(x)
+    assert y._node[2].python_operands == ()
+    (first,) = tg.autograd.grad(y.sum(), x, create_graph=True)
+    (second,) = tg.autograd.grad(first.sum(), x)
+    assert first.tolist() == [3, 12]
+    assert second.tolist() == [6, 12]
+    assert tg.func.jvp(cube, (x.detach(),), (tg.ones(2),))[1].tolist() == [3, 12]
+
+
+def scan(x, decay, out):
+    total = 0.0
+    for i in range(len(x)):
+        total = decay * total + x[i]
+        out[i] = total
+
+
+def scan_x(ct, decay, grad):
+    total = 0.0
+    for i in range(len(ct) - 1, -1, -1):
+        total = decay * total + ct[i]
+        grad[i] += total
+
+
+def scan_decay(ct, decay, out, grad):
+    total = 0.0
+    for i in range(len(ct) - 1, 0, -1):
+        total = decay * total + ct[i]
+        grad[()] += total * out[i - 1]
+
+
+SCAN = {
+    "shape": lambda x, decay: x,
+    "samples": [Sample(((5,), ())), Sample(((1,), ())), Sample(((0,), ()))],
+    "domain": (0.2, 0.9),
+}
+
+
+def test_functions_of_arrays(name):
+    op = tg.kernel_op(scan, (scan_x, scan_decay), name=name, **SCAN)
+    check_op(op)
+    x, decay = tg.tensor([1.0, 2.0, 4.0], requires_grad=True), tg.tensor(0.5, requires_grad=True)
+    y = op(x, decay)
+    assert y._node[2].python_operands == ()
+    assert y.tolist() == [1, 2.5, 5.25]
+    y.sum().backward()
+    assert x.grad.tolist() == [1.75, 1.5, 1]
+    assert decay.grad.item() == 4  # of decay + 2, and of decay**2 + 2 decay + 4
+    assert op(np.array([1, 2]), 0.5).dtype == np.float64
+    (slope,) = tg.autograd.grad(op(x, decay).sum(), decay, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"^trying to differentiate twice"):
+        slope.backward()
+    with pytest.raises(TypeError, match="takes 2 operands, x, decay, and got 1"):
+        op(x)
+
+
+def test_second_derivatives_of_functions_of_arrays(name):
+    def squares(x, out):
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                out[i] += x[i, j] * x[i, j]
+
+    def slope(g, x, out):
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                out[i, j] += 2 * g[i] * x[i, j]
+
+    def slope_g(ct, x, grad):
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                grad[i] += 2 * ct[i, j] * x[i, j]
+
+    def slope_x(ct, g, grad):
+        for i in range(ct.shape[0]):
+            for j in range(ct.shape[1]):
+                grad[i, j] += 2 * g[i] * ct[i, j]
+
+    slopes = tg.kernel_op(
+        slope, (slope_g, slope_x), name=next(names), shape=lambda g, x: x, samples=[Sample(((2,), (2, 3)))]
+    )
+    op = tg.kernel_op(squares, slopes, name=name, shape=lambda x: x[:1], samples=[Sample(((2, 3),))])
+    check_op(slopes)
+    check_op(op)
+    x = tg.rand(2, 3)
+    hessian = tg.autograd.functional.hessian(lambda x: op(x).sum(), x)
+    assert hessian.reshape(6, 6).tolist() == (2 * np.eye(6)).tolist()
+    assert np.allclose(tg.func.jvp(op, (x,), (tg.ones(2, 3),))[1], 2 * x.sum(1))
+
+
+def test_an_array_operand_without_gradient_keeps_its_dtype(name):
+    def chosen(x, places, out):
+        for i in range(len(places)):
+            out[i] = x[places[i]]
+
+    def back(ct, places, grad):
+        for i in range(len(places)):
+            grad[places[i]] += ct[i]
+
+    op = tg.kernel_op(chosen, (back, None), name=name, shape=lambda x, places: places)
+    x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True, dtype=tg.float32)
+    y = op(x, np.array([2, 0, 2]))
+    assert y.dtype == tg.float32
+    assert y.tolist() == [3, 1, 3]
+    y.sum().backward()
+    assert x.grad.tolist() == [1, 0, 2]
+    with pytest.raises(ValueError, match="has no samples"):
+        check_op(op)
+
+
+def test_wrong_functions_of_arrays_are_found(name):
+    def assigns(ct, decay, grad):
+        total = 0.0
+        for i in range(len(ct) - 1, -1, -1):
+            total = decay * total + ct[i]
+            grad[i] = total
+
+    wrong = tg.kernel_op(scan, (assigns, scan_decay), name=name, **SCAN)
+    with pytest.raises(AssertionError, match="which is used elsewhere too, is no sum"):
+        check_op(wrong)
+    with pytest.raises(ValueError, match="vjp is a function for each of"):
+        tg.kernel_op(scan, scan_x, name=next(names), shape=lambda x, decay: x)
+    with pytest.raises(ValueError, match="1 functions in vjp for operands"):
+        tg.kernel_op(scan, (scan_x,), name=next(names), shape=lambda x, decay: x)
+
+    def doubled(x, out):
+        y = x + x
+        for i in range(len(x)):
+            out[i] = y[i]
+
+    op = tg.kernel_op(doubled, (None,), name=next(names), shape=lambda x: x)
+    with pytest.raises(TypeError, match=r"doubled\(float64\[:\], float64\[:\]\) cannot be compiled"):
+        op(np.ones(2))
+
+
 def test_wrong_functions_are_found(name):
     wrong = tg.kernel_op(bump, lambda ct, x, out: -x * out * ct, name=name, domain=(0.0, 1.0))
     with pytest.raises(GradcheckError):

@@ -452,7 +452,7 @@ AS_TORCH: dict[str, Callable[..., Any]] = {
 # frexp has several results; mvlgamma and polygamma: see ROUGH.
 NOT_ON_TORCH = (
     "im2col", "col2im", "conv2d_biased", "float_power", "recurrence", "solve_sylvester", "sqrtm", "frexp", "mvlgamma",
-    "polygamma", "gamma_derivative", "beta_derivative", "resampled", "pooled", "resized",
+    "polygamma", "gamma_derivative", "beta_derivative", "resampled", "pooled", "resized", "ldl_solve", "segment_reduce",
     "lstm_steps", "gru_steps", "rnn_tanh_steps", "rnn_relu_steps",
 )  # fmt: skip
 # Beside an infinite element: torch has nan or 0 where these have what stands here.

@@ -80,8 +80,8 @@ def test_an_import_of_tapegrad_imports_few_files() -> None:
     program = "import sys, tapegrad; print(*(name for name in sys.modules if name.startswith('tapegrad.ops.')))"
     imported = {name.removeprefix("tapegrad.ops.") for name in run(program).split()}
     assert imported & set(FILES) <= {
-        "arithmetic", "broadcasting", "casts", "creation", "generators", "index_put", "indexing", "linalg", "logic",
-        "mask_put", "movement", "permutations", "parts", "reductions", "rounding", "scaled",
+        "arithmetic", "broadcasting", "casts", "creation", "generators", "history", "index_put", "indexing", "linalg",
+        "logic", "mask_put", "movement", "permutations", "parts", "reductions", "rounding", "scaled",
     }  # fmt: skip
     assert "numba" not in run("import sys, tapegrad; print(*sys.modules)").split()
 

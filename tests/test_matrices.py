@@ -68,6 +68,13 @@ CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]
     ((2, 3, 7, 6), (2, 3, 3, 2), False, {"stride": (1, 2), "padding": (0, 2), "dilation": (2, 1)}),
     ((2, 4, 5, 5), (6, 2, 3, 3), True, {"groups": 2, "padding": "valid"}),
     ((1, 3, 4, 4), (3, 1, 1, 1), True, {"groups": 3}),
+    # On shifted images: of several groups, blocks of channels, blocks of rows, and columns that are not joined.
+    ((2, 8, 5, 6), (9, 8, 3, 3), True, {"padding": 1}),
+    ((8, 5, 6), (8, 8, 1, 1), False, {}),
+    ((2, 16, 7, 6), (20, 8, 2, 3), True, {"padding": (1, 2), "dilation": (1, 2), "groups": 2}),
+    ((2, 70, 4, 5), (9, 70, 3, 2), True, {"padding": "same"}),
+    ((1, 8, 70, 80), (8, 8, 3, 3), True, {}),
+    ((1, 33, 40, 36), (32, 33, 3, 3), False, {"padding": 1}),
 ]
 
 
@@ -82,6 +89,27 @@ def test_convolution(image: Any, kernel: Any, bias: bool, options: dict[str, Any
         return module.nn.functional.conv2d(*operands, **options)
 
     assert_close(derivatives(tg, function, arrays), derivatives(torch, function, arrays), 1e-9)
+
+
+@needs_torch
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_convolution_of_what_is_not_finite(which: int, value: float) -> None:
+    """An infinite number meets no zeros but those around images."""
+    rng = np.random.default_rng(4)
+    arrays = [numbers((2, 8, 5, 6), float, rng), numbers((8, 8, 2, 2), float, rng)]
+    arrays[which][1, 2, -1, -1] = value
+
+    def function(module: Any, x: Any, w: Any) -> Any:
+        return module.nn.functional.conv2d(x, w) + 2 * module.nn.functional.conv2d(x, w)  # gradients are added to
+
+    found = []
+    for module, make in ((tg, tg.from_numpy), (torch, torch.from_numpy)):
+        x, w = (make(array).requires_grad_() for array in arrays)
+        function(module, x, w).backward(make(np.ones((2, 8, 4, 5))))
+        found.append((x.grad.numpy(), w.grad.numpy()))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
 @needs_torch

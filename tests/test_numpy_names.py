@@ -21,7 +21,8 @@ INDICES, FEW = np.array([[0, 2, 1], [1, 0, 2]]), np.array([2, 0])
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "unflatten": {"sizes": (1, 3)}, "gather": {"index": INDICES}, "take_along_dim": {"indices": INDICES.T[:, :1]},
     "narrow": {"start": 0, "length": 2}, "narrow_copy": {"start": 1, "length": 1}, "select": {"index": 1},
-    "select_copy": {"index": -1}, "split": {"split_size_or_sections": 2}, "split_with_sizes": {"split_sizes": (1, 2)},
+    "select_copy": {"index": -1}, "split": {"split_size_or_sections": 2},
+    "Tensor.split": {"split_size": 2}, "split_with_sizes": {"split_sizes": (1, 2)},
     "split_with_sizes_copy": {"split_sizes": (2, 1)}, "chunk": {"chunks": 2}, "cross": {"other": X.T},
     "renorm": {"p": 2.0, "maxnorm": 0.5}, "scatter": {"index": INDICES, "src": X},
     "scatter_add": {"index": INDICES, "src": X},
@@ -32,7 +33,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "tensorsolve": {"B": np.ones(3)}, "vecdot": {"y": X.T}, "quantile": {"q": 0.3},
     "nanquantile": {"q": 0.3}, "kthvalue": {"k": 2}, "repeat_interleave": {"repeats": 2},
     "select_scatter": {"src": np.ones(3), "index": 1}, "slice_scatter": {"src": np.ones((3, 1)), "end": 1},
-    "tensor_split": {"indices_or_sections": 2}, "topk": {"k": 2}, "roll": {"shifts": 1}, "glu": {},
+    "tensor_split": {"indices_or_sections": 2}, "unsafe_split": {"split_size": 2}, "unsafe_chunk": {"chunks": 2},
+    "unsafe_split_with_sizes": {"split_sizes": (1, 2)}, "topk": {"k": 2}, "roll": {"shifts": 1}, "glu": {},
 }  # fmt: skip
 # Values of ours that differ from the default, where 1 and True are none that the function takes.
 VALUES: dict[str, Any] = {
@@ -89,11 +91,12 @@ def test_each_function_takes_them(where: str, theirs: str) -> None:
 @pytest.mark.parametrize("name", [one.name for one in FUNCTIONS.values() if one.names.method])
 def test_each_method_takes_them(name: str) -> None:
     method = getattr(tg.Tensor, name)
+    case = f"Tensor.{name}" if f"Tensor.{name}" in ARGUMENTS else name
     for theirs, ours in numpy_names(method).items():
         more = {"dim": value_of(name, "dim")} if ours == "keepdim" else {}
-        expected = results(method, name, tg.tensor(X), **{ours: value_of(name, ours)}, **more)
+        expected = results(method, case, tg.tensor(X), **{ours: value_of(name, ours)}, **more)
         for own, other in zip(
-            results(method, name, tg.tensor(X), **{theirs: value_of(name, ours)}, **more), expected, strict=True
+            results(method, case, tg.tensor(X), **{theirs: value_of(name, ours)}, **more), expected, strict=True
         ):
             np.testing.assert_array_equal(own, other)
 

@@ -166,7 +166,6 @@ def test_gradient() -> None:
 @pytest.mark.parametrize(
     ("code", "name"),
     [
-        ("np.roots(t)", r"np\.roots"),
         ("np.divide.accumulate(t)", r"np\.divide\.accumulate"),
         ("np.add.at(a.copy(), [0], t[:1])", r"np\.add\.at does not work on tensors of an array"),
         ("np.arctan2.reduceat(t, [0])", r"np\.arctan2\.reduceat"),

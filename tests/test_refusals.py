@@ -83,6 +83,8 @@ AS_TORCH: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "cat of other dimensions": (lambda T: T.cat([T.ones(2), T.ones(2, 3)]), RuntimeError,
                                 "Tensors must have same number of dimensions: got 1 and 2"),
     "amax of nothing": (lambda T: T.amax(T.ones(0, 2), 0), IndexError, "amax(): Expected reduction dim"),
+    "amin of nothing at all": (lambda T: T.amin(T.ones(0, 2)), RuntimeError,
+                               "amin(): Expected reduction dim to be specified for input.numel() == 0"),
     "max of nothing": (lambda T: T.max(T.ones(0, 2), 0), IndexError, "max(): Expected reduction dim 0 to have"),
     "a length below -1": (lambda T: T.ones(6).reshape(3, -2), RuntimeError, "invalid shape dimension -2"),
     "any length": (lambda T: T.ones(0).reshape(-1, 0), RuntimeError, "cannot reshape tensor of 0 elements into shape"),

@@ -307,7 +307,4 @@ def test_003_old_names(T):
         (x * 2).backward(retain_variables=True)
     with pytest.raises(TypeError, match="require_grad"):
         T.randn(1, 1, require_grad=True)
-    if T is tapegrad:  # PyTorch still takes it, with a FutureWarning
-        with pytest.raises(TypeError, match="grad_variables"):
-            T.autograd.backward(x * 2, grad_variables=[T.Tensor([[1]])])
     assert x.grad is None

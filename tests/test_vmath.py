@@ -30,10 +30,14 @@ def _softplus(x: Any) -> Any:
     return max(x, mpf(0)) + mp.log1p(mp.exp(-abs(x)))
 
 
+def _erfc(x: Any) -> Any:
+    return mp.erfc(x) if x < 1000 else mpf(0)
+
+
 REFERENCES: dict[str, Callable[[Any], Any]] = {
     "exp": mp.exp, "expm1": mp.expm1, "log": mp.log, "log1p": mp.log1p, "sin": mp.sin, "cos": mp.cos, "tan": mp.tan,
     "sinh": mp.sinh, "cosh": mp.cosh, "tanh": mp.tanh, "erf": mp.erf, "sigmoid": _sigmoid, "softplus": _softplus,
-    "sqrt": mp.sqrt,
+    "sqrt": mp.sqrt, "erfc": _erfc, "erfinv": mp.erfinv,
 }  # fmt: skip
 NAN, INF = math.nan, math.inf
 #: What must come out exactly at 0, inf, -inf, nan, -0, and at further points.
@@ -49,6 +53,8 @@ SPECIAL: dict[str, tuple[list[float], dict[float, float]]] = {
     "cosh": ([1, INF, INF, NAN, 1], {1e4: INF, -1e4: INF}),
     "tanh": ([0.0, 1, -1, NAN, -0.0], {1e300: 1.0, -30.0: -1.0, 5e-324: 5e-324}),
     "erf": ([0.0, 1, -1, NAN, -0.0], {1e300: 1.0, -7.0: -1.0}),
+    "erfc": ([1.0, 0, 2, NAN, 1.0], {1e300: 0.0, -7.0: 2.0, 30.0: 0.0}),
+    "erfinv": ([0.0, NAN, NAN, NAN, -0.0], {1.0: INF, -1.0: -INF, 1.5: NAN}),
     "sigmoid": ([0.5, 1, 0, NAN, 0.5], {1e300: 1.0, -1e300: 0.0}),
     "softplus": ([math.log(2), INF, 0, NAN, math.log(2)], {1e300: 1e300, -1e300: 0.0}),
     "sqrt": ([0.0, INF, NAN, NAN, -0.0], {4.0: 2.0, -1.0: NAN}),
@@ -115,6 +121,8 @@ def points(name: str, dtype: str) -> np.ndarray:
         found.append(np.array([6381956970095103.0 * 2.0**797 if dtype == "float64" else 16367173.0 * 2.0**72]))
     if name == "tanh":
         found.append(rng.uniform(0.3, 0.75, 700))  # where its error is largest
+    if name == "erfinv":
+        found.append(1 - np.ldexp(1.0, -rng.integers(1, info.nmant + 2, 100)))
     if name in ("exp", "expm1", "sinh", "cosh", "sigmoid", "softplus"):
         found.append(rng.uniform(math.log(info.smallest_subnormal) - 1, math.log(info.max) + 1, 700))
     with np.errstate(all="ignore"):
@@ -122,6 +130,8 @@ def points(name: str, dtype: str) -> np.ndarray:
     x = x[np.isfinite(x) & (x != 0)]
     if name in ("log", "sqrt"):
         return np.abs(x)
+    if name == "erfinv":
+        return x[np.abs(x) < 1]
     return x[x > -1] if name == "log1p" else x
 
 
@@ -162,6 +172,7 @@ LARGEST = {
     "exp": (1.0, 1.0), "expm1": (1.25, 1.1), "log": (0.8, 0.8), "log1p": (0.8, 0.85), "sin": (1.5, 1.5),
     "cos": (1.6, 1.6), "tan": (0.6, 1.55), "sinh": (1.3, 1.35), "cosh": (1.3, 1.35), "tanh": (1.75, 1.65),
     "erf": (0.85, 0.87), "sigmoid": (1.15, 1.5), "softplus": (1.2, 1.4), "sqrt": (0.5, 0.5),
+    "erfc": (2.0, 0.51), "erfinv": (2.0, 0.51),
 }  # fmt: skip
 
 

@@ -69,7 +69,9 @@ OF_TRIANGLES: dict[str, Callable[..., Any]] = {
 WITHOUT_DERIVATIVE = (
     "floor_divide", "heaviside", "zeta", "bessel_j2", "bessel_i2", "bessel_i2e", "spherical_bessel_j0", "gamma",
     "beta", "betaln", "j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e", "jv", "yv", "iv", "ive", "kv",
-    "gammainc", "gammaincc", "trigamma", "cbrt",
+    "gammainc", "gammaincc", "trigamma", "cbrt", "airy_ai", "airy_ai_prime", "airy_bi", "airy_bi_prime",
+    "ldl_factor_ex", "erfi", "dawsn", "erfcinv", "expi", "exp1", "sine_integral", "cosine_integral", "sinh_integral",
+    "cosh_integral", "fresnel_s", "fresnel_c", "spence", "ellipe", "ellipk",
 )  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "root": _root,

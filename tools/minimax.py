@@ -122,6 +122,22 @@ def tail(t: Any) -> Any:
     return -mp.log(mp.erfc(1 + t))
 
 
+def complement(t: Any) -> Any:
+    x = mpf("3.5") * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def inverse(w: Any) -> Any:
+    """Return erfinv(x) / x, where w = -log(1 - x**2)."""
+    with mp.workdps(90):
+        x = mp.sqrt(-mp.expm1(-max(w, mpf(10) ** -40)))
+        return +(mp.erfinv(x) / x)
+
+
+def inverse_far(middle: str) -> Function:
+    return lambda t: inverse((t + mpf(middle)) ** 2)
+
+
 #: name: (function, weight, interval, degree, format)
 PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "EXP": (EXP, exp_weight, -LN2, LN2, 9, "d"),
@@ -140,6 +156,11 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "SMALL_SINGLE": (ERF, erf_weight, mpf(0), mpf("1.001"), 6, "f"),
     "LARGE": (tail, lambda t: mp.erfc(1 + t), mpf(0), mpf("4.95"), 18, "d"),
     "LARGE_SINGLE": (tail, lambda t: mp.erfc(1 + t), mpf(0), mpf(3), 6, "f"),
+    "COMPLEMENT": (complement, lambda t: 1 / complement(t), mpf(-1), mpf(24) / 31, 22, "d"),
+    "CENTRE": (lambda t: inverse(t + 1), lambda t: 1, mpf(-1), mpf(4), 22, "d"),
+    "TAILS_1": (inverse_far("2.7"), lambda t: mpf("0.4"), mpf("-0.5"), mpf("0.5"), 17, "d"),
+    "TAILS_2": (inverse_far("3.85"), lambda t: mpf("0.3"), mpf("-0.65"), mpf("0.65"), 16, "d"),
+    "TAILS_3": (inverse_far("5.26"), lambda t: mpf("0.2"), mpf("-0.76"), mpf("0.76"), 15, "d"),
     "TAIL": (ARTANH, lambda t: t * t / 2 + SMALL, mpf(0), ROOT, 6, "d"),
 }
 

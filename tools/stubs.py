@@ -23,7 +23,7 @@ from typing import Any
 
 from tapegrad.ops import bind
 from tapegrad.ops.table import loading, public
-from tapegrad.ops.table.callers import OUT, numpy_names
+from tapegrad.ops.table.callers import OUT, other_names
 from tapegrad.ops.table.docs import example_output, has_example
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.ops.table.scope import PAGE
@@ -76,7 +76,7 @@ def signature_of(function: Callable[..., Any], is_method: bool) -> str:
     signature, space = inspect.signature(function), getattr(inspect.unwrap(function), "__globals__", {})
     parts = []
     keywords_only = has_numpy_name = False
-    theirs = {name: ours for name, ours in numpy_names(function).items() if name not in signature.parameters}
+    theirs = {name: ours for name, ours in other_names(function).items() if name not in signature.parameters}
     for number, one in enumerate(signature.parameters.values()):
         if one.name == OUT:
             continue

@@ -7,6 +7,7 @@ import os
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -22,7 +23,9 @@ __all__ = ["FUNCTIONS", "GRADIENTS", "prepare", "result"]
 GRADIENTS = True
 FUNCTIONS = like_numpy(
     jnp, sigmoid=jax.nn.sigmoid, relu=jax.nn.relu, softmax=jax.nn.softmax, logsumexp=jax.scipy.special.logsumexp,
-    constant=jax.lax.stop_gradient,
+    constant=jax.lax.stop_gradient, sqrt=jnp.sqrt, erf=jax.scipy.special.erf, stack=jnp.stack, cat=jnp.concatenate,
+    eye=jnp.eye, diagonal=jnp.diagonal, inv=jnp.linalg.inv, cholesky=jnp.linalg.cholesky,
+    solve_lower=partial(jax.scipy.linalg.solve_triangular, lower=True),
 )  # fmt: skip
 jax.config.update("jax_enable_x64", True)
 

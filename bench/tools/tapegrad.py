@@ -17,7 +17,9 @@ __all__ = ["FUNCTIONS", "GRADIENTS", "arguments", "prepare", "result"]
 GRADIENTS = True
 FUNCTIONS = Functions(
     exp=tg.exp, log=tg.log, sin=tg.sin, cos=tg.cos, tanh=tg.tanh, sigmoid=tg.sigmoid, relu=tg.relu, einsum=tg.einsum,
-    softmax=tg.softmax, logsumexp=tg.logsumexp, cross_entropy=tg.nn.functional.cross_entropy,
+    softmax=tg.softmax, logsumexp=tg.logsumexp, cross_entropy=tg.nn.functional.cross_entropy, sqrt=tg.sqrt, erf=tg.erf,
+    stack=tg.stack, cat=tg.cat, eye=tg.eye, diagonal=tg.diagonal, inv=tg.linalg.inv, cholesky=tg.linalg.cholesky,
+    solve_lower=lambda L, b: tg.linalg.solve_triangular(L, b[:, None], upper=False)[:, 0],
 )  # fmt: skip
 
 

@@ -19,7 +19,10 @@ GRADIENTS = True
 FUNCTIONS = Functions(
     exp=torch.exp, log=torch.log, sin=torch.sin, cos=torch.cos, tanh=torch.tanh, sigmoid=torch.sigmoid,
     relu=torch.relu, einsum=torch.einsum, softmax=torch.softmax, logsumexp=torch.logsumexp,
-    cross_entropy=torch.nn.functional.cross_entropy,
+    cross_entropy=torch.nn.functional.cross_entropy, sqrt=torch.sqrt, erf=torch.erf, stack=torch.stack, cat=torch.cat,
+    eye=lambda size: torch.eye(size, dtype=torch.float64), diagonal=torch.diagonal, inv=torch.linalg.inv,
+    cholesky=torch.linalg.cholesky,
+    solve_lower=lambda L, b: torch.linalg.solve_triangular(L, b[:, None], upper=False)[:, 0],
 )  # fmt: skip
 if "OMP_NUM_THREADS" in os.environ:
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))

@@ -1,8 +1,9 @@
 """Dual tensors, with PyTorch's names (``torch.autograd.forward_ad``): tensors that carry a tangent through operations.
 
 Inside a dual level each operation computes the tangent of its result from those of its operands, whether gradients are
-recorded or not. Tangents are computed by recorded operations, so that they can be differentiated. They do not follow
-writes in place, detached tensors and backward passes inside the level. `tapegrad.func.jvp` is faster, and nests.
+recorded or not. Tangents are computed by recorded operations, so that they can be differentiated. A write to a dual
+tensor writes to its tangent. Tangents do not follow detached tensors and backward passes inside the level.
+`tapegrad.func.jvp` is faster, and nests.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
-from tapegrad import modes
+from tapegrad import errors, modes
 from tapegrad.autograd.forward_mode import Duals
 from tapegrad.modes import uninterrupted
 from tapegrad.tensor import Tensor
@@ -106,11 +107,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
     if tangent.shape != tensor.shape:
-        raise RuntimeError(
-            f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
-            f"{list(tangent.shape)}."
-        )
+        raise errors.tangent_shape(tensor.shape, tangent.shape)
     duals, _ = current
     if duals.tangent_of(tensor) is not None:
         raise RuntimeError(
@@ -139,7 +136,11 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """
     current = _level()
     tangent = None if current is None else current[0].tangent_of(tensor)
-    return UnpackedDualTensor(tensor if tangent is None else _alias(tensor), tangent)
+    if current is None or tangent is None:
+        return UnpackedDualTensor(tensor, tangent)
+    primal = _alias(tensor)
+    current[0].note(primal, None)
+    return UnpackedDualTensor(primal, tangent)
 
 
 def _alias(tensor: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import warnings
@@ -11,15 +12,20 @@ from typing import Any, ClassVar, Final
 from tapegrad import errors, modes
 from tapegrad.autograd.function_entry import SavedOutput, SavedPacked, recorded, renewed_inputs, without_history
 from tapegrad.autograd.function_rule import function_op
+from tapegrad.autograd.function_tangents import with_tangents
 from tapegrad.autograd.saved import check_version
+from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.op import Op
+from tapegrad.recording.plan import Plan
 from tapegrad.tape import versions
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, TapeNode, describe
 from tapegrad.tape.graph import Node, short_name
+from tapegrad.tape.hooks import is_freed
 from tapegrad.tensor import Tensor
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
+_KEPT_OTHERWISE: Final = SavedOutput, SavedPacked
 _LEGACY: Final = (
     "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
     "with static forward method, and call apply() of the class."
@@ -30,6 +36,7 @@ class FunctionCtx:
     """What `forward`, `setup_context` and `backward` of a `Function` share: its attributes are kept for `backward`."""
 
     _saved: tuple[Any, ...]
+    _saved_for_forward: tuple[Any, ...]
     needs_input_grad: tuple[bool, ...]
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -44,7 +51,7 @@ class FunctionCtx:
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Save tensors for `jvp`, which finds them in `saved_tensors` too."""
-        self.saved_for_forward = tensors
+        self._saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs `forward` has written to; each must be returned."""
@@ -73,7 +80,7 @@ class BackwardCFunction(Node, FunctionCtx):
         """Return the context of a node of the tape, with the attributes that `forward` left."""
         ctx = object.__new__(cls)
         ctx._node = node
-        if len(node) > FIRST_OPERAND:
+        if not is_freed(node):
             ctx.__dict__ = _attributes(node)
         return ctx
 
@@ -88,18 +95,20 @@ class BackwardCFunction(Node, FunctionCtx):
         """
         try:
             node = self._node
-        except AttributeError:  # `forward` is still running
-            return ()
+        except AttributeError:  # of a call that is not recorded, or not yet
+            unrecorded: tuple[Any, ...] = self.__dict__.get("_saved_for_forward", ())
+            return unrecorded
         assert isinstance(node, list)
-        if len(node) <= FIRST_OPERAND:
+        if is_freed(node):
             raise errors.second_backward(describe(node[SLOT]))
-        saved = self.__dict__.get("_saved", ())
+        saved: tuple[Any, ...] = self.__dict__.get("_saved", ())
         if saved and versions.last is not self._written:
             for value in saved:
                 self._check(value, node)
-        return tuple(
-            [value.restored(node) if value.__class__ in (SavedOutput, SavedPacked) else value for value in saved]
-        )
+        for value in saved:
+            if value.__class__ in _KEPT_OTHERWISE:
+                return tuple([own.restored(node) if own.__class__ in _KEPT_OTHERWISE else own for own in saved])
+        return saved
 
     @staticmethod
     def _check(value: Any, node: TapeNode) -> None:
@@ -107,6 +116,23 @@ class BackwardCFunction(Node, FunctionCtx):
             check_version(value.data, node, short_name(node))
         elif isinstance(value, Tensor):
             check_version(value._data, node, short_name(value._node) if isinstance(value._node, list) else None)
+
+    def for_jvp(self) -> BackwardCFunction:
+        """Return the context as `jvp` gets it: its saved tensors are those of `save_for_forward`."""
+        ctx = copy.copy(self)
+        ctx._saved = self.__dict__.get("_saved_for_forward", ())
+        return ctx
+
+    @property
+    def has_jvp(self) -> bool:
+        """Whether the user has written a `jvp`."""
+        return self._forward_cls.jvp is not Function.jvp
+
+    def transposed(self, cts: Sequence[Any], plan: Plan) -> tuple[Any, ...]:
+        """Return a linear function of cotangents whose derivative is the user's `jvp`; its values do not matter."""
+        from tapegrad.autograd.function_transposed import Transposed  # at call time: it is a Function
+
+        return Transposed.apply(self, plan, *cts)  # type: ignore[no-any-return]
 
     def run(self, cts: Sequence[Any]) -> Any:
         """Call the user's backward."""
@@ -232,6 +258,13 @@ class Function:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         ctx = object.__new__(cls._backward_cls)
+        if mode.value & INTERCEPTORS:
+            modes.tell("called")
+            return with_tangents(cls.jvp, ctx, args, lambda: cls._run(ctx, args, kwargs))
+        return cls._run(ctx, args, kwargs)
+
+    @classmethod
+    def _run(cls, ctx: BackwardCFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tensors, places, needs = renewed_inputs(args)
         ctx.needs_input_grad = needs
         is_recorded = modes.is_grad_enabled()

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import modes
+from tapegrad.autograd.function_tangents import is_transposed
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Op, op_table
@@ -27,6 +28,8 @@ def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> An
     if not is_recorded:  # what a sweep shows is its own memory, and the user's code may keep it
         ct = constant(ct._data.copy(), ct._layout) if ct.__class__ is Tensor else [own.clone() for own in ct]
     cts = (ct,) if len(attrs["outputs"]) == 1 else _gradients(ctx, attrs["outputs"], ct)
+    if is_recorded and is_transposed() and ctx.has_jvp:
+        return ctx.transposed(cts, plan)
     is_paused = not is_recorded and modes.is_grad_enabled()
     try:
         if is_paused:
@@ -42,13 +45,14 @@ def _rule(ct: Any, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool]) -> An
 
 def _is_simple(plan: Plan, values: tuple[Any, ...], wanted: tuple[bool, ...], ctx: Any) -> bool:
     """Whether backward returned what the sweep takes, as nearly always: then there is nothing to check."""
-    if not len(values) == len(plan.layouts) == len(ctx.needs_input_grad):
+    layouts = plan.layouts
+    if not len(values) == len(layouts) == len(ctx.needs_input_grad):
         return False
-    for value, layout, is_wanted in zip(values, plan.layouts, wanted, strict=True):
+    for index, value in enumerate(values):
         if value is None:
-            if is_wanted:
+            if wanted[index]:
                 return False
-        elif value.__class__ is not Tensor or value._layout is not (layout._plain or layout):
+        elif value.__class__ is not Tensor or value._layout is not (layouts[index]._plain or layouts[index]):
             return False
     return True
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.gateway import as_operand, constant, raw_data
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.sweep.workspace import is_aligned
@@ -93,13 +93,13 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
         gradients = (gradients,)
     else:
         gradients = tuple(gradients)  # Python raises for a number
+    for gradient in gradients:
+        if gradient is not None and not isinstance(gradient, (Tensor, np.ndarray)):
+            raise errors.gradient_kind(type(gradient).__name__)
     if len(gradients) != len(tensors):
         raise RuntimeError(
             f"got {len(tensors)} tensors and {len(gradients)} gradients; {call} needs one for each, None for ones"
         )
-    for gradient in gradients:
-        if gradient is not None and not isinstance(gradient, (Tensor, np.ndarray)):
-            raise errors.gradient_kind(type(gradient).__name__)
     roots = []
     for index, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not isinstance(tensor, Tensor):
@@ -148,7 +148,7 @@ def seed_arrays(cotangents: Sequence[Tensor]) -> list[np.ndarray]:
     """
     seeds = []
     for cotangent in cotangents:
-        seed = np.ascontiguousarray(cotangent._data).reshape(cotangent.shape)
+        seed = np.ascontiguousarray(raw_data(cotangent)).reshape(cotangent.shape)
         seeds.append(seed if len(cotangents) == 1 and is_aligned(seed) else seed.copy())
     return seeds
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import errors
+from tapegrad import errors, modes
 from tapegrad.autograd.roots import seed_arrays
 from tapegrad.modes import set_grad_enabled
 from tapegrad.ops.table.gateway import constant
@@ -254,6 +254,7 @@ def check_grad(tensor: Tensor | None) -> None:
 
 def accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     """Add a gradient to a tensor's `grad`, in place unless that is recorded."""
+    modes.tell("accumulated", tensor)
     with _grads:
         _accumulate(tensor, value, create_graph)
 
@@ -263,7 +264,7 @@ def _accumulate(tensor: Tensor, value: Tensor, create_graph: bool) -> None:
     shape = tensor.shape if gradient is None else gradient.shape
     if value.shape != shape:  # a hook, or another thread, has replaced `data` or `grad` since `check`
         raise errors.reshaped("a tensor", shape, value.shape)
-    if create_graph or (gradient is not None and gradient.requires_grad):
+    if create_graph or (gradient is not None and (gradient.requires_grad or gradient.__class__ is not Tensor)):
         # A rule may have returned its cotangent, which is another leaf's gradient too, or a view of one element.
         tensor._grad = value.clone() if gradient is None else xp.add(gradient, value)
     elif gradient is not None:

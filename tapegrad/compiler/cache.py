@@ -1,12 +1,14 @@
 """The cache of machine code: a kernel is looked up in this process, then on disk by its fingerprint, or compiled.
 
-Only compiling imports numba. LLVM's linker loads each object file into a library of its own (0.3 ms).
+So are functions of modules of LLVM's IR, of which programs are made. Only compiling a kernel imports numba. LLVM's
+linker loads each object file into a library of its own (0.3 ms).
 
 A folder of machine code is a folder of programs: a folder that other users can write to is never used.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -14,16 +16,18 @@ import stat
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from tapegrad.compiler import jit
-from tapegrad.compiler.fingerprint import fingerprint, sha256
+from tapegrad.compiler.fingerprint import fingerprint, fingerprint_of_ir, sha256
 from tapegrad.runtime.locks import hold_while_forking, module_lock
 from tapegrad.runtime.signals import undisturbed
 
-__all__ = ["Stats", "address_of", "folder", "kept", "known", "on_compile", "stats"]
+__all__ = ["Stats", "address_of", "address_of_ir", "folder", "kept", "known", "on_compile", "stats"]
 
+_PROGRAMS = "programs"  # the folder in the folder for `address_of_ir`
+_MOST_PROGRAMS = 2048  # a kernel is made for an op; programs come and go as users write them
 _MAGIC = b"tapegrad kernel 1\n"
 _KEY_BYTES = 32
 
@@ -89,31 +93,96 @@ def address_of(
     address = _addresses.get(key)
     if address is not None:
         return address
-    path = _path(name, key)
+    return _obtain(name, key, lambda: _path(name, key), lambda: jit.compile_function(function, signature, bind))
+
+
+def address_of_ir(
+    name: str,
+    key: str | bytes,
+    make_ir: Callable[[], str],
+    symbol: str = jit.SYMBOL,
+    *,
+    imports: Mapping[str, int] | None = None,
+    slp: bool = False,
+) -> int:
+    """Return the address of a function of a module of LLVM's IR.
+
+    Parameters
+    ----------
+    name : str
+        What it is, in messages. It is no part of the fingerprint.
+    key : str or bytes
+        Whatever decides the text, or the text. The compiler, its options, the CPU and the version count anyway.
+    make_ir : callable
+        Returns the text. It is called only if neither this process nor the folder has the machine code.
+    symbol : str
+        The function. All others of the module are internal.
+    imports : mapping, optional
+        Addresses of functions of this process, by the names of their declarations in the text. Addresses do not count.
+    slp : bool
+        Whether LLVM looks for vectors in straight lines: see `tapegrad.compiler.modules.assemble_module`.
+
+    Returns
+    -------
+    int
+        Valid for the life of the process.
+
+    Raises
+    ------
+    tapegrad.compiler.jit.JitError
+        If the text is no module that LLVM takes, or needs a function that is nowhere.
+
+    Examples
+    --------
+    >>> import ctypes
+    >>> text = "define i64 @twice(i64 %x) { %y = add i64 %x, %x ret i64 %y }"
+    >>> address = address_of_ir("twice", text, lambda: text, "twice")
+    >>> ctypes.CFUNCTYPE(*[ctypes.c_int64] * 2)(address)(21)
+    42
+    """
+    imports = imports or {}
+    digest = fingerprint_of_ir(key.encode() if isinstance(key, str) else key, (symbol, sorted(imports), slp))
+
+    def make() -> bytes:
+        from tapegrad.compiler.modules import assemble_module
+
+        return assemble_module(make_ir(), symbol, frozenset(imports), slp=slp)
+
+    return _obtain(name, digest, lambda: _path_of_module(digest), make, symbol, imports)
+
+
+def _obtain(
+    name: str,
+    key: str,
+    find: Callable[[], str | None],
+    make: Callable[[], bytes],
+    symbol: str = jit.SYMBOL,
+    imports: Mapping[str, int] = MappingProxyType({}),
+) -> int:
+    """Return the address of a function of this key: known, linked from disk, or made."""
+    address = _addresses.get(key)
+    if address is not None:
+        return address
+    path = find()
     # A signal handler that raises in the middle would leave LLVM's memory broken.
-    return undisturbed(lambda: _load(name, key, path, function, signature, bind))
+    return undisturbed(lambda: _load(name, key, path, make, symbol, imports))
 
 
 def _load(
-    name: str,
-    key: str,
-    path: str | None,
-    function: Callable[..., Any],
-    signature: tuple[str, ...],
-    bind: Mapping[str, object] | None,
+    name: str, key: str, path: str | None, make: Callable[[], bytes], symbol: str, imports: Mapping[str, int]
 ) -> int:
-    """Link a function's object code from disk, or compile it, and return its address."""
+    """Link a function's object code from disk, or make it, and return its address."""
     with _lock:
         if key in _addresses:  # another thread was faster
             return _addresses[key]
         with _llvm:
             code = _read(path, key) if path else None
-            address = _link(code) if code is not None else None
+            address = _link(code, symbol, imports) if code is not None else None
             if address is None:
                 for tell in on_compile:
                     tell(name)
-                code = jit.compile_function(function, signature, bind)
-                address = _link(code)
+                code = make()
+                address = _link(code, symbol, imports)
                 if address is None:
                     raise jit.JitError(f"{name}: LLVM cannot link the object code that it made")
                 stats.compiled += 1
@@ -200,6 +269,41 @@ def _path(name: str, key: str) -> str | None:
     return path
 
 
+def _path_of_module(key: str) -> str | None:
+    """Return the path of a program's file, which may not exist yet; None without a folder.
+
+    Its time says when it was last asked for.
+    """
+    parent = folder()
+    if not parent:
+        return None
+    parent = os.path.join(parent, _PROGRAMS)
+    path = os.path.join(parent, f"{key}.o")
+    try:
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+        if _fault(os.stat(parent)):
+            return None
+        os.utime(path)
+    except FileNotFoundError:
+        _trim(parent)
+    except OSError:  # a read-only folder
+        pass
+    return path
+
+
+def _trim(parent: str) -> None:
+    """Where a folder has too many files, remove the half of them that was asked for longest ago."""
+    try:
+        with os.scandir(parent) as entries:
+            files = [(entry.stat().st_mtime_ns, entry.path) for entry in entries]
+    except OSError:  # another process removes them
+        return
+    if len(files) >= _MOST_PROGRAMS:
+        for _, path in sorted(files)[: len(files) // 2]:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
 def _seal(key: str, code: bytes) -> bytes:
     return sha256(key.encode() + code).digest()
 
@@ -263,14 +367,16 @@ def _linker() -> Any:
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 
-def _link(code: bytes) -> int | None:
+def _link(code: bytes, symbol: str, imports: Mapping[str, int]) -> int | None:
     """Load object code and return the address of its function; None if the linker refuses it."""
     import llvmlite.binding as llvm
 
-    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(jit.SYMBOL)
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
+    for name, address in imports.items():
+        builder.import_symbol(name, address)
     try:
         tracker = builder.link(_linker(), next(_names))
     except RuntimeError:
         return None
     _linked.append(tracker)
-    return int(tracker[jit.SYMBOL])
+    return int(tracker[symbol])

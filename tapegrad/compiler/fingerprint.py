@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,10 @@ from tapegrad.runtime.structs import Struct, layout_token, struct_hints
 if TYPE_CHECKING:
     import hashlib
 
-__all__ = ["attribute_names", "code_token", "fingerprint", "global_names", "is_namespace", "references", "sha256"]
+__all__ = [
+    "attribute_names", "code_token", "fingerprint", "fingerprint_of_ir", "global_names", "is_namespace", "references",
+    "sha256",
+]  # fmt: skip
 
 
 def sha256(data: bytes = b"") -> hashlib._Hash:
@@ -210,19 +213,42 @@ _COMPILER = (
 )  # fmt: skip
 
 
+def fingerprint_of_ir(key: bytes, options: object) -> str:
+    """Return the hex digest that names the machine code of a module of LLVM's IR on this machine.
+
+    Parameters
+    ----------
+    key : bytes
+        The text, or what decides it.
+    options : object
+        What else decides the machine code: its ``repr`` counts.
+    """
+    parts = b"module", _environment(), *_sources(_OF_MODULES), repr(options).encode(), key
+    return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
+
+
+_OF_MODULES = ("modules.py",)  # beside those of `_COMPILER`
+
+
+def _sources(names: Sequence[str]) -> list[bytes]:
+    """Return the source files of our own compiler."""
+    texts = []
+    for name in names:
+        try:
+            with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
+                texts.append(file.read())
+        except OSError:  # the install has no source files: the version has to do
+            continue
+    return texts
+
+
 @cache
 def _environment() -> bytes:
     """Return a digest of the versions of compilers, of our own compiler's source, and of the CPU."""
     import llvmlite
     import llvmlite.binding as llvm
 
-    source = []  # changes of numba's options, of our wrapper, or of an intrinsic's helper count
-    for name in _COMPILER:
-        try:
-            with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
-                source.append(file.read())
-        except OSError:  # the install has no source files: the version has to do
-            continue
+    source = _sources(_COMPILER)  # changes of numba's options, of our wrapper, or of an intrinsic's helper count
     parts = (
         __version__,
         sys.version_info[:2],

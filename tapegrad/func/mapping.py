@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.func.trees import broadcast, flatten, rebuild, structure
-from tapegrad.ops.generators import numpy_generator
+from tapegrad.ops.generators import default_generator
 from tapegrad.ops.table import functions as ops
 from tapegrad.tensor import Tensor
 
@@ -73,7 +73,7 @@ def vmap(
         batch = _Batch(func, in_dims, args)
         items = batch.items() if batch.size else iter([batch.empty_item()])
         outputs = []
-        source = numpy_generator(None).bit_generator
+        source = default_generator.numpy.bit_generator
         state = source.state
         for number, item in enumerate(items):
             if randomness == "same":

@@ -11,6 +11,7 @@ from typing import Any
 
 from tapegrad import errors
 from tapegrad.autograd.backward import grad
+from tapegrad.autograd.function_tangents import to_be_transposed
 from tapegrad.autograd.roots import zeros_of
 from tapegrad.func.level import Level, check_floating, outputs_of, recorded, vector_like
 from tapegrad.func.trees import flatten, flatten_like, is_like, rebuild, structure
@@ -91,13 +92,16 @@ class Linear:
     def __init__(self, level: Level, output: Any, api: str) -> None:
         self.level, self.output = level, output
         self.outputs = outputs_of(output, api)
-        self.values, self.is_closed = level.results(self.outputs)
         self.wanted = [tensor for tensor in self.outputs if tensor.requires_grad]
         self.cts = level.cts = [zeros_of(tensor).requires_grad_() for tensor in self.wanted]
         self.gradients: Sequence[Tensor | None] = [None] * len(level.inputs)
-        if self.wanted:
-            roots, cts = (self.wanted[0], self.cts[0]) if len(self.cts) == 1 else (self.wanted, self.cts)
-            self.gradients = recorded(grad, roots, level.inputs, cts, create_graph=True, allow_unused=True)
+        are_closed = False
+        if len(self.wanted) == 1:
+            self.gradients, are_closed = to_be_transposed(level.recorded_gradients, self.wanted[0], self.cts[0])
+        elif self.wanted:
+            options = {"create_graph": True, "allow_unused": True}
+            self.gradients = recorded(to_be_transposed, grad, self.wanted, level.inputs, self.cts, **options)
+        self.values, self.is_closed = level.results(self.outputs, are_closed)
 
     def value(self) -> Any:
         """Return what the function returned."""
@@ -129,11 +133,7 @@ def _vectors(level: Level, tangents: Any, primals: Any) -> list[Tensor]:
     vectors = [vector_like(vector, x) for vector, x in zip(given, level.inputs, strict=True)]
     for vector, x in zip(vectors, level.inputs, strict=True):
         if vector.shape != x.shape:
-            raise RuntimeError(
-                f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
-                f"not supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size "
-                f"{list(vector.shape)}."
-            )
+            raise errors.tangent_shape(x.shape, vector.shape)
     return vectors
 
 
@@ -281,10 +281,8 @@ def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
             f"hvp(f, primals, tangents): Expected f(*primals) to return a scalar Tensor, got tensor with {output.ndim} "
             f"dims."
         )
-    records = level.records and not (level.is_closed(output) and all(vector._node is None for vector in vectors))
-    gradients: Sequence[Tensor | None] = [None] * len(level.inputs)
-    if output.requires_grad:
-        gradients = recorded(grad, output, level.inputs, create_graph=True, allow_unused=True)
+    gradients, is_closed = level.recorded_gradients(output)
+    records = level.records and not (is_closed and all(vector._node is None for vector in vectors))
     pairs = [(gradient, vector) for gradient, vector in zip(gradients, vectors, strict=True)
              if gradient is not None and gradient._node is not None]  # fmt: skip
     roots, seeds = [gradient for gradient, _ in pairs], [vector for _, vector in pairs]

@@ -35,6 +35,9 @@ def blas_address(routine: str, dtype: str) -> int:
     return pointer_in(importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[name])
 
 
+GEMM_WORDS: Final = 5  # of `gemm_words`
+
+
 def gemm_words(dtype: str) -> list[int]:
     """Return what a `product` needs to know: the address of gemm, and the numbers 1 and 0 in two words each."""
     numbers = np.zeros(4, np.int64)

@@ -16,8 +16,7 @@ import numpy as np
 from tapegrad.compiler.cache import address_of
 from tapegrad.compiler.elements import load_at, store_at
 from tapegrad.compiler.intrinsics import get, memcpy, memset, stack
-from tapegrad.kernels.blas import BLAS_LETTERS, gemm_words
-from tapegrad.kernels.blas import product as product_of
+from tapegrad.kernels.blas import BLAS_LETTERS, GEMM_WORDS, gemm_words, product
 
 Pair = tuple[int, int]
 # Kernel, stride, padding before and behind in both dimensions, dilation.
@@ -26,13 +25,12 @@ Window = tuple[Pair, Pair, tuple[Pair, Pair], Pair]
 _SCRATCH: Final = 1 << 18  # bytes of a block of columns
 _PLACES: Final = 128  # that a block is to have, before it is cut into channels
 
-# Words of the geometry: sizes; the window; how many places and channels a block has; gemm, and numbers for it; then for
-# each column of the kernel the first place in a row of places at which it stands on the image, and the last plus 1.
+# Words of the geometry: those of gemm; sizes; the window; how many places and channels a block has; then for each
+# column of the kernel the first place in a row of places at which it stands on the image, and the last plus 1.
 (
     _IMAGES, _GROUPS, _CHANNELS, _OUT, _HEIGHT, _WIDTH, _ROWS, _COLUMNS,
-    _KH, _KW, _SH, _SW, _TOP, _LEFT, _DH, _DW, _BLOCK_PLACES, _BLOCK_CHANNELS, _GEMM,
-) = range(1, 20)  # fmt: skip
-_RANGES = 24
+    _KH, _KW, _SH, _SW, _TOP, _LEFT, _DH, _DW, _BLOCK_PLACES, _BLOCK_CHANNELS, _RANGES,
+) = range(1 + GEMM_WORDS, 20 + GEMM_WORDS)  # fmt: skip
 
 
 def places(size: Sequence[int], window: Window) -> Pair:
@@ -81,8 +79,8 @@ def geometry_of(
         first = max(-(shift // strides[1]), 0)
         ranges += [first, max((size[1] - 1 - shift) // strides[1] + 1, 0)]
     return [
-        0, images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left, *dilation,
-        number, min(room // (area * number), channels), *gemm_words(dtype.name), *ranges,
+        0, *gemm_words(dtype.name), images, groups, channels, out, *size, rows, columns, kh, kw, *strides, top, left,
+        *dilation, number, min(room // (area * number), channels), *ranges,
     ]  # fmt: skip
 
 
@@ -139,15 +137,15 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
     """Return the kernel of a convolution: its result, or the cotangent of its images or of its kernels.
 
     Arguments are images, kernels, perhaps a bias, and the result; or the cotangent, the kernels or images, and the
-    target. Cotangents are added to their targets, which are zeroed first.
+    target.
     """
     size, room = np.dtype(dtype).itemsize, _SCRATCH
-    gather, scatter, product = _over_patches(dtype, False), _over_patches(dtype, True), product_of(dtype)
+    gather, scatter, multiply = _over_patches(dtype, False), _over_patches(dtype, True), product(dtype)
     biased, to_images = way == "biased", way == "images"
     forward = biased or way == "plain"
 
     def kernel(args: int, geometry: int, accumulate: int) -> int:
-        memory, gemm = stack(room), geometry + 8 * _GEMM
+        memory, gemm = stack(room), geometry + 8
         channels, out, area = get(geometry, _CHANNELS), get(geometry, _OUT), get(geometry, _KH) * get(geometry, _KW)
         pixels, number = get(geometry, _HEIGHT) * get(geometry, _WIDTH), get(geometry, _ROWS) * get(geometry, _COLUMNS)
         terms = channels * area
@@ -157,6 +155,9 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
             results, kernels, images = get(args, 0), get(args, 1), get(args, 2)
         else:
             results, images, kernels = get(args, 0), get(args, 1), get(args, 2)
+        if not forward and accumulate == 0:
+            elements = get(geometry, _IMAGES) * channels * pixels if to_images else out * terms
+            memset(get(args, 2), elements * get(geometry, _GROUPS) * size)
         for turn in range(get(geometry, _IMAGES) * get(geometry, _GROUPS)):
             group = turn % get(geometry, _GROUPS)
             own_kernels, own_results = kernels + group * out * terms * size, results + turn * out * number * size
@@ -178,13 +179,13 @@ def _kernel(dtype: str, way: str) -> Callable[..., int]:
                     if forward:
                         gather(image, geometry, many, first, count, memory, 0)
                         adds = 1 if biased or channel > 0 else 0
-                        product(gemm, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
+                        multiply(gemm, 0, count, out, rows, memory, count, weights, terms, adds, result, number)
                     elif to_images:
-                        product(gemm, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
+                        multiply(gemm, 2, count, rows, out, result, number, weights, terms, 0, memory, count)
                         scatter(image, geometry, many, first, count, memory, 1)
                     else:
                         gather(image, geometry, many, first, count, memory, 0)
-                        product(gemm, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
+                        multiply(gemm, 1, rows, out, count, memory, count, result, number, 1, weights, terms)
                     channel += many
                 first += count
         return 0

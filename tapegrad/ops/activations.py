@@ -13,6 +13,7 @@ from tapegrad.ops.shaped import and_inplace, applied, only_floats, shaped
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import unary
+from tapegrad.ops.table.gateway import is_complex
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.tensor import Tensor
@@ -253,7 +254,7 @@ def softsign(input: Any) -> Tensor:
     >>> tg.nn.functional.softsign(tg.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
     """
-    if np.iscomplexobj(getattr(input, "_data", input)):
+    if is_complex(input):
         return div(input, add(absolute(input), 1.0))
     result: Tensor = _softsign(input)
     return result

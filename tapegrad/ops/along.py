@@ -10,7 +10,8 @@ import numpy as np
 from tapegrad.dtypes import TORCH_NAMES, DTypeLike, default_dtype
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along, step_along
-from tapegrad.ops.arithmetic import sub
+from tapegrad.ops.arithmetic import abs as absolute
+from tapegrad.ops.arithmetic import sub, where
 from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import real
 from tapegrad.ops.extrema import amax
@@ -23,7 +24,7 @@ from tapegrad.ops.table.public import FUNCTIONAL, SPECIAL, TOP, public
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range, reduced_dims
 from tapegrad.ops.transcendental import exp, log
 from tapegrad.tape.layout import Layout
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 Dims = tuple[int, ...]
 
@@ -179,8 +180,8 @@ def _logsumexp_rule(ct: Any, x: Any, out: Any, dim: Dims) -> Any:
 def _logsumexp_of_complex(x: Tensor, dim: int | tuple[int, ...], keepdim: bool) -> Tensor:
     parts = real(x).detach()
     if parts.numel():
-        highest = amax(parts, dim, True)._array()  # a constant: any shift gives the same sum
-        top = from_array(np.where(np.isinf(highest), highest.dtype.type(0), highest))
+        highest = amax(parts, dim, True)  # a constant: any shift gives the same sum
+        top = where(absolute(highest) == np.inf, 0.0, highest)
         found = log(sum(exp(sub(x, top)), dim, True)) + top
     else:
         found = sum(x, dim, True) - np.inf  # not log(0), whose slope is infinite

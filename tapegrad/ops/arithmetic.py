@@ -13,7 +13,7 @@ from tapegrad.forward.powers import Power
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.elementwise import binary, elementwise, unary
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, is_complex, shape_of
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample, xp
 from tapegrad.ops.table.promotion import no_bools, no_numbers, promote
 from tapegrad.ops.table.public import Names, public
@@ -63,9 +63,12 @@ def _exponent_rule(ct: Any, x: Any, y: Any, out: Any) -> Any:
     return xp.where(flat, 0.0, ct) * xp.conj(out * xp.log(xp.where(flat, 1.0, xp.alike(x, out))))
 
 
+def _of_base_and_exponent(input: Any, exponent: Any) -> Any: ...
+
+
 pow = binary(
-    "pow", Power(), (_base_rule, _exponent_rule),
-    doc="Raise `input` to the power `other`.",
+    "pow", Power(), (_base_rule, _exponent_rule), signature=_of_base_and_exponent,
+    doc="Raise `input` to the power `exponent`.",
     derivative=":math:`y x^{y-1}` and :math:`x^y \\log x`; 0 for both at :math:`0^0`, as in PyTorch.",
     scalar=operator.pow, oracle=np.power, domain=(0.1, 3.0),
     special={
@@ -110,7 +113,7 @@ sign = unary(
 @composite((Sample(((),)), Sample(((2, 3),))), lambda input: (input / np.abs(input)).astype(input.dtype))
 def sgn(input: Any) -> Tensor:
     """Sign; :math:`x/|x|` for complex numbers, 0 at 0."""
-    if np.iscomplexobj(getattr(input, "_data", input)):
+    if is_complex(input):
         size = abs(input)
         zero = eq(size, 0.0)
         return where(zero, 0.0, input / where(zero, 1.0, size))
@@ -197,7 +200,7 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
     >>> tg.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
-    dtype = np.asarray(getattr(condition, "_data", condition)).dtype
+    dtype = condition.dtype if isinstance(condition, Tensor) else np.asarray(condition).dtype
     if dtype != np.bool_:
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtype}; "
@@ -273,7 +276,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None".removeprefix("torch."))
     numbers = [isinstance(bound, (bool, int, float)) for bound in (min, max) if bound is not None]
-    if len(numbers) == 2 and numbers[0] != numbers[1] and np.ndim(getattr(max if numbers[0] else min, "_data", 0)):
+    if len(numbers) == 2 and numbers[0] != numbers[1] and len(shape_of(max if numbers[0] else min)):
         raise TypeError(
             "clamp() received an invalid combination of arguments: a number and a tensor as bounds; make the number a "
             "tensor with tapegrad.tensor(...)"

@@ -92,7 +92,7 @@ def _array_function() -> Callable[..., Any]:
 def _function(place: str, name: str) -> Callable[..., Any]:
     one = public.find(place, name)
     assert one is not None
-    return one.method() if place == public.METHODS else one.function
+    return one.method() if place in (public.METHODS, public.WRITES) else one.function
 
 
 def _writing(name: str) -> Callable[..., Any]:

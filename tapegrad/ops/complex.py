@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.ops.casts import cast
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.elementwise import unary
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, is_complex
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import public
 from tapegrad.recording.keys import MAKES_VIEWS
@@ -103,23 +103,17 @@ def imag(input: Any) -> Tensor:
     return imag_or_zero(x)
 
 
-def _is_complex(value: Any) -> bool:
-    if value.__class__ is Tensor:
-        return value._layout.dtype.kind == "c"
-    return value.__class__ is not float and bool(np.iscomplexobj(value))
-
-
 def _conj(value: Any) -> Any:
-    return conj_of_complex(value) if _is_complex(value) else value
+    return conj_of_complex(value) if is_complex(value) else value
 
 
 def _real(value: Any) -> Any:
-    return real_of_complex(value) if _is_complex(value) else value
+    return real_of_complex(value) if is_complex(value) else value
 
 
 def _alike(x: Any, other: Any) -> Any:
     """Return a real number as a complex one if the other is complex."""
-    if not _is_complex(other) or _is_complex(x):
+    if not is_complex(other) or is_complex(x):
         return x
     return cast(x, np.result_type(x.dtype, np.complex64)) if isinstance(x, Tensor) else complex(x)
 

@@ -12,7 +12,7 @@ from tapegrad.ops.linalg import matmul
 from tapegrad.ops.permutations import permute, t
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.transcendental import softplus as softplus_op
@@ -140,5 +140,5 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     >>> tg.nn.functional.linear(tg.tensor([1.0, 2.0]), tg.tensor([[3.0, 4.0]]), tg.tensor([0.5]))
     tensor([11.5000])
     """
-    out = matmul(input, permute(weight, (1, 0)) if np.ndim(getattr(weight, "_data", weight)) == 2 else t(weight))
+    out = matmul(input, permute(weight, (1, 0)) if len(shape_of(weight)) == 2 else t(weight))
     return out if bias is None else add(out, bias)

@@ -13,6 +13,7 @@ from tapegrad.forward.computed import computed
 from tapegrad.kernels.convolution import Pair, Window, convolution_address, geometry_of, places
 from tapegrad.kernels.elementwise import loop_step
 from tapegrad.kernels.rules import identity
+from tapegrad.kernels.shifted import shifted_address, shifted_geometry
 from tapegrad.kernels.sums import sum_step
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.patches import columns_of
@@ -45,24 +46,33 @@ def _by_numpy(x: np.ndarray, w: np.ndarray, *bias: np.ndarray, window: Window, g
     return found + bias[0][:, None, None] if bias else found
 
 
-def _geometry(x: Layout, w: Layout, attrs: Mapping[str, Any]) -> list[int] | None:
+def _kernel(x: Layout, w: Layout, attrs: Mapping[str, Any], way: str) -> tuple[Callable[[], int], list[int]] | None:
+    """Return a kernel that computes, and its geometry; None if there is none."""
     if not (x.contiguous and w.contiguous):
         return None
     groups, (height, width) = attrs["groups"], x.shape[-2:]
     n = 1 if x.ndim == 3 else x.shape[0]
     out, channels = w.shape[0] // groups, w.shape[1]
-    return geometry_of(n, groups, channels, out, (height, width), attrs["window"], x.dtype)
+    sizes = n, groups, channels, out, (height, width), attrs["window"], x.dtype
+    patches = geometry_of(*sizes)
+    if patches is None:
+        return None
+    shifted = shifted_geometry(way, *sizes)
+    if shifted is None:
+        return partial(convolution_address, way, x.dtype.name), patches
+    otherwise = convolution_address(way, x.dtype.name) if way in ("images", "kernels") else 0
+    return partial(shifted_address, way, x.dtype.name), [*shifted, otherwise, *patches]
 
 
 def _prepared(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
     x, w = layouts[:2]
-    geometry = _geometry(x, w, attrs)
+    found = _kernel(x, w, attrs, "biased" if len(layouts) == 3 else "plain")
     otherwise = partial(_by_numpy, **attrs)
-    if geometry is None or not layouts[-1].contiguous:
+    if found is None or not layouts[-1].contiguous:
         return otherwise
+    kernel, geometry = found
     shape = _result_shape(x.shape, w.shape, attrs["window"])
-    kernel = convolution_address("biased" if len(layouts) == 3 else "plain", x.dtype.name)
-    return computed(kernel, geometry, shape, x.dtype, otherwise, by_status=True)
+    return computed(kernel(), geometry, shape, x.dtype, otherwise, by_status=True)
 
 
 def _images_rule(ct: Any, w: Any, x_shape: Shape, window: Window, groups: int) -> Any:
@@ -87,19 +97,16 @@ def _bias_rule(ct: Any) -> Any:
 
 def _step(plan: Plan, operand: int) -> Step | None:
     x, w = plan.layouts[:2]
-    geometry, dtype = _geometry(x, w, plan.attrs), x.dtype
-    if geometry is None:
-        return None
+    way, source = (("images", "w"), ("kernels", "x"), ("", ""))[operand]
     if operand == 2:
-        shape = plan.result.shape
+        shape, dtype = plan.result.shape, x.dtype
         in_order = dtype.name, contiguous_strides(shape, dtype.itemsize)
         total = sum_step(shape, (shape[-3], 1, 1), dtype)
         return loop_step(
             "identity", identity, shape, [((CT, 0), *in_order)], in_order, reduce_to=total, scratch=NOTHING
         )
-    way, source = ("images", "w") if operand == 0 else ("kernels", "x")
-    address = partial(convolution_address, way, dtype.name)
-    return Step(address, geometry, [(CT, 0), plan.source(source)], into_view=True)
+    found = _kernel(x, w, plan.attrs, way)
+    return None if found is None else Step(*found, [(CT, 0), plan.source(source)])
 
 
 def _oracle(

@@ -12,7 +12,7 @@ from tapegrad.ops.generators import numpy_generator
 from tapegrad.ops.inplace import in_place
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.tensor import Tensor, from_array
@@ -80,7 +80,7 @@ def _of_channels(call: str, input: Any, p: float, training: bool, inplace: bool,
 
 
 def _ndim(input: Any) -> int:
-    return np.ndim(getattr(input, "_data", input))
+    return len(shape_of(input))
 
 
 def _warn_of_channels(call: str, ndim: int, which: str) -> None:
@@ -159,6 +159,22 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     if ndim not in (4, 5):
         _warn_of_channels("dropout3d", ndim, "first")
     return _of_channels("dropout3d", input, p, training, inplace, ndim != 5)
+
+
+@public(common=_ELEMENTS)
+@composite((Sample(((2, 3, 2),), {"p": 0.5, "train": False}),), lambda input, p, train: input)
+def feature_dropout(input: Any, p: float, train: bool) -> Tensor:
+    """`dropout` of whole channels, which are the second dimension.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.feature_dropout(tg.ones(1, 2), 1.0, True)
+    tensor([[0., 0.]])
+    """
+    if train and p and _ndim(input) < 2:
+        raise RuntimeError(f"Feature dropout requires at least 2 dimensions in the input; it has {_ndim(input)}")
+    return _of_channels("feature_dropout", input, p, train, False, False)
 
 
 def _alpha(call: str, input: Any, p: float, training: bool, inplace: bool, of_channels: bool) -> Tensor:

@@ -9,12 +9,14 @@ import numpy as np
 from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.arithmetic import add, mul, where
+from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.extrema import amax, amin
 from tapegrad.ops.gather import indices_of
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.setitem import write_at_index
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.index_values import are_within, index_values
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -77,19 +79,22 @@ def embedding(
     table, chosen = as_operand(weight, "embedding", "weight", 2), indices_of("embedding", input, "input", 1)
     if table.ndim != 2:
         raise RuntimeError(f"embedding(): 'weight' must be 2-D; its shape is {list(table.shape)}")
-    rows, indices = table.shape[0], np.array(chosen._data, order="C")
-    if ((indices < 0) | (indices >= rows)).any():
+    rows = table.shape[0]
+    if not are_within(chosen, 0, rows):
         raise IndexError(f"index out of range in self: embedding() has {rows} rows")
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise AssertionError(f"Padding_idx must be within num_embeddings, {rows}; it is {padding_idx}")
     if max_norm is not None:
-        _renormed(table if table is weight else weight, np.unique(indices), max_norm, norm_type)
+        _renormed(table if table is weight else weight, np.unique(chosen._data), max_norm, norm_type)
+    indices = index_values(chosen)
     out = index_gather(table, (indices,), (ARRAY,))
     if padding_idx is not None:
-        out = where((indices == padding_idx % rows)[..., None], out.detach(), out)
+        out = where(unsqueeze(chosen == padding_idx % rows, -1), out.detach(), out)
     if scale_grad_by_freq:
+        indices = np.asarray(chosen._data)
         scale = (1.0 / np.bincount(indices.ravel(), minlength=rows)[indices])[..., None].astype(table.dtype)
-        out = add(mul(out, from_array(scale)), mul(out.detach(), from_array(1 - scale)))
+        scaled = add(mul(out, from_array(scale)), mul(out.detach(), from_array(1 - scale)))
+        out = where(scale == 1, out, scaled)  # 0 times inf is nan
     return out
 
 

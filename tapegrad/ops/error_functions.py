@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.forward.scipy import SciPy, scipy_function
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.table.elementwise import unary
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import SPECIAL, TOP, Names
@@ -19,7 +20,7 @@ _DENSITY = 1 / math.sqrt(2 * math.pi)  # of the normal distribution at 0
 _FAR = 30.0
 
 erfc = unary(
-    "erfc", SciPy("erfc"), lambda ct, x: -_SLOPE * ct * xp.exp(-x * x),
+    "erfc", Function("erfc", SciPy("erfc")), lambda ct, x: -_SLOPE * ct * xp.exp(-x * x),
     doc="Complementary error function :math:`1 - \\mathrm{erf}\\,x`, precise where that is small.",
     derivative=":math:`-2 e^{-x^2}/\\sqrt{\\pi}` (DLMF 7.10.1).", real_only=True,
     special={0.0: -_SLOPE, np.inf: 0.0, -np.inf: 0.0},
@@ -44,14 +45,15 @@ erfcx = unary(
 )  # fmt: skip
 
 erfinv = unary(
-    "erfinv", SciPy("erfinv"), lambda ct, out: ct * xp.exp(out * out) / _SLOPE,
+    "erfinv", Function("erfinv", SciPy("erfinv")), lambda ct, out: ct * xp.exp(out * out) / _SLOPE,
     doc="Inverse of the error function.", derivative=":math:`\\sqrt{\\pi}\\,e^{y^2}/2` with :math:`y` the result.",
     real_only=True, domain=(-0.9, 0.9), special={0.0: 1 / _SLOPE, 1.0: np.inf, -1.0: np.inf},
     oracle=lambda x: scipy_function("ndtri")((x + 1) / 2) / math.sqrt(2), names=_TOO,
 )  # fmt: skip
 
 ndtr = unary(
-    "ndtr", SciPy("ndtr"), lambda ct, x: _DENSITY * ct * xp.exp(-0.5 * x * x),
+    "ndtr", Function("ndtr", SciPy("ndtr"), formula=lambda x: 0.5 * xp.erfc(x * -math.sqrt(0.5))),
+    lambda ct, x: _DENSITY * ct * xp.exp(-0.5 * x * x),
     doc="Distribution function of the standard normal distribution.", derivative=":math:`e^{-x^2/2}/\\sqrt{2\\pi}`.",
     real_only=True, special={0.0: _DENSITY, np.inf: 0.0, -np.inf: 0.0}, names=_ONLY,
     oracle=lambda x: scipy_function("erfc")(-x / math.sqrt(2)) / 2,

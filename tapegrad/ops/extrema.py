@@ -47,12 +47,20 @@ def _forward_for(function: np.ufunc, layouts: tuple[Layout, ...], attrs: dict[st
     return found
 
 
-def _check_nonempty(name: str, bound: Bound) -> None:
-    (x,), dim = bound.operands, bound.attrs["dim"]
-    if count_of(x.shape, dim) == 0:
-        raise IndexError(
-            f"{name}(): Expected reduction dim to have non-zero size; it got shape {list(x.shape)} and dim {list(dim)}"
+def _check_nonempty(call: str, x: Tensor, dim: Any, dims: tuple[int, ...]) -> None:
+    """Raise PyTorch's error if there is nothing to choose from: of another type where no dimension is given."""
+    if count_of(x.shape, dims):
+        return
+    if dim is None or dim == ():
+        raise RuntimeError(
+            f"{call}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            f"with the 'dim' argument. Its shape is {list(x.shape)}"
         )
+    empty = next(place for place in dims if not x.shape[place])
+    raise IndexError(
+        f"{call}(): Expected reduction dim {empty} to have non-zero size. It got shape {list(x.shape)} and "
+        f"dim {list(dims)}"
+    )
 
 
 def _extreme(name: str, function: np.ufunc, doc: str, derivative: str) -> Reduction:
@@ -64,9 +72,11 @@ def _extreme(name: str, function: np.ufunc, doc: str, derivative: str) -> Reduct
     Raises
     ------
     IndexError
-        If there is nothing to choose from.
+        If there is nothing to choose from along a dimension.
+    RuntimeError
+        If `input` is empty and there is no `dim`.
     """,
-        derivative=derivative, real_only=True, check=partial(_check_nonempty, name),
+        derivative=derivative, real_only=True, check=_check_nonempty,
         prepare_forward=partial(_forward_for, function),
         names=Names(method=True, reduces=function.__name__, functions=(name, name[1:]), adapter="extremum"),
     )  # fmt: skip
@@ -203,8 +213,5 @@ def _extremum(call: str, whole: Any, along: Any, pairwise: Any, input: Any, dim:
         return along(input, dim, keepdim)
     x = as_operand(input, call, "input", 1)
     if not x._layout.size:
-        raise RuntimeError(
-            f"{call}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-            f"with the 'dim' argument. Its shape is {list(x.shape)}"
-        )
+        _check_nonempty(call, x, None, tuple(range(x.ndim)))
     return whole(x)

@@ -53,10 +53,14 @@ nextafter = binary(
 )  # fmt: skip
 
 
+def _of_input_and_values(input: Any, values: Any) -> Any: ...
+
+
 heaviside = binary(
     "heaviside", lambda x, y: np.where(x == 0, y, np.where(x != x, x, x > 0)),
     (flat, lambda ct, x: xp.where(x == 0, ct, 0.0)),
-    doc="Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0.",
+    doc="Step function: 0 where `input` is negative, 1 where it is positive, `values` where it is 0.",
+    signature=_of_input_and_values,
     derivative="0; and 1 where `input` is 0. PyTorch has none.", real_only=True,
     check_dtypes=no_numbers("heaviside", "input", "values"), oracle=np.heaviside, special={(0.0, 0.5): (0.0, 1.0)},
     names=_EVERYWHERE,

@@ -11,8 +11,9 @@ from tapegrad.devices import CPU, not_here
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
 from tapegrad.tape import versions
-from tapegrad.tape.layout import InferenceLayout
-from tapegrad.tape.views import root_of
+from tapegrad.tape.graph import edge_of
+from tapegrad.tape.layout import InferenceLayout, has_no_gaps
+from tapegrad.tape.views import renewed, root_of
 from tapegrad.tensor import Tensor
 
 
@@ -36,6 +37,31 @@ def is_tensor(obj: Any) -> bool:
     (True, False)
     """
     return isinstance(obj, Tensor)
+
+
+@public()
+def typename(obj: Any, /) -> str:
+    """Return the name of the type of an object, with its module; of a tensor PyTorch's name of its type.
+
+    Parameters
+    ----------
+    obj : object
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.typename(tg.tensor([1, 2])), tg.typename(tg.nn.Parameter), tg.typename(1.0)
+    ('torch.LongTensor', 'tapegrad.nn.parameter.Parameter', 'float')
+    """
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    own = obj if hasattr(obj, "__name__") else type(obj)
+    name, module = getattr(own, "__qualname__", own.__name__), getattr(own, "__module__", "")
+    return name if module in ("", None, "builtins") else f"{module}.{name}"
 
 
 @public(method=True)
@@ -133,7 +159,7 @@ def is_same_size(input: Any, other: Any) -> bool:
 @public(namespaces=(), method=True)
 def is_contiguous(input: Tensor) -> bool:
     """Whether the elements lie in memory in their order."""
-    return bool(input._layout.contiguous or input._data.flags.c_contiguous)
+    return has_no_gaps(input._layout)
 
 
 @public(namespaces=(), method=True)
@@ -151,7 +177,16 @@ def ndimension(input: Tensor) -> int:
 @public(namespaces=(), attribute=True)
 def _version(input: Tensor) -> int:
     """Return how often the memory was written to in place; views and `detach` share it."""
+    if is_inference(input):
+        raise RuntimeError("Inference tensors do not track version counter.")
     return versions.version(input._array())
+
+
+@public(namespaces=(), attribute=True)
+def output_nr(input: Tensor) -> int:
+    """Return which result of its `grad_fn` the tensor is, counted from 0."""
+    node = renewed(input)._node
+    return 0 if node is None else edge_of(node)[1]
 
 
 @public(namespaces=(), method=True)

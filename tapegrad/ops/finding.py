@@ -10,6 +10,7 @@ from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.table.gateway import as_operand, values_of
 from tapegrad.ops.table.promotion import common_dtype, promote
 from tapegrad.ops.table.public import public
+from tapegrad.ops.table.write_checks import can_hold
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -215,6 +216,27 @@ def result_type(tensor1: Any, tensor2: Any) -> np.dtype:
     """
     operands = as_operand(tensor1, "result_type", "tensor1", 1), as_operand(tensor2, "result_type", "tensor2", 2)
     return promote([own._layout for own in operands])
+
+
+@public()
+def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
+    """Whether numbers of a dtype may be written to a tensor of another: its kind must be the same or a wider one.
+
+    Parameters
+    ----------
+    from_, to : dtype
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.can_cast(tg.float64, tg.float32), tg.can_cast(tg.float32, tg.int64)
+    (True, False)
+    """
+    return can_hold(np.dtype(to), np.dtype(from_))
 
 
 @public()

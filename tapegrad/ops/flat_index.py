@@ -15,7 +15,8 @@ from tapegrad.ops.indexing import index_gather, index_scatter_add
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.index_values import are_within, index_values
+from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.tensor import Tensor
@@ -30,7 +31,10 @@ def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> np.ndarray
         raise RuntimeError(
             f"{call}(): Expected a long tensor for index, but got {given.dtype}; convert it with .long()"
         )
-    indices, size = np.array(given._data, np.int64, order="C"), x.numel()
+    size = x.numel()
+    if given.is_traced and are_within(given, 0, size):
+        return index_values(xp.cast(given, np.dtype(np.int64)))
+    indices = np.array(given._data, np.int64, order="C")
     if not indices.size:
         return indices
     if indices.min() < -size or indices.max() >= size:
@@ -45,7 +49,7 @@ def _flat_indices(call: str, x: Tensor, index: Any, position: int) -> np.ndarray
 def _take_of_numpy(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
     if out is not None or mode != "raise":
         raise TypeError("np.take does not work on tensors with out= or mode=; see tapegrad.take and index_select")
-    chosen = np.asarray(indices._data if isinstance(indices, Tensor) else indices)
+    chosen = indices if isinstance(indices, Tensor) else np.asarray(indices)
     x = as_operand(a, "take", "a", 1)
     if axis is None:
         return take(x, chosen)

@@ -91,7 +91,7 @@ def _derivative_of_psi(input: Any, n: int) -> Bound:
     return Bound((as_operand(input, "polygamma", "input", 1),), {"n": n})
 
 
-@public(namespaces=(TOP, SPECIAL), method=_operand_first, common=docs.Common(
+@public(namespaces=(TOP, SPECIAL), method=_operand_first, inplace=True, common=docs.Common(
     "n : int\n    Order, at least 0.\ninput : Tensor, array or number", returns=docs.UNARY.returns),
     of=_derivative_of_psi)  # fmt: skip
 def polygamma(n: int, input: Any) -> Tensor:

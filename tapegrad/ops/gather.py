@@ -15,11 +15,12 @@ from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.docs import Common
-from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.index_values import are_within, from_front
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, operation
-from tapegrad.tape.layout import Layout, broadcast_shape, layout_of
+from tapegrad.tape.layout import Layout, broadcast_shape
 from tapegrad.tensor import Tensor
 
 INDEX: Final = np.array([[0, 2, 0], [1, 1, 0]])
@@ -227,11 +228,9 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:
             "take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{x.ndim} dimensions for input, and {chosen.ndim} dimensions for indices"
         )
-    array = chosen._array()
-    if (array < 0).any():
-        length = x.shape[place] if x.ndim else 1
-        array = np.where(array < 0, array + length, array)
-        chosen = constant(array, layout_of(array))
+    length = x.shape[place] if x.ndim else 1
+    if not are_within(chosen, 0, length):
+        chosen = from_front(chosen, length)
     if not x.ndim:
         return gather(x, 0, chosen)  # type: ignore[no-any-return]
     try:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.devices import CPU, DeviceLike, check_device
 from tapegrad.ops.creation import made
 from tapegrad.ops.table.public import public
@@ -138,6 +139,7 @@ def manual_seed(seed: int) -> Generator:
 
 def numpy_generator(generator: Generator | np.random.Generator | None) -> np.random.Generator:
     """Return NumPy's generator behind one of ours; NumPy's own are accepted too."""
+    modes.tell("random")
     if generator is None:
         return default_generator.numpy
     if isinstance(generator, Generator):

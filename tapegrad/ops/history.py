@@ -19,9 +19,9 @@ from tapegrad.ops.index_keys import Key, numpy_index
 from tapegrad.ops.index_put import attributes_of, index_put_op, index_replace
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.parts import Part, strided_part_op, strided_put_op
+from tapegrad.ops.parts import Part, strided_part, strided_part_op, strided_put_op
 from tapegrad.ops.table.gateway import names_of_arrays
-from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.op import Op, xp
 from tapegrad.recording.plan import Plan
 from tapegrad.recording.plan_cache import compiled
 from tapegrad.recording.steps import address_of_array
@@ -143,18 +143,47 @@ def renew(view: Tensor) -> None:
 # Parts ---------------------------------------------------------------------------------------------------------------
 
 
+def _of_part(op: Op, operands: tuple[Tensor, ...], data: np.ndarray, out: np.ndarray) -> Tensor | None:
+    """Record an op on the part of the first operand that a view of it is; None if the operand is not contiguous.
+
+    A loop writes to the same parts again and again: they are known by their memory, so that none is described anew.
+    """
+    array = operands[0]._array()
+    offset = address_of_array(data) - address_of_array(array)
+    layouts = tuple([own._layout for own in operands])
+    key = "of memory", layouts, data.shape, data.strides, data.dtype, offset
+    plan = op.plans.get(key)
+    if plan is not None:
+        return compiled.finish(plan, out, *operands)
+    part = part_of(array, data)
+    if part is None:
+        return None
+    plan = Plan(op, layouts, {"part": part}, op.forward, layout_of(out))
+    op.plans.remember(key, plan)
+    return compiled.finish(plan, out, *operands)
+
+
 def _take(base: Tensor, data: np.ndarray) -> Tensor:
-    part = part_of(base._array(), data)
-    if part is not None:
-        return record_written(strided_part_op, (base,), {"part": part}, data)
+    taken = _of_part(strided_part_op, (base,), data, data)
+    if taken is not None:
+        return taken
     numbers = index_gather(reshape(base, -1), (_places_in(base._array(), data),), (ARRAY,))
     return numbers if data.dtype == base.dtype else _take(numbers, _same_half(numbers, data, base))
 
 
+def same_part(tensor: Tensor, base: Tensor, view: Tensor) -> Tensor | None:
+    """Return the part of a tensor that a view is of its base; None if that is no view of the tensor."""
+    part = part_of(base._array(), view._array())
+    return None if part is None or not tensor._layout.contiguous else strided_part(tensor, part)
+
+
+xp.same_part = same_part
+
+
 def _put(base: Tensor, data: np.ndarray, value: Tensor) -> Tensor:
-    part = part_of(base._array(), data)
-    if part is not None:
-        return record_written(strided_put_op, (base, value), {"part": part}, base._array())
+    put = _of_part(strided_put_op, (base, value), data, base._array())
+    if put is not None:
+        return put
     places = _places_in(base._array(), data)
     if data.dtype != base.dtype:  # the complex numbers with new real or imaginary parts
         numbers = index_gather(reshape(base, -1), (places,), (ARRAY,))

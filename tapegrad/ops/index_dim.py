@@ -18,7 +18,8 @@ from tapegrad.ops.movement import reshape
 from tapegrad.ops.scatter import scatter_reduce
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.docs import Common
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
+from tapegrad.ops.table.index_values import are_within, from_front, index_values
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim
@@ -41,15 +42,15 @@ def _bound(
     place = one_dim(call, x.ndim, dim)
     if given.ndim > 1:
         raise IndexError(f"{call}(): Index is supposed to be a vector; it has shape {list(given.shape)}")
-    indices = np.array(given._data, order="C").reshape(-1)
     x = reshape(x, (1,)) if not x.ndim else x
-    length = x.shape[place]
-    if wraps:
-        indices += (indices < 0) * length
+    given, length = given if given.ndim else reshape(given, (1,)), x.shape[place]
+    if wraps and not are_within(given, 0, length):
+        given = from_front(given, length)
+    if are_within(given, 0, length):
+        return x, place, index_values(given)
+    indices = np.asarray(given._data)
     found = out_of_bounds(indices, length, f"dimension {place}")
-    if found:
-        raise error(f"{call}(): {words or found} (index {indices.tolist()[:20]}, size {length})")
-    return x, place, indices
+    raise error(f"{call}(): {words or found} (index {indices.tolist()[:20]}, size {length})")
 
 
 def _key(place: int) -> tuple[Any, ...]:
@@ -83,7 +84,7 @@ def _source(call: str, x: Tensor, place: int, indices: np.ndarray, source: Any, 
 
 def _as_given(result: Tensor, input: Any) -> Tensor:
     """Return a result without the dimension that an operand without dimensions got."""
-    return reshape(result, ()) if np.ndim(getattr(input, "_data", input)) == 0 else result
+    return reshape(result, ()) if len(shape_of(input)) == 0 else result
 
 
 def _along(x: Any, dim: int) -> Any:
@@ -110,7 +111,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
             [4., 3.]])
     """
     x, place, indices = _bound("index_select", input, dim, index, IndexError, "index out of range in self")
-    if x is not input and indices.size != 1 and np.ndim(getattr(input, "_data", input)) == 0:
+    if x is not input and indices.size != 1 and len(shape_of(input)) == 0:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {indices.size} value(s)")
     return _as_given(index_gather(x, (indices,), _key(place)), input)
 

@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
+from tapegrad.ops.table.index_values import index_values
+from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
@@ -57,10 +59,13 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
             key.append(_in_range(item))
         elif item is None or item is Ellipsis:
             key.append(item)
+        elif isinstance(item, Tensor) and item.is_traced and item.dtype.kind in "iu" and _is_alone(items):
+            arrays.append(index_values(xp.cast(item, np.dtype(np.int64))))
+            key.append(ARRAY)
         elif kind is slice:
             key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
         else:
-            array = np.asarray(item._data if kind is Tensor else item)
+            array = np.asarray(item._data if isinstance(item, Tensor) else item)
             if kind is Tensor and array.dtype.name in (("uint8", "int8", "int16") if array.ndim else ("uint8",)):
                 array = _mask_of_bytes(array)
             if array.dtype == np.bool_:
@@ -89,7 +94,12 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
                 "shape mismatch: indexing tensors could not be broadcast together with shapes "
                 + ", ".join(str(list(array.shape)) for array in arrays)
             ) from None
-    return tuple(key), tuple(map(np.ascontiguousarray, arrays))
+    return tuple(key), tuple([np.asarray(array, order="C") for array in arrays])
+
+
+def _is_alone(items: tuple[Any, ...]) -> bool:
+    """Whether an index has one array of integers, and beside it slices, new dimensions and an Ellipsis only."""
+    return len([item for item in items if item is not None and item is not Ellipsis and type(item) is not slice]) == 1
 
 
 def _mask_of_bytes(array: np.ndarray) -> np.ndarray:

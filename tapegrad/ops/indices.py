@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.dtypes import DTypeLike
+from tapegrad.ops.arithmetic import eq
+from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.casts import cast
 from tapegrad.ops.creation import made
 from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.index_values import are_within
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.tensor import Tensor
 
@@ -98,12 +102,12 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
 
 
 @public(namespaces=(FUNCTIONAL,))
-def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+def one_hot(input: Any, num_classes: int = -1) -> Tensor:
     """Vectors with 1 at the index of a class, and 0 elsewhere, along a new last dimension.
 
     Parameters
     ----------
-    tensor : Tensor or array
+    input : Tensor or array
         Classes: 0, 1, ..., of dtype int64.
     num_classes : int
         How many there are; default one more than the largest.
@@ -124,7 +128,10 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     >>> tg.nn.functional.one_hot(tg.tensor([0, 2])).tolist()
     [[1, 0, 0], [0, 0, 1]]
     """
-    classes = np.asarray(as_operand(tensor, "one_hot", "tensor", 1)._data)
+    x = as_operand(input, "one_hot", "input", 1)
+    if x.is_traced and num_classes > 0 and x.dtype == np.int64 and are_within(x, 0, num_classes):
+        return cast(eq(unsqueeze(x, -1), np.arange(num_classes)), np.dtype(np.int64))
+    classes = np.asarray(x._data)
     if classes.dtype != np.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor; it got {classes.dtype}")
     if not classes.size and num_classes <= 0:

@@ -18,13 +18,14 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.history import before_write, rewrite
 from tapegrad.ops.scaled import ADD, SUB, times
 from tapegrad.ops.setitem import write_at_index
-from tapegrad.ops.table.gateway import as_operand, constant
+from tapegrad.ops.table.gateway import as_operand, constant, shape_of
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.write_checks import (
     can_hold,
     cast_error,
     check_distinct,
     check_leaf,
+    follower,
     records,
     shape_error,
     wrapped,
@@ -57,19 +58,24 @@ def _rebase(target: Tensor, function: Callable[..., Tensor], args: tuple[Any, ..
     """Record ``function(target, *args)``, write its value to the target's memory, and let the target be its result."""
     array = target._array()
     check_distinct(array)
-    result = function(_copy(target, array), *[_copy(own, array) for own in args])
-    if result.shape != target.shape:
-        raise shape_error(target.shape, result.shape)
-    if result.dtype != array.dtype:
-        if not can_hold(array.dtype, result.dtype):
-            raise cast_error(result.dtype, array.dtype)
-        result = cast(result, array.dtype)
+    result = _fitting(target, function(_copy(target, array), *[_copy(own, array) for own in args]))
     if result._node is None:  # the elements that are written over get a gradient of 0
         return copy_(target, result)
     before_write(target)
     array[...] = result._data
     rewrite(target, result)
     return target
+
+
+def _fitting(target: Tensor, result: Tensor) -> Tensor:
+    """Return a result as the tensor can hold it that it is written to."""
+    if result.shape != target.shape:
+        raise shape_error(target.shape, result.shape)
+    if result.dtype == target.dtype:
+        return result
+    if not can_hold(target.dtype, result.dtype):
+        raise cast_error(result.dtype, target.dtype)
+    return cast(result, target.dtype)
 
 
 def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> Callable[[Tensor, Any], Any]:
@@ -81,6 +87,8 @@ def _operator(symbol: str, function: Callable[..., Tensor], ufunc: np.ufunc) -> 
             return NotImplemented
         if refuses_bools and isinstance(other, Tensor) and other._layout.dtype.kind == "b":
             function(self, other)  # raises the op's error, which NumPy's loop would not
+        if modes.mode.value & modes.INTERCEPTORS and follower(self, other):
+            return copy_(self, _fitting(self, function(self, other)))
         if not records(self, other):
             return _write(self, other, ufunc)
         if not self._layout.floating:
@@ -147,6 +155,8 @@ def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., T
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if function is arithmetic.abs and self._layout.dtype.kind == "c":
             raise RuntimeError("In-place abs is not supported for complex tensors. Write x.abs(), which is real.")
+        if modes.mode.value & modes.INTERCEPTORS and follower(self, *args, *kwargs.values()):
+            return copy_(self, _fitting(self, function(self, *args, **kwargs)))
         if records(self, *args, *kwargs.values()):
             check_leaf(self)
             return _rebase(self, lambda x, *rest: function(x, *rest, **kwargs), args)
@@ -182,7 +192,8 @@ def _scaled(operator: Callable[[Tensor, Any], Tensor], op: Op) -> Callable[..., 
 
 def mul_(self: Tensor, other: Any) -> Tensor:
     """Compute `mul` in place; recorded where a gradient is wanted."""
-    result: Tensor = imul(self, as_operand(other, "mul_", "other", 1))
+    is_plain = other.__class__ in (Tensor, float, int)  # of which no tensor has to be made
+    result: Tensor = imul(self, other if is_plain else as_operand(other, "mul_", "other", 1))
     return result
 
 
@@ -199,7 +210,7 @@ def copy_(self: Tensor, source: Any) -> Tensor:
     if records(self, source):
         check_leaf(self)
     if source is not self:
-        shape = np.shape(getattr(source, "_data", source))
+        shape = shape_of(source)
         if len(shape) > len(self.shape):
             raise shape_error(self.shape, shape)
         write_at_index(self, Ellipsis, source, "copy_()")
@@ -208,7 +219,7 @@ def copy_(self: Tensor, source: Any) -> Tensor:
 
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Set all elements to a number, in place; recorded where a gradient is wanted."""
-    if np.ndim(getattr(value, "_data", value)):
+    if len(shape_of(value)):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got shape {list(np.shape(value))}")
     return copy_(self, value)
 

@@ -44,10 +44,10 @@ def _draw(self: Tensor, values: np.ndarray) -> Tensor:
 
 
 @_method
-def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers drawn uniformly from `low` to `high`, in place."""
-    _check(low <= high, f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
-    return _draw(self, numpy_generator(generator).uniform(low, high, self.shape))
+def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers drawn uniformly from a bound to another, in place."""
+    _check(from_ <= to, f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    return _draw(self, numpy_generator(generator).uniform(from_, to, self.shape))
 
 
 @_method

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tapegrad import modes
 from tapegrad.ops.broadcasting import squeeze, unsqueeze
 from tapegrad.ops.history import give_node
-from tapegrad.ops.permutations import t, transpose
+from tapegrad.ops.permutations import swapaxes, t, transpose
 from tapegrad.ops.table.public import Names, register
 from tapegrad.ops.table.write_checks import check_leaf
 from tapegrad.tape import views
@@ -38,7 +38,7 @@ def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
 
 
 _VIEWS: Final[dict[str, Callable[..., Tensor]]] = {
-    "squeeze_": squeeze, "unsqueeze_": unsqueeze, "t_": t, "transpose_": transpose, "swapaxes_": transpose,
+    "squeeze_": squeeze, "unsqueeze_": unsqueeze, "t_": t, "transpose_": transpose, "swapaxes_": swapaxes,
     "swapdims_": transpose,
 }  # fmt: skip
 for _name, _function in _VIEWS.items():

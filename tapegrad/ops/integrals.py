@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import default_dtype
 from tapegrad.ops.arithmetic import add, mul
-from tapegrad.ops.creation import made
+from tapegrad.ops.casts import cast
 from tapegrad.ops.cumulative import cumsum
 from tapegrad.ops.differences import diff, part_along
 from tapegrad.ops.movement import reshape
@@ -20,6 +21,11 @@ from tapegrad.ops.table.structural import one_dim
 from tapegrad.tensor import Tensor
 
 
+def _numbers(x: Tensor) -> Tensor:
+    """Return integers as numbers with a fraction, whose sums do not wrap around."""
+    return x if x._layout.floating or x.dtype.kind == "b" else cast(x, default_dtype())
+
+
 def _trapezoids(call: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, int, Any]:
     """Return sums of neighbours, times their distances if these differ; the dimension, and the factor that is left."""
     values = as_operand(y, call, "y", 1)
@@ -28,10 +34,11 @@ def _trapezoids(call: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, i
     place = one_dim(call, values.ndim, dim)
     if values.dtype.kind == "b":
         raise RuntimeError(f"{call}: received a bool input for `y`, but bool is not supported; convert it first")
+    values = _numbers(values)
     pairs = add(part_along(values, place, 1, None), part_along(values, place, None, -1))
     if x is None:
         return pairs, place, 0.5 * (1 if dx is None else dx)
-    points = as_operand(x, call, "x", 2)
+    points = _numbers(as_operand(x, call, "x", 2))
     if points.ndim == 1 and values.ndim > 1:
         points = reshape(points, (-1,) + (1,) * (values.ndim - 1 - place))
     along = place - values.ndim
@@ -81,7 +88,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) 
     """
     values = as_operand(y, "trapezoid", "y", 1)
     if values.ndim and not values.shape[one_dim("trapezoid", values.ndim, dim)]:
-        return made(values._array().sum(dim, values.dtype), False)
+        return sum(values.detach(), dim, dtype=values.dtype)
     pairs, place, factor = _trapezoids("trapezoid", values, x, dx, dim)
     return mul(sum(pairs, place), factor)
 

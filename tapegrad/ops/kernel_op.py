@@ -1,4 +1,4 @@
-"""`kernel_op`: an elementwise operation of the user's, whose forward and derivatives run as compiled kernels."""
+"""`kernel_op`: an operation of the user's, of numbers or of arrays, whose forward and derivatives are kernels."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.rules import rule_parameters
+from tapegrad.ops.array_op import ArrayRule, array_op, array_rule
 from tapegrad.ops.table.elementwise import bind_operands, elementwise
 from tapegrad.ops.table.gateway import connect
-from tapegrad.ops.table.op import Op, Sample, xp
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, Sample, xp
 from tapegrad.ops.table.promotion import forward_for
 from tapegrad.ops.table.public import public
+from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tensor import Tensor
 
 _MOST_OF_A_UFUNC = 3  # operands
@@ -28,46 +30,56 @@ _SHAPES = {
 @public()
 def kernel_op(
     forward: Callable[..., Any],
-    vjp: Callable[..., Any],
+    vjp: Callable[..., Any] | Sequence[Callable[..., Any] | None],
     *,
+    shape: Callable[..., tuple[int, ...]] | None = None,
     name: str | None = None,
     domain: tuple[float, float] = (-3.0, 3.0),
     samples: Sequence[Sample] | None = None,
     oracle: Callable[..., Any] | None = None,
 ) -> Callable[..., Tensor]:
-    """Make an elementwise operation of functions of numbers, which are compiled: no Python runs in a backward pass.
+    """Make an operation of functions that are compiled: no Python runs in a backward pass.
 
     Parameters
     ----------
     forward : callable
         From numbers, one for each operand, to a number: plain Python that Numba compiles, or a function that
-        ``numba.njit`` has decorated. Its parameter names are those of the operands.
-    vjp : callable
-        From the cotangent of the result to those of the operands: a tuple of numbers, or a number for one operand. Its
-        parameters are ``ct`` and what the tape is to keep: names of operands, and ``out`` for the result.
+        ``numba.njit`` has decorated. Its parameter names are those of the operands. With `shape` it takes arrays (a
+        tensor without dimensions is a number) and as last argument the result, an array of zeros, which it fills.
+    vjp : callable, or sequence of (callable or None)
+        For each operand the function from the cotangent of the result to that of the operand; None for operands without
+        gradient. Its parameters are the cotangent, and what the tape is to keep: names of operands, and ``out`` for the
+        result. With `shape` its last argument is the operand's cotangent, to which it adds. One function of numbers may
+        serve all operands, and return a tuple. A function that `kernel_op` made has derivatives, and so the operation
+        has second ones; other functions have none.
+    shape : callable, optional
+        From the shapes of the operands to that of the result.
     name : str, optional
         Default the name of `forward`.
     domain : tuple of float
         The range from which `tapegrad.testing.check_op` draws operands.
     samples : sequence of Sample, optional
-        The operands' shapes with which it checks the operation.
+        The operands' shapes with which it checks the operation; it needs them if there is a `shape`.
     oracle : callable, optional
-        The same function in NumPy, which it compares with; default `forward`, called in Python for each element.
+        The same function in NumPy, which it compares with; default `forward`, called in Python.
 
     Returns
     -------
     callable
-        A function of tensors, arrays and numbers, which broadcasts.
+        A function of tensors, arrays and numbers. Without `shape` it broadcasts.
 
     Raises
     ------
     ValueError
         If `vjp` asks for something else, or there is another operation of this name.
+    TypeError
+        If a function cannot be compiled; raised at the first call. Functions of arrays consist of loops over elements:
+        they make no arrays.
 
     Notes
     -----
-    The operation may be differentiated once, and a second derivative raises. An operation whose derivatives are written
-    as ops are has all of them: see docs/add_an_op.md.
+    Operands with a gradient, and the result, are all of one dtype, ``float32`` or ``float64``; operands without keep
+    theirs. Operations whose derivatives are written as ops have all of them: see docs/add_an_op.md.
 
     Examples
     --------
@@ -88,18 +100,110 @@ def kernel_op(
     >>> x.grad
     tensor([ 0.0000, -0.0000, -0.4686])
     """
-    forward, vjp = _in_python(forward), _in_python(vjp)
-    name = name or forward.__name__
-    operands, asked = rule_parameters(forward), rule_parameters(vjp)
-    unknown = sorted(set(asked) - {"ct", "out", *operands})
-    if unknown or "ct" not in asked or not operands:
-        raise ValueError(f"kernel_op {name}: vjp takes ct and of {[*operands, 'out']}, not {unknown or 'no ct'}")
-    rules = tuple([_rule(f"{name}_vjp{number}", vjp, asked, number, len(operands)) for number in range(len(operands))])
-    shapes = _SHAPES.get(len(operands), (((2, 3),) * len(operands), ((),) * (len(operands) - 1) + ((3,),)))
-    return elementwise(
-        name, operands, _ufunc(name, forward), rules, fx=forward, to_float=True, domain=domain, real_only=True,
-        oracle=oracle or _one_by_one(forward), samples=samples or tuple([Sample(own) for own in shapes]),
-    )  # fmt: skip
+    function = _in_python(forward)
+    name = name or function.__name__
+    parameters = rule_parameters(function)
+    operands = parameters if shape is None else parameters[:-1]
+    if not operands:
+        raise ValueError(f"kernel_op {name}: forward has no operands")
+    parts = _parts(name, operands, vjp, shape is not None)
+    if shape is not None:
+        constants = [own for own, part in zip(operands, parts, strict=True) if part is None]
+        rules = [None if own is None else own.rule_of_arrays(f"{name}_vjp{number}", operands[number], constants)
+                 for number, own in enumerate(parts)]  # fmt: skip
+        made = array_op(name, operands, function, rules, shape, samples=samples or (), domain=domain, oracle=oracle)
+    else:
+        shapes = _SHAPES.get(len(operands), (((2, 3),) * len(operands), ((),) * (len(operands) - 1) + ((3,),)))
+        by_operand = tuple([
+            NOT_DIFFERENTIABLE if own is None else own.rule(f"{name}_vjp{number}") for number, own in enumerate(parts)
+        ])  # fmt: skip
+        made = elementwise(
+            name, operands, _ufunc(name, function), by_operand, fx=function, to_float=True, domain=domain,
+            real_only=True, oracle=oracle or _one_by_one(function),
+            samples=samples or tuple([Sample(own) for own in shapes]),
+        )  # fmt: skip
+        setattr(vmath, name, function)  # where kernels find it that call it as a rule
+    made.function = function  # type: ignore[attr-defined]
+    return made
+
+
+class _Part(NamedTuple):
+    """The function that computes the cotangent of one operand.
+
+    Attributes
+    ----------
+    function : callable
+    names : tuple of str
+        Of its arguments: ``ct`` first. An operation calls it otherwise.
+    op : str
+        The operation of `kernel_op` that it is; empty for a plain function.
+    """
+
+    function: Callable[..., Any]
+    names: tuple[str, ...]
+    op: str
+
+    def rule(self, name: str) -> Callable[..., Any]:
+        """Return the rule of an elementwise operation; a plain function is made an op of this name."""
+        if not self.op:
+            _make_op(name, self.function, self.names)
+        return self._called(self.op or name)
+
+    def rule_of_arrays(self, name: str, operand: str, constants: Sequence[str]) -> ArrayRule:
+        """Return the rule of an operation over arrays; a plain function is made an op of this name."""
+        if self.op:
+            return ArrayRule(self.function, self.names, self._called(self.op))
+        return array_rule(name, self.function, self.names, operand, constants, _refused)
+
+    def _called(self, op: str) -> Callable[..., Any]:
+        names = ", ".join(self.names)
+        rule: Callable[..., Any] = eval(f"lambda {names}: xp.{op}({names})", {"xp": xp})
+        return rule
+
+
+def _parts(name: str, operands: tuple[str, ...], vjp: Any, of_arrays: bool) -> list[_Part | None]:
+    """Return the function of each operand, None for operands without gradient."""
+    if callable(vjp) and len(operands) > 1:
+        if of_arrays or hasattr(vjp, "op"):
+            raise ValueError(f"kernel_op {name}: vjp is a function for each of {list(operands)}, not one for all")
+        function = _in_python(vjp)
+        names = _arguments(name, operands, rule_parameters(function))
+        return [_Part(_item(function, names, number), names, "") for number in range(len(operands))]
+    functions = (vjp,) if callable(vjp) else tuple(vjp)
+    if len(functions) != len(operands):
+        raise ValueError(f"kernel_op {name}: {len(functions)} functions in vjp for operands {list(operands)}")
+    parts: list[_Part | None] = []
+    for own in functions:
+        op = getattr(own, "op", None)
+        if op is not None and (op.family == "array") != of_arrays:
+            raise ValueError(
+                f"kernel_op {name}: an operation of arrays and one of numbers cannot be rules of each other"
+            )
+        function = None if own is None else _in_python(getattr(own, "function", own))
+        if function is None:
+            parts.append(None)
+            continue
+        names = _arguments(name, operands, rule_parameters(function)[: -1 if of_arrays else None])
+        parts.append(_Part(function, names, "" if op is None else op.name))
+    return parts
+
+
+def _arguments(name: str, operands: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the arguments of a rule: the first is the cotangent, whatever the function calls it."""
+    known = {*operands, "out"}
+    if not names or names[0] in known or not known.issuperset(names[1:]):
+        raise ValueError(
+            f"kernel_op {name}: vjp takes ct and of {[*operands, 'out']}, not {list(names)}; the first, the cotangent, "
+            "has another name than operands"
+        )
+    return "ct", *names[1:]
+
+
+def _item(function: Callable[..., Any], names: Sequence[str], number: int) -> Callable[..., Any]:
+    """Return a function that returns one item of what another one returns."""
+    listed = ", ".join(names)
+    item: Callable[..., Any] = eval(f"lambda {listed}: function({listed})[{number}]", {"function": function})
+    return item
 
 
 def _in_python(function: Callable[..., Any]) -> Any:
@@ -130,21 +234,20 @@ def _ufunc(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return other if len(rule_parameters(function)) > _MOST_OF_A_UFUNC else Function(name, other, formula=function)
 
 
-def _rule(name: str, vjp: Callable[..., Any], asked: Sequence[str], operand: int, count: int) -> Callable[..., Any]:
-    """Return the rule of one operand: an op, whose formula is a part of what `vjp` returns."""
-    names = ", ".join(asked)
-    part = eval(f"lambda {names}: vjp({names})" + (f"[{operand}]" if count > 1 else ""), {"vjp": vjp})
-    forward = _ufunc(name, part)
+def _make_op(name: str, function: Callable[..., Any], operands: tuple[str, ...]) -> None:
+    """Make the op that a rule calls, without a derivative; kernels call its formula."""
+    forward = _ufunc(name, function)
     op = Op(
-        name=name, operands=tuple(asked), forward=forward, vjp=(_refused,) * len(asked), family="elementwise", fx=part,
-        prepare_forward=forward_for(forward, None, True), bind=bind_operands(name, tuple(asked)), real_only=True,
-        samples=(Sample(((3,),) * len(asked)),),
+        name=name, operands=operands, forward=forward, vjp=(_refused,) * len(operands), family="elementwise",
+        fx=function, prepare_forward=forward_for(forward, None, True), bind=bind_operands(name, operands),
+        real_only=True, samples=(Sample(((3,),) * len(operands)),),
     )  # fmt: skip
     setattr(xp, name, connect(op))
-    setattr(vmath, name, part)
-    rule: Callable[..., Any] = eval(f"lambda {names}: xp.{name}({names})", {"xp": xp})
-    return rule
+    setattr(vmath, name, function)
 
 
 def _refused(ct: Any) -> Any:
-    raise RuntimeError("trying to differentiate twice an operation of kernel_op, which has first derivatives only")
+    raise RuntimeError(
+        "trying to differentiate twice an operation of kernel_op whose vjp has no derivative; give it a vjp that "
+        "kernel_op made, too"
+    )

@@ -10,10 +10,11 @@ import numpy as np
 
 from tapegrad.ops.arithmetic import add, div, mul, sub, where
 from tapegrad.ops.broadcasting import unsqueeze
-from tapegrad.ops.losses import reduced, shape_of
+from tapegrad.ops.losses import reduced
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.shaped import shaped
 from tapegrad.ops.table import docs
+from tapegrad.ops.table.gateway import shape_of
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.transcendental import log

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.table import docs
-from tapegrad.ops.table.elementwise import check_broadcast
+from tapegrad.ops.table.elementwise import check_broadcast, elementwise
 from tapegrad.ops.table.gateway import as_operand
-from tapegrad.ops.table.promotion import promote
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Sample
 from tapegrad.ops.table.public import public
 from tapegrad.tensor import Tensor, from_array
 
@@ -24,13 +24,14 @@ def _check_bits(call: str, x: Tensor, kinds: str = "biu") -> None:
 def _bitwise(
     name: str, function: np.ufunc, what: str, shown: str, kinds: str = "biu", sentence: str = ""
 ) -> Callable[[Any, Any], Tensor]:
+    integers = Sample(((3,), (3,)), values=(np.array([12, 10, 7]), np.array([10, 1, 3])))
+    op = elementwise(name, ("x", "y"), function, (NOT_DIFFERENTIABLE,) * 2, oracle=function, samples=(integers,))
+
     def call(input: Any, other: Any) -> Tensor:
         x, y = as_operand(input, name, "input", 1), as_operand(other, name, "other", 2)
         for operand in (x, y):
             _check_bits(name, operand, kinds)
-        dtype = promote([x._layout, y._layout])
-        check_broadcast(name, (x, y))
-        return from_array(np.asarray(function(*(np.asarray(own._data).astype(dtype) for own in (x, y)))))
+        return op(x, y)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""{sentence or f"Combine integers bit by bit, or truth values: {what}."}
@@ -72,6 +73,12 @@ bitwise_right_shift = public(method=True, inplace=True, ufuncs=("right_shift",))
 )
 
 
+_inverted = elementwise(
+    "bitwise_not", ("x",), np.invert, (NOT_DIFFERENTIABLE,), oracle=np.invert,
+    samples=(Sample(((3,),), values=(np.array([12, -10, 0]),)), Sample(((2,),), values=(np.array([True, False]),))),
+)  # fmt: skip
+
+
 @public(method=True, inplace=True, ufuncs=("invert",))
 def bitwise_not(input: Any) -> Tensor:
     """Invert integers bit by bit, or truth values.
@@ -98,7 +105,7 @@ def bitwise_not(input: Any) -> Tensor:
     """
     x = as_operand(input, "bitwise_not", "input", 1)
     _check_bits("bitwise_not", x)
-    return from_array(np.asarray(np.invert(x._data)))
+    return _inverted(x)
 
 
 @public(method=True)

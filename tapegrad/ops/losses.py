@@ -14,7 +14,7 @@ from tapegrad.ops.reductions import mean, sum
 from tapegrad.ops.shaped import shaped
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.promotion import common_dtype
 from tapegrad.ops.table.public import FUNCTIONAL, public
@@ -52,11 +52,6 @@ def reduced_with_weights(call: str, loss: Tensor, weight: Any, shape: tuple[int,
     if reduction == "mean":
         return div(sum(mul(loss, weights)), sum(weights))
     return reduced(call, mul(loss, weights), reduction)
-
-
-def shape_of(value: Any) -> tuple[int, ...]:
-    """Return the shape of a tensor, array or number."""
-    return np.shape(getattr(value, "_data", value))
 
 
 def _compared(input: Any, target: Any) -> Any:

@@ -14,7 +14,7 @@ from tapegrad.ops.shaped import shaped
 from tapegrad.ops.similarities import pairwise_distance
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.gateway import as_operand
+from tapegrad.ops.table.gateway import as_operand, shape_of
 from tapegrad.ops.table.op import Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, public
 from tapegrad.ops.transcendental import sqrt
@@ -59,7 +59,7 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     >>> tg.nn.functional.margin_ranking_loss(tg.tensor([1.0]), tg.tensor([3.0]), tg.tensor([1.0]), margin=0.5)
     tensor(2.5000)
     """
-    shapes = [list(np.shape(getattr(own, "_data", own))) for own in (input1, input2, target)]
+    shapes = [list(shape_of(own)) for own in (input1, input2, target)]
     if len({len(shape) for shape in shapes}) > 1:
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -188,7 +188,7 @@ def _triplets(
     call: str, distance: Callable[[Any, Any], Tensor], anchor: Any, positive: Any, negative: Any, margin: float,
     swap: bool, reduction: str,
 ) -> Tensor:  # fmt: skip
-    ndims = [np.ndim(getattr(own, "_data", own)) for own in (anchor, positive, negative)]
+    ndims = [len(shape_of(own)) for own in (anchor, positive, negative)]
     if len(set(ndims)) > 1:
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "

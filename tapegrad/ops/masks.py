@@ -83,6 +83,37 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
     return where(chosen, one_number("masked_fill", x, value, 3), x)
 
 
+@public()
+@composite((Sample(((2, 3), ())),), lambda input, value: np.full_like(input, value))
+def fill(input: Any, value: Any) -> Tensor:
+    """Copy in which all elements are one number.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    value : number, or Tensor of one
+
+    Raises
+    ------
+    RuntimeError
+        If `value` has dimensions, or a dtype that does not fit.
+
+    Notes
+    -----
+    Derivative: 0; for `value` the number of elements.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.fill(tg.zeros(2), 3.0)
+    tensor([3., 3.])
+    """
+    x, given = as_operand(input, "fill", "input", 1), as_operand(value, "fill", "value", 2)
+    if given.ndim:
+        raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {given.ndim} dimensions.")
+    return where(np.ones(x.shape, bool), one_number("fill", x, given, 2), x)
+
+
 @public(method=True, common=_MASKED)
 @composite(
     (Sample(((2, 3),), {"mask": _MASK}), Sample(((2, 1),), {"mask": _MASK})),

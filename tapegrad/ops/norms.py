@@ -81,8 +81,8 @@ def _rule(ct: Any, x: Any, out: Any, ord: float, dim: Dims) -> Any:
         return ct * xp.sgn(x)
     if abs(ord) == np.inf:
         chosen = xp.abs(x) == out
-        count = np.maximum(np.count_nonzero(chosen.detach(), axis=dim, keepdims=True), 1).astype(out.dtype)
-        return xp.where(chosen, ct / count, 0.0) * xp.sgn(x)
+        count = xp.sum(chosen, dim, True)
+        return xp.where(chosen, ct / xp.where(count == 0, 1, count), 0.0) * xp.sgn(x)
     is_zero = out == 0
     size = xp.where(is_zero, np.inf, out)  # so that the slope is 0 where the norm is, as is what is computed of it
     if ord == 2:

@@ -18,7 +18,7 @@ from tapegrad.ops.rounding import floor_divide, frac, remainder, trunc
 from tapegrad.ops.splitting import narrow
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.structural import one_dim
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
@@ -33,6 +33,7 @@ def _vecmat(x: Any, y: Any) -> Tensor:
 SEVERAL: Final[dict[str, Callable[..., Any]]] = {
     "divmod": lambda x, y: (floor_divide(x, y), remainder(x, y)), "modf": lambda x: (frac(x), trunc(x)),
     "matvec": _matvec, "vecmat": _vecmat,
+    "bitwise_count": lambda x: from_array(np.asarray(np.bitwise_count(x._data))),
 }  # fmt: skip
 
 

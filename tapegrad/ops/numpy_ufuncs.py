@@ -29,6 +29,12 @@ def _function(ufunc: str) -> Callable[..., Any] | None:
     return found
 
 
+def _of_scipy(name: str) -> Callable[..., Any] | None:
+    from tapegrad.ops.numpy_special import SPECIAL  # at call time: most programs have none of these
+
+    return SPECIAL.get(name)
+
+
 def plain(value: Any) -> Any:
     """Return an argument with arrays in place of tensors."""
     if isinstance(value, Tensor):
@@ -89,7 +95,7 @@ def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if out is not None:
         return _with_out(shown, ufunc, method, inputs, out, kwargs)
     dtype = kwargs.pop("dtype", None)
-    function = _function(name) or SEVERAL.get(name)
+    function = _function(name) or SEVERAL.get(name) or _of_scipy(name)
     result = None
     if method == "reduce" and (one := public.find(public.REDUCES, name)):
         result = _reduce(one.function, *inputs, **kwargs)

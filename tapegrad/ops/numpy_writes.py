@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.ops.arithmetic import where as choose
 from tapegrad.ops.casts import cast
 from tapegrad.ops.inplace import copy_
+from tapegrad.ops.inplace_diagonals import on_diagonal
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.numpy_ufuncs import array_of, no_list, plain, unsupported
 from tapegrad.ops.setitem import setitem
@@ -88,13 +89,7 @@ def _put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) ->
 
 @_on_tensors(np.fill_diagonal)
 def _fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:
-    if a.ndim < 2:
-        raise ValueError("array must be at least 2-d")
-    if a.ndim > 2 and len(set(a.shape)) > 1:
-        raise ValueError("All dimensions of input must be of equal length")
-    numbers = np.zeros(a.shape, bool)
-    np.fill_diagonal(numbers, True, wrap)
-    places = np.nonzero(numbers)
+    places = on_diagonal(a, wrap)
     setitem(a, places, _repeated("fill_diagonal", val, len(places[0])))
 
 

@@ -85,13 +85,14 @@ def _solved(b: Any, a: Any, upper: bool = True, transpose: bool = False, unitria
     _solved, call=lambda function, b, a, **attrs: function(b, a, **attrs)[0], kinks=(),
 )  # fmt: skip
 def triangular_solve(
-    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolve:
     """Solutions of systems with triangular matrices; see `tapegrad.linalg.solve_triangular`.
 
     Parameters
     ----------
-    b : Tensor or array, (..., n, k)
+    input : Tensor or array, (..., n, k)
+        The right-hand sides.
     A : Tensor or array, (..., n, n)
         Of which one triangle is read.
     upper, transpose, unitriangular : bool
@@ -109,7 +110,7 @@ def triangular_solve(
     tensor([[2.],
             [2.]])
     """
-    right, factor = matrices("triangular_solve", "b", b, 1), matrices("triangular_solve", "A", A, 2)
+    right, factor = matrices("triangular_solve", "input", input, 1), matrices("triangular_solve", "A", A, 2)
     turned = factor.transpose(-1, -2) if transpose else factor
     return TriangularSolve(
         solve_triangular(turned, right, upper=upper != transpose, unitriangular=unitriangular), factor.clone()

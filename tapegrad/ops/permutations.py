@@ -76,9 +76,7 @@ def _transpose_method(input: Any, dim0: Any = None, dim1: int | None = None, *re
     return permute(input, dim0, *(() if dim1 is None else (dim1, *rest)))
 
 
-@public(
-    aliases=("swapaxes", "swapdims"), method=_transpose_method, functions=("swapaxes",), common=docs.MOVEMENT_OF_DIMS
-)
+@public(aliases=("swapdims",), method=_transpose_method, common=docs.MOVEMENT_OF_DIMS)
 @composite(
     (Sample(((2, 3, 4),), {"dim0": 0, "dim1": -1}),),
     lambda input, dim0, dim1: np.swapaxes(input, dim0, dim1),
@@ -108,6 +106,27 @@ def _bind_transpose(input: Any, dim0: int, dim1: int) -> Bound:
     if dims:
         dims[first], dims[second] = second, first
     return Bound((x,), {"dims": tuple(dims)})
+
+
+@public(
+    method=True, functions=("swapaxes",), adapter={"a": "input", "axis1": "axis0", "axis2": "axis1"},
+    common=docs.MOVEMENT_OF_DIMS, of=op_table["permute"],
+)  # fmt: skip
+def swapaxes(input: Any, axis0: int, axis1: int) -> Tensor:
+    """Swap two dimensions, as a view; see `transpose`.
+
+    Parameters
+    ----------
+    axis0, axis1 : int
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.swapaxes(tg.zeros(2, 3, 4), 0, -1).shape
+    (4, 3, 2)
+    """
+    result: Tensor = _call_transpose(input, axis0, axis1)
+    return result
 
 
 _call_transpose = connect(op_table["permute"], 2, MAKES_VIEWS, name="transpose", bind=_bind_transpose)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
+from tapegrad.ops.arithmetic import ne
 from tapegrad.ops.indexing import index_gather
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.ordering import sort
+from tapegrad.ops.reductions import sum
 from tapegrad.ops.table.gateway import as_operand, values_of
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import one_dim, reduced_dims
@@ -202,8 +204,8 @@ def count_nonzero(input: Any, dim: Any = None) -> Tensor:
     >>> tg.count_nonzero(tg.tensor([1.0, 0.0, 2.0]))
     tensor(2)
     """
-    values = values_of(input, "count_nonzero", "input", 1)
-    return from_array(np.asarray(np.count_nonzero(values, reduced_dims("count_nonzero", values.ndim, dim)), np.int64))
+    values = as_operand(input, "count_nonzero", "input", 1)
+    return sum(ne(values, 0), reduced_dims("count_nonzero", values.ndim, dim))
 
 
 # Unique ------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,9 @@ from tapegrad.ops.complex import imag_or_zero
 from tapegrad.ops.numpy_arrangement import FUNCTIONS as ARRANGEMENT
 from tapegrad.ops.numpy_functions import FUNCTIONS
 from tapegrad.ops.numpy_padding import pad_of_numpy
+from tapegrad.ops.numpy_polynomials import FUNCTIONS as POLYNOMIALS
 from tapegrad.ops.numpy_series import FUNCTIONS as SERIES
+from tapegrad.ops.numpy_sets import FUNCTIONS as SETS
 from tapegrad.ops.numpy_statistics import FUNCTIONS as STATISTICS
 from tapegrad.ops.numpy_ufuncs import no_list, plain, reduced, refuse, unsupported, values
 from tapegrad.ops.numpy_writes import FUNCTIONS as WRITES
@@ -229,12 +231,12 @@ _TABLE: Final[dict[Any, Callable[..., Any]]] = {
         np.unravel_index, np.ix_, np.array_equiv, np.iscomplex, np.common_type, np.min_scalar_type, np.packbits,
         np.unpackbits, np.nanargmax, np.nanargmin, np.einsum_path,
     )},
-    **{function: _by_arrays(function) for function in (np.save, np.savez, np.savez_compressed)},
+    **{function: _by_arrays(function) for function in (np.save, np.savez, np.savez_compressed, np.savetxt)},
     np.linalg.tensordot: lambda a, b, /, *, axes=2: np.tensordot(a, b, axes),
     np.linalg.trace: lambda x, /, *, offset=0, dtype=None: ops.sum(
         ops.diagonal(x, offset, -2, -1), -1, dtype=dtype
     ),
-    **FUNCTIONS, **STATISTICS, **ARRANGEMENT, **SERIES, **WRITES,
+    **FUNCTIONS, **STATISTICS, **ARRANGEMENT, **SERIES, **POLYNOMIALS, **SETS, **WRITES,
 }  # fmt: skip
 
 

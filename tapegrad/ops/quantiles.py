@@ -69,7 +69,7 @@ def _quantile(call: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolat
         result = _between(interpolation, ranks, below, above, lambda index: gather(ordered, last, index))
     else:
         ranks = mul(reshape(at, (-1,)), float(count - 1))
-        array = ranks.detach()._array()
+        array = np.asarray(ranks.detach()._data)
         key = (*[WHOLE] * last, "array")
         below, above = np.floor(array).astype(np.int64), np.ceil(array).astype(np.int64)
         result = _between(
@@ -94,7 +94,7 @@ def _between(way: str, ranks: Tensor, below: Any, above: Any, element: Callable[
         return element(above)
     if way == "nearest":
         if isinstance(below, np.ndarray):
-            return element(np.rint(ranks.detach()._array()).astype(np.int64))
+            return element(np.rint(ranks.detach()._data).astype(np.int64))
         return element(cast(round(ranks), np.int64))
     first, second = element(below), element(above)
     if way == "midpoint":

@@ -269,10 +269,19 @@ def _powers_of_two(exponents: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
     return powers
 
 
-@public(method=True, inplace=True, common=docs.BINARY)
+@public(method=True, inplace=True)
 @composite((Sample(((2, 3), (3,))),), np.float_power, domain=(0.3, 3.0))
-def float_power(input: Any, other: Any) -> Tensor:
-    """Raise `input` to the power `other` in double precision.
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """Raise `input` to the power `exponent` in double precision.
+
+    Parameters
+    ----------
+    input, exponent : Tensor, array or number
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not broadcast.
 
     Examples
     --------
@@ -280,7 +289,7 @@ def float_power(input: Any, other: Any) -> Tensor:
     >>> tg.float_power(tg.tensor([2, 3]), 2)
     tensor([4., 9.])
     """
-    x, y = as_operand(input, "float_power", "input", 1), as_operand(other, "float_power", "other", 2)
+    x, y = as_operand(input, "float_power", "input", 1), as_operand(exponent, "float_power", "exponent", 2)
     double = np.result_type(np.float64, *(np.complex64 for one in (x, y) if one.dtype.kind == "c"))
     return pow(*(one if one._layout.weak and one is y else cast(one, double) for one in (x, y)))
 

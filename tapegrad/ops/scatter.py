@@ -19,7 +19,7 @@ from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim
 from tapegrad.ops.table.values import KINKS
 from tapegrad.tape.layout import Layout, layout_of
-from tapegrad.tensor import Tensor, from_array
+from tapegrad.tensor import Tensor
 
 _ACCUMULATED: Final = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
@@ -340,9 +340,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
     counts = np.full(total.shape, float(include_self))
     counts = _scatter_by_numpy(counts, array, 1.0, one_dim("scatter_reduce", total.ndim, dim), "sum")
     counts = np.maximum(counts, 1).astype(total.dtype)
-    if total.dtype.kind in "iu":
-        return from_array(np.floor_divide(total._array(), counts))
-    return div(total, counts)
+    return total // counts if total.dtype.kind in "iu" else div(total, counts)
 
 
 publish(scatter, _scatter, scatter.__doc__ or "")

@@ -12,6 +12,7 @@ from tapegrad.kernels.along import step_along
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.along import along
 from tapegrad.ops.table.gateway import as_operand, connect
+from tapegrad.ops.table.index_values import index_values
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.keys import TAKES_ARRAYS
@@ -40,7 +41,7 @@ def _binds(name: str, call: str) -> Callable[[Any, Any], Bound]:
                 f"{name} takes rows of real scores and int64 classes, not dtype {layout.dtype} of shape "
                 f"{list(layout.shape)} and {classes.dtype} of shape {list(classes.shape)}; use {call}"
             )
-        return Bound((x,), {"dim": (1,)}, (np.array(goal._data),))
+        return Bound((x,), {"dim": (1,)}, (index_values(goal),))
 
     return bind
 

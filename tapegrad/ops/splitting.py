@@ -185,12 +185,13 @@ def _split_of_numpy(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[
     return between(x, place, bounds_of(x.shape[place], indices_or_sections))
 
 
-def _split_method(input: Any, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Split along a dimension into views; see `tapegrad.split`."""
-    return split(input, split_size, dim)
+def _split_method(
+    input: Tensor, split_size: int | Sequence[int], dim: int = 0, *, axis: int | None = None
+) -> tuple[Tensor, ...]:
+    return split(input, split_size, dim if axis is None else axis)
 
 
-@public(aliases=("unsafe_split",), method=_split_method, functions=("split",), adapter=_split_of_numpy)
+@public(method=_split_method, functions=("split",), adapter=_split_of_numpy)
 @composite(
     (
         Sample(((5, 2),), {"split_size_or_sections": 2}),
@@ -283,7 +284,7 @@ def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tu
     return several("SplitWithSizes", between(x, place, bounds))
 
 
-@public(aliases=("unsafe_chunk",), method=True)
+@public(method=True)
 @composite(
     (Sample(((5, 2),), {"chunks": 2}), Sample(((2, 5),), {"chunks": 4, "dim": 1})),
     lambda input, chunks, dim=0: input[:, 4:] if dim else input[3:], call=last_of_several,
@@ -319,4 +320,4 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     length = x._layout.shape[place]
-    return split(x, -(-length // chunks), place) if length else between(x, place, [0] * (chunks + 1))
+    return split(x, -(-length // chunks), place) if length else several("Split", between(x, place, [0] * (chunks + 1)))

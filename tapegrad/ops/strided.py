@@ -14,6 +14,7 @@ from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public
 from tapegrad.ops.table.structural import movement, one_dim
+from tapegrad.tape.layout import has_no_gaps
 from tapegrad.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -41,7 +42,7 @@ def part_asked_for(call: str, input: Tensor, size: Sequence[int], stride: Sequen
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {part.offset} are out of bounds "
             f"for storage of size {input.numel()}; {call}() sees the tensor's own elements only"
         )
-    if not (input._layout.contiguous or input._data.flags.c_contiguous):
+    if not (has_no_gaps(input._layout)):
         raise RuntimeError(f"{call}() takes a tensor whose elements lie in memory in their order: call contiguous()")
     return part
 

@@ -157,6 +157,15 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
     return tuple(strides[::-1])
 
 
+def has_no_gaps(layout: Layout) -> bool:
+    """Whether the elements stand one after the other, in order: `contiguous`, but for strides that nobody uses."""
+    if layout.contiguous:
+        return True
+    pairs = [pair for pair in zip(layout.shape, layout.strides, strict=True) if pair[0] != 1]
+    lengths = tuple([length for length, _ in pairs])
+    return tuple([stride for _, stride in pairs]) == contiguous_strides(lengths, layout.dtype.itemsize)
+
+
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape that shapes broadcast to. `numpy.broadcast_shapes` takes 32 dimensions, this function 64.
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KEY: Final = "traceback_"  # of the metadata of a node, as in PyTorch
 _HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_LIBRARIES: Final = os.path.dirname(os.__file__) + os.sep
 _writes: Final[dict[int, tuple[weakref.ref[np.ndarray], list[str]]]] = {}
 state.register("tape.traces: arrays whose last write was noted", lambda: len(_writes), _writes.clear)
 
@@ -37,6 +38,17 @@ def stack() -> list[str]:
     while frames and frames[-1].filename.startswith(_HERE):
         frames.pop()
     return traceback.format_list(frames)
+
+
+def line_of_user() -> str:
+    """Return the innermost line of the user's program, without those of installed libraries."""
+    import traceback
+
+    frames = [own for own in traceback.extract_stack(sys._getframe(1)) if not own.filename.startswith(_HERE)]
+    own = [
+        frame for frame in frames if not frame.filename.startswith(_LIBRARIES) and "site-packages" not in frame.filename
+    ]
+    return traceback.format_list((own or frames)[-1:])[0].strip() if frames else ""
 
 
 def note_call(node: TapeNode) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.tape.entries import HEAD_ENTRIES, order_of, recorder
 from tapegrad.tape.structs import ENTRY_BYTES, PAGE_BYTES
 
@@ -67,6 +68,8 @@ def note_all(arrays: Iterable[np.ndarray]) -> None:
             del times[0]
         if on_write is not None:
             on_write(array)
+        if modes.mode.value:
+            modes.tell("written", array)
 
 
 def _new_storage(owner: np.ndarray) -> _Storage:

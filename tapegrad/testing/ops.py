@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.autograd.backward import backward, grad
 from tapegrad.modes import no_grad
 from tapegrad.ops.table.op import Op, Sample, op_table
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, from_array
 from tapegrad.testing.calls import leaf
 from tapegrad.testing.gradients import gradcheck
 
@@ -31,6 +31,8 @@ def check_op(op: Callable[..., Any] | Op | str, *, seed: int = 0, rtol: float = 
 
     Raises
     ------
+    ValueError
+        If there is no such op, or it has no samples.
     AssertionError
         If a value differs from the oracle's, a layout or a dtype changes a result, or a rule differs from its kernel.
     GradcheckError
@@ -47,6 +49,10 @@ def check_op(op: Callable[..., Any] | Op | str, *, seed: int = 0, rtol: float = 
     if name not in op_table:
         raise ValueError(f"there is no op {name!r}; check_op takes what kernel_op returned")
     row, rng = op_table[name], np.random.default_rng(seed)
+    if not row.samples:
+        raise ValueError(
+            f"op {name} has no samples: give kernel_op the shapes of operands, samples=[Sample(((3,), ()))]"
+        )
     for sample in row.samples:
         _check_sample(row, sample, _drawn(row, sample, rng), rtol)
 
@@ -82,6 +88,8 @@ def _check_sample(op: Op, sample: Sample, operands: list[np.ndarray], rtol: floa
     by_rules = grad(call(*leaves), [leaves[number] for number in wanted], ct, create_graph=True) if wanted else ()
     for number, by_kernel, by_rule in zip(wanted, gradients, by_rules, strict=True):
         agree(by_rule.detach()._data, by_kernel, f"the rule of operand {number} differs from its kernel")
+    for number, found, expected in zip(wanted, _gradients(call, leaves, wanted, ct, 1.0), gradients, strict=True):
+        agree(found, expected + 1, f"the gradient of operand {number}, which is used elsewhere too, is no sum")
     for what, change in _LAYOUTS.items():
         changed = [leaf(change(array), number in wanted) for number, array in enumerate(operands)]
         agree(call(*changed).detach()._data, out._data, f"the value differs {what}")
@@ -96,12 +104,19 @@ def _check_sample(op: Op, sample: Sample, operands: list[np.ndarray], rtol: floa
         agree(found, expected, f"the gradient of operand {number} differs in single precision", 1e-3)
 
 
-def _gradients(call: Callable[..., Any], leaves: list[Tensor], wanted: list[int], ct: Tensor) -> list[np.ndarray]:
+def _gradients(
+    call: Callable[..., Any], leaves: list[Tensor], wanted: list[int], ct: Tensor, elsewhere: float = 0.0
+) -> list[np.ndarray]:
+    """Return the gradients of leaves; `elsewhere` is a gradient of each that a later operation brings before."""
     if not wanted:
         return []
     for tensor in leaves:
         tensor.grad = None
-    backward(call(*leaves), ct)
+    outputs, cts = [call(*leaves)], [ct]
+    for number in wanted if elsewhere else ():
+        outputs.append(leaves[number].clone())
+        cts.append(from_array(np.full_like(leaves[number]._data, elsewhere)))
+    backward(outputs, cts)
     gradients = [leaves[number].grad for number in wanted]
     return [gradient._data for gradient in gradients if gradient is not None]
 

@@ -6,14 +6,17 @@ numbers are within 2 ulp of the truth everywhere, and loops with them vectorise:
 
 from __future__ import annotations
 
-from tapegrad.vmath.error import erf
+from tapegrad.vmath.division import floor_divide, fmod, remainder, trunc_divide
+from tapegrad.vmath.error import erf, erfc
 from tapegrad.vmath.exponential import cosh, exp, expm1, sinh, tanh
+from tapegrad.vmath.inverse_error import erfinv
 from tapegrad.vmath.logarithm import log, log1p, softplus
 from tapegrad.vmath.psi import trigamma
 from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sigmoid, sqrt, tan, where
 from tapegrad.vmath.trigonometric import cos, sin
 
 __all__ = [
-    "alike", "conj", "cos", "cosh", "erf", "exp", "expm1", "log", "log1p", "pow", "real", "sgn", "sigmoid", "sin",
-    "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma", "where",
+    "alike", "conj", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "expm1", "floor_divide", "fmod", "log", "log1p",
+    "pow", "real", "remainder", "sgn", "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma",
+    "trunc_divide", "where",
 ]  # fmt: skip

@@ -14,9 +14,12 @@ import numpy as np
 from tapegrad.compiler.intrinsics import VECTORISABLE, Intrinsic
 from tapegrad.vmath.lanes import Lanes
 
-__all__ = ["function"]
+__all__ = ["FORMULAS", "define", "function"]
 
 Formula = Callable[..., Any]
+
+#: The formulas by name: in float64, in float32, `rare` and `whole`, as `function` takes them.
+FORMULAS: dict[str, tuple[Formula, Formula, str | Formula, bool]] = {}
 
 
 def function(
@@ -44,6 +47,7 @@ def function(
     whole : bool
         `rare` is a formula for all lanes of a vector, float64 or float32, of which one has a true mask.
     """
+    FORMULAS[name] = double, single, rare, whole
 
     def elsewhere(typingctx: Any, kinds: Any) -> Any:
         known = getattr(np, otherwise, None)
@@ -116,6 +120,13 @@ def _call_formula(
     # llvmlite knows this attribute not, so past its check. LLVM: docs/LangRef, "vector-function-abi-variant".
     set.add(result.attributes, f'"vector-function-abi-variant"="{",".join(mappings)}"')
     return result
+
+
+def define(module: Any, symbol: str, name: str, kind: Any, width: int) -> Any:
+    """Define the function of a known formula on vectors, or on one number where the width is 0, in a module."""
+    double, single, rare, whole = FORMULAS[name]
+    formula = double if str(kind) == "double" else single
+    return _define(module, symbol, formula, rare, whole, kind, formula.__code__.co_argcount, width)
 
 
 def _define(

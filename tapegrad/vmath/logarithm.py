@@ -23,7 +23,7 @@ LOG_SINGLE = (
 )  # fmt: skip
 
 
-def _log_of(k: Lanes, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
+def log_of(k: Lanes, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
     """Return k log 2 + log(1 + f) + rest, where the rest is small."""
     small = fma(k, form.ln2[1], rest)
     if form == DOUBLE:
@@ -37,7 +37,7 @@ def _log_of(k: Lanes, f: Lanes, rest: Lanes | float, form: Format) -> Lanes:
 
 def _log(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
     k, m, _ = split(x, form)
-    return _log_of(k, m - 1.0, 0.0, form), ~((x >= form.normal) & (x < math.inf))
+    return log_of(k, m - 1.0, 0.0, form), ~((x >= form.normal) & (x < math.inf))
 
 
 def _log_of_any(x: Lanes) -> Lanes:
@@ -45,7 +45,7 @@ def _log_of_any(x: Lanes) -> Lanes:
     form = SINGLE if x.single else DOUBLE
     tiny = x < form.normal
     k, m, _ = split(where(tiny, x * 2.0 ** (form.shift + 2), x), form)
-    result = _log_of(where(tiny, k - (form.shift + 2.0), k), m - 1.0, 0.0, form)
+    result = log_of(where(tiny, k - (form.shift + 2.0), k), m - 1.0, 0.0, form)
     return _edges(x, x, result)
 
 
@@ -67,7 +67,7 @@ def _log1p_of_finite(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
     near = k == 0.0
     f = where(near, x, m - 1.0)
     rest = where(near, 0.0, error * scale * fma(f, f - 1.0, 1.0))
-    return keep_tiny(x, _log_of(k, f, rest, form), form), u
+    return keep_tiny(x, log_of(k, f, rest, form), form), u
 
 
 def _log1p(x: Lanes, form: Format) -> tuple[Lanes, Lanes]:
@@ -88,7 +88,7 @@ def _softplus(x: Lanes, form: Format, coefficients: tuple[float, ...]) -> Lanes:
     large = e > math.sqrt(2.0) - 1.0
     f = where(large, 0.5 * (e - 1.0), e)  # exact
     rest = e_low * fma(e, -0.5, 1.0)  # about e_low / (1 + e)
-    result = _log_of(where(large, 1.0, e * 0.0), f, rest, form)
+    result = log_of(where(large, 1.0, e * 0.0), f, rest, form)
     return where(x > 0.0, x, 0.0) + result
 
 

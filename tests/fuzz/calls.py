@@ -561,8 +561,10 @@ def written(draw: Draw, name: str) -> str | None:
         return f"{x.name}.clamp_({draw.rng.choice(NUMBERS)!r})"
     if name == "copy_":
         return None if one is None else f"{x.name}.copy_({one.name})"
-    if name == "fill_":
-        return f"{x.name}.fill_({draw.rng.choice(NUMBERS)!r})"
+    if name in ("fill_", "fill_diagonal_"):
+        return f"{x.name}.{name}({draw.rng.choice(NUMBERS)!r})"
+    if name == "polygamma_":
+        return f"{x.name}.polygamma_({draw.rng.randrange(3)})"
     if name == "setitem":
         return None if not x.shape else f"{x.name}.__setitem__(({subscript(draw, x)},), {y})".replace(",,", ",")
     return f"{x.name}.{name}()"
@@ -585,6 +587,10 @@ def loss(draw: Draw, name: str) -> str | None:
     if name == "mse_loss":
         return f"F.mse_loss({x.name}, {x.name} * 0.5 + 1, reduction='{how}')"
     items, classes = x.shape
+    if name == "linear_cross_entropy":
+        return (
+            f"F.{name}({x.name}, {x.name} * 0.5, m.arange({items}), reduction='{how}')" if items and classes else None
+        )
     target = [draw.rng.randrange(max(classes, 1)) for _ in range(items)]
     more = draw.rng.choice(["", ", label_smoothing=0.1"]) if name == "cross_entropy" else ""
     return f"F.{name}({x.name}, m.tensor({target}, dtype=m.int64), reduction='{how}'{more})"
@@ -752,9 +758,9 @@ KINDS: dict[Generator, str] = {
     pair: "equal allclose",
     written: "add_ sub_ mul_ div_ subtract_ multiply_ divide_ true_divide_ "
     "pow_ neg_ abs_ clamp_ relu_ square_ reciprocal_ exp_ log_ sqrt_ sin_ cos_ tanh_ "
-    "sigmoid_ copy_ fill_ zero_ setitem",
+    "sigmoid_ copy_ fill_ zero_ setitem fill_diagonal_ polygamma_",
     augmented: "add sub mul truediv pow",
-    loss: "mse_loss nll_loss cross_entropy",
+    loss: "mse_loss nll_loss cross_entropy linear_cross_entropy",
     loss_of_numbers: "l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div "
     "poisson_nll_loss",
     loss_of_rows: "multilabel_soft_margin_loss",
@@ -774,7 +780,10 @@ KINDS: dict[Generator, str] = {
 NOT_CALLED: dict[str, str] = {
     **shapes.NOT_CALLED,
     **windows.NOT_CALLED,
-    **dict.fromkeys(["numel", "broadcast_shapes", "result_type", "promote_types"], "returns no tensor"),
+    **dict.fromkeys(
+        ["numel", "broadcast_shapes", "result_type", "promote_types", "can_cast", "typename"], "returns no tensor"
+    ),
+    "histogramdd": "tests/test_histograms.py compares it",
     **dict.fromkeys(
         [
             "rand",
@@ -797,6 +806,7 @@ NOT_CALLED: dict[str, str] = {
             "dropout3d",
             "alpha_dropout",
             "feature_alpha_dropout",
+            "feature_dropout",
         ],
         "other numbers for the same seed",
     ),
@@ -939,6 +949,7 @@ NOT_CALLED: dict[str, str] = {
             "hermite_polynomial_he",
             "laguerre_polynomial_l",
             "legendre_polynomial_p",
+            "airy_ai",
         ],
         "PyTorch lacks the derivatives; what the table generates compares them with SciPy's",
     ),
@@ -991,6 +1002,7 @@ NOT_CALLED: dict[str, str] = {
             "is_inference_mode_enabled",
             "is_anomaly_enabled",
             "is_anomaly_check_nan_enabled",
+            "set_anomaly_enabled",
             "enable_grad",
             "no_grad",
             "set_grad_enabled",

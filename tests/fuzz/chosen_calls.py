@@ -135,6 +135,20 @@ def scan(draw: Any, name: str) -> str | None:
     return str(draw.call(name, x, f"dim={draw.dim(x)}")) + rest
 
 
+def segments(draw: Any, name: str) -> str | None:
+    x = _small(draw)
+    if x is None:
+        return None
+    first = draw.rng.randrange(x.shape[0] + 1)
+    reduce, initial = draw.rng.choice(["sum", "mean", "max", "min", "prod"]), draw.rng.choice(["", ", initial=0.5"])
+    return f"m.{name}({x.name}, '{reduce}', lengths=m.tensor([{first}, 0, {x.shape[0] - first}]){initial})"
+
+
+def filled(draw: Any, name: str) -> str | None:
+    x = _small(draw, "fci")
+    return None if x is None else str(draw.call(name, x, draw.rng.choice(["1.5", "-2", "0"])))
+
+
 def quantile(draw: Any, name: str) -> str | None:
     x = _small(draw)
     if x is None:
@@ -160,6 +174,8 @@ def unordered(draw: Any, name: str) -> str | None:
         "argsort": f"m.argsort({x.name}, stable=True)", "searchsorted": f"m.searchsorted({x.name}.sort()[0], {x.name})",
         "bucketize": f"m.bucketize({x.name}, m.tensor([-1.0, 0.5, 2.0]))", "aminmax": f"m.aminmax({x.name})[1]",
         "isin": f"m.isin({x.name}, m.tensor([1.0, 0.0]))", "bincount": f"m.bincount(({x.name} > 0).long().ravel())",
+        "histc": f"m.histc({x.name}.detach(), 5, -2.3, 2.9)",
+        "histogram": f"m.histogram({x.name}.detach(), 4, range=(-2.3, 2.9), density=True)[0]",
         "count_nonzero": f"m.count_nonzero({x.name})", "msort": f"m.msort({x.name})",
     }  # fmt: skip
     return text.get(name) or f"m.{name}({x.name}.detach())"
@@ -185,8 +201,10 @@ CHOSEN: dict[Callable[[Any, str], str | None], str] = {
     whole: "nansum nanmean",
     scan: "cummax cummin cumprod cumprod_ logcumsumexp",
     quantile: "quantile nanquantile",
+    segments: "segment_reduce",
+    filled: "fill",
     moments: "std var_mean std_mean",
     unordered: "argsort searchsorted bucketize unique unique_consecutive count_nonzero aminmax msort nonzero "
-    "argwhere isin bincount",
+    "argwhere isin bincount histc histogram",
     embedding: "embedding",
 }

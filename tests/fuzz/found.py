@@ -308,6 +308,11 @@ FOUND: dict[str, list[str]] = {
         "v1 = F.multi_margin_loss(v0, m.tensor([0, 1]), reduction='none')",
         "v2 = F.multilabel_margin_loss(v0, m.tensor([[0, -1, 0], [1, 2, -1]]), reduction='none')",
     ],
+    "inf in a row that is chosen once had its gradient scaled by 1": [
+        "v1 = m.tensor(data(1, (2, 1), 'float32', 'normal'), requires_grad=True)",
+        "v2 = v1 / m.tensor([[0.0], [1.0]])",
+        "v3 = F.embedding(m.tensor([[1, 1], [1, 0]], dtype=m.int64), v2, scale_grad_by_freq=True)",
+    ],
 }
 
 #: Programs that differ for a reason that docs/semantics.md or docs/kinks.md gives, which is recognised.
@@ -863,5 +868,54 @@ EXPLAINED: dict[str, list[str]] = {
         "v7 = m.fix(v6)",
         "v8 = +v7",
         "v6.__ipow__(v8)",
+    ],
+    "polar of sizes near 0": [
+        "v1 = m.tensor(data(216, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v3 = m.sinc(v1)",
+        "v4 = m.polar(v3.abs(), v3 * 2)",
+    ],
+    "addmv leaves its input out, whose cotangent is inf": [
+        "v1 = m.tensor(data(197, (1,), 'float64', 'uniform'), requires_grad=True)",
+        "v2 = m.tensor(data(63, (2, 1), 'float64', 'uniform'), requires_grad=True)",
+        "v8 = m.addmv(v2.sum(1), v2, v1, beta=0)",
+        "v10 = v8 / (v8 * 0)",
+    ],
+    "the square of a deviation overflows in single precision": [
+        "v1 = m.tensor(data(406, (2, 3), 'float32', 'normal'))",
+        "v2 = m.mul(v1, 1e21)",
+        "v3 = m.std(v2, dim=1)",
+    ],
+    "bilinear with infinite cotangents": [
+        "v2 = m.tensor(data(841, (3, 3), 'float64', 'normal'), requires_grad=True)",
+        "v3 = F.bilinear(v2, v2 * 0.5, m.stack([v2[:1].mT * v2[:1]] * 2).reshape(2, 3, 3))",
+        "v6 = m.linalg.lu(tall(m, v3))[2].clone()",
+        "v10 = v6.rsqrt()",
+    ],
+    "trapezoids of small integers": [
+        "v2 = m.ones([2, 3], dtype=m.uint8)",
+        "v2.neg_()",
+        "v3 = m.trapz(v2, dim=0)",
+        "v4 = m.cumulative_trapezoid(v2, dim=0)",
+    ],
+    "hypot near the origin": [
+        "v2 = m.tensor(data(762, (2, 3, 2), 'float64', 'grid'), requires_grad=True)",
+        "v7 = v2.sinc()",
+        "v8 = v7.hypot(v7 * 0)",
+    ],
+    "atan2 of numbers whose squares overflow": [
+        "v2 = m.tensor(data(543, (2,), 'float64', 'normal'), requires_grad=True)",
+        "v4 = m.trapz(v2, dim=-1)",
+        "v6 = m.nan_to_num(v2 / 0)",
+        "v8 = v4.arctan2(v6)",
+    ],
+    "padding of a signal beside infinite cotangents": [
+        "v0 = m.tensor(data(485, (1,), 'float64', 'grid'), requires_grad=True)",
+        "v1 = m.tensor(data(802, (3, 3), 'float32', 'grid'), requires_grad=True)",
+        "v3 = F.leaky_relu(v1, 0.5)",
+        "v5 = m.atleast_3d(v0)",
+        "v7 = F.conv1d(finite(m, v3).reshape(1, 3, 3), finite(m, v3).reshape(1, 3, 3)[:1, :, :2], padding=1).clone()",
+        "v8 = v5 / v3",
+        "v11 = v8.real",
+        "v12 = m.corrcoef(tall(m, v11).reshape(-1, 3)).clone()",
     ],
 }

@@ -52,6 +52,7 @@ REFUSED = (
 
 #: Errors that only PyTorch raises.
 ACCEPTED = (
+    Error(r"segment_reduce", r"derivative for aten::_segment_reduce_backward", "PyTorch lacks the second derivative"),
     Error(
         r"pow|\*\*|hypot|logaddexp|conv2d|ldexp|addcmul|round|multi(label)?_margin_loss|softsign|threshold|"
         r"multilabel_soft_margin_loss|F\.(un)?fold",

@@ -49,6 +49,10 @@ VALUES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     r"quantile\(": lambda ours, theirs: ~np.isfinite(ours) & ~np.isfinite(theirs),
     # The mean of inf is inf; PyTorch takes differences.
     r"(var|std)_mean\(": lambda ours, theirs: np.isinf(ours) & np.isnan(theirs),
+    # At infinity polygamma is 0, or inf; PyTorch's is nan.
+    r"\bpolygamma_?\(": lambda ours, theirs: ((ours == 0) | np.isinf(ours)) & np.isnan(theirs),
+    # The square of a large deviation overflows in single precision; PyTorch's is in double.
+    r"\bstd(_mean)?\(": lambda ours, theirs: np.isposinf(ours) & (theirs > 1e15),
     # A variance of as few numbers as its correction is 0/0, but for rounding.
     r"\bvar\(": lambda ours, theirs: np.isnan(ours) & np.isposinf(theirs) | np.isposinf(ours) & np.isnan(theirs),
     # Without classes PyTorch divides by their number.
@@ -130,7 +134,7 @@ def known_of_operands(line: str, operands: Sequence[np.ndarray], ours: np.ndarra
     theirs = np.where(_known_elements(line, ours, theirs), ours, theirs)
     known = (
         _of_nan_order, _of_infinite, _of_infinite_signals, _of_nan_sign, _of_overflow, _of_padding, _of_small_divisor,
-        _of_large_products,
+        _of_large_products, _of_wrapped_sums,
     )  # fmt: skip
     return any(is_one(line, operands, ours, theirs) for is_one in known)
 
@@ -164,6 +168,15 @@ def _of_overflow(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, th
     overflows = sizes.size < operands[0].size and np.log(sizes).clip(0).sum() > np.log(np.finfo(ours.dtype).max)
     either = (np.isnan(ours) & (theirs == 0)) | (np.isnan(theirs) & (ours == 0))
     return bool(overflows and (near(ours, theirs) | either).all())
+
+
+def _of_wrapped_sums(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether trapezoids are of integers, whose sums or differences wrap around in PyTorch."""
+    if not re.search(r"trapz|trapezoid", line) or not any(own.dtype.kind in "iu" for own in operands):
+        return False
+    whole = [own.astype(float) for own in operands if own.dtype.kind == "u" or own.dtype.itemsize < 4]
+    falls = [(np.diff(own, axis=axis) < 0).any() for own in whole for axis in range(own.ndim)]
+    return any(falls) or any(bool((abs(own) > 63).any()) for own in whole)
 
 
 def _of_nan_order(line: str, operands: Sequence[np.ndarray], ours: np.ndarray, theirs: np.ndarray) -> bool:

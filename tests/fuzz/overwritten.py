@@ -15,7 +15,8 @@ WORDS = "modified by an inplace operation"
 NAME = r"\bv\d+\b"
 #: Functions of which tapegrad saves other operands or results than PyTorch does, as docs/semantics.md says.
 _SAVES_OTHERS = (
-    r"\b(reciprocal|div|divide|true_divide|pow|prod|logsumexp|sgn|erfinv|ndtri|gaussian_nll_loss|hinge_embedding_loss|tanhshrink|mse_loss|nll_loss|cross_entropy|matmul|linear|einsum|ldexp)"
+    r"\b(reciprocal|div|divide|true_divide|pow|prod|logsumexp|sgn|erfinv|ndtri|gaussian_nll_loss|hinge_embedding_loss|"
+    r"tanhshrink|mse_loss|nll_loss|(linear_)?cross_entropy|matmul|linear|einsum|ldexp)"
     r"\(| / | @ |\*\*|conv2d\(.*'same'"
 )
 

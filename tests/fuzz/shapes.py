@@ -180,6 +180,7 @@ KINDS = {
     image: "pad pixel_shuffle pixel_unshuffle channel_shuffle",
 }
 NOT_CALLED = {
+    "unsafe_split_with_sizes": "as split_with_sizes",
     **dict.fromkeys(
         ("as_strided", "as_strided_scatter"), "PyTorch's reads memory, and has gradients where was replaced"
     ),

@@ -2,7 +2,7 @@
 
 CPython calls a function with named parameters in half the time of one with ``*args`` and ``**kwargs``. So each is a
 template, made for a number of parameters, whose copy gets the names and the defaults of the function that binds the
-arguments. NumPy's names are further parameters behind those: a call without them pays a default for each.
+arguments. Other names are further parameters behind those: a call without them pays a default for each.
 """
 
 from __future__ import annotations
@@ -19,23 +19,41 @@ F = TypeVar("F", bound=Callable[..., Any])
 Caller = Callable[..., Any]
 
 #: NumPy's names of our parameters.
-NUMPY_NAMES: Final = {"dim": "axis", "dims": "axis", "keepdim": "keepdims"}
+NUMPY_NAMES: Final = {"dim": ("axis",), "dims": ("axis",), "keepdim": ("keepdims",)}
+
+#: Those that PyTorch's functions take where they are not the ones of its documentation, which are ours.
+PYTORCH_NAMES: Final = {
+    "A": ("input",), "L": ("input2",), "tau": ("input2",), "tensor1": ("tensor",), "tensor2": ("other",),
+    "indices_or_sections": ("sections", "indices"),
+}  # fmt: skip
+
+_OTHER_NAMES: Final = {**NUMPY_NAMES, **PYTORCH_NAMES}
 
 
 class missing:  # noqa: N801  # a value
     """Stands for an argument that is not given. It is a type, as keys of compiled code can hold that."""
 
 
-def numpy_names(function: Callable[..., Any]) -> dict[str, str]:
-    """Return NumPy's names that a public function takes, and ours of each.
+def other_names(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the names of parameters that a public function takes beside ours, and ours of each.
 
     >>> import tapegrad as tg
-    >>> numpy_names(tg.amax)
-    {'axis': 'dim', 'keepdims': 'keepdim'}
+    >>> other_names(tg.amax), other_names(tg.det)
+    ({'axis': 'dim', 'keepdims': 'keepdim'}, {'input': 'A'})
     """
     signature = inspect.unwrap(function)
     parameters = _Parameters(signature)
-    return {} if parameters.any and signature is function else parameters.numpy
+    return {} if parameters.any and signature is function else parameters.others
+
+
+def numpy_names(function: Callable[..., Any]) -> dict[str, str]:
+    """Return NumPy's names of parameters that a public function takes, and ours of each.
+
+    >>> import tapegrad as tg
+    >>> numpy_names(tg.linalg.norm)
+    {'axis': 'dim', 'keepdims': 'keepdim'}
+    """
+    return {theirs: ours for theirs, ours in other_names(function).items() if ours in NUMPY_NAMES}
 
 
 def _in_our_names(
@@ -55,10 +73,20 @@ def _in_our_names(
         if arguments.get(ours, missing) is not defaults.get(ours, missing):
             raise TypeError(
                 f"{call}() got {ours}={arguments[ours]!r} and {theirs}={value!r}; "
-                f"{theirs} is NumPy's name of {ours}: give one of them"
+                f"{theirs} is {'NumPy' if ours in NUMPY_NAMES else 'PyTorch'}'s name of {ours}: give one of them"
             )
         arguments[ours] = value
     return arguments
+
+
+def _others_of(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the other names of parameters, with ours of each; not those that a parameter before has."""
+    return {
+        other: name
+        for place, name in enumerate(names)
+        for other in _OTHER_NAMES.get(name, ())
+        if other not in names[:place]
+    }
 
 
 class _Parameters:
@@ -73,18 +101,18 @@ class _Parameters:
             **dict(zip(self.positional[len(self.positional) - len(values) :], values, strict=True)),
             **(function.__kwdefaults__ or {}),
         }
-        self.numpy = {NUMPY_NAMES[name]: name for name in code.co_varnames[:n_names] if name in NUMPY_NAMES}
+        self.others = _others_of(code.co_varnames[:n_names])
         self.any = bool(code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
 
     def required(self) -> tuple[str, ...]:
-        """Return parameters that NumPy's name of one may be given for, and those behind, if they have no default."""
-        ours = [self.positional.index(name) for name in self.numpy.values() if name in self.positional]
+        """Return parameters that another name of one may be given for, and those behind, if they have no default."""
+        ours = [self.positional.index(name) for name in self.others.values() if name in self.positional]
         first = min(ours, default=len(self.positional))
         return tuple(name for name in self.positional[first:] if name not in self.defaults)
 
 
-def _numpy_behind(names: tuple[str, ...]) -> tuple[str, ...]:
-    return (*names, *dict.fromkeys(NUMPY_NAMES[name] for name in names if name in NUMPY_NAMES))
+def _others_behind(names: tuple[str, ...]) -> tuple[str, ...]:
+    return (*names, *_others_of(names))
 
 
 _PLACES: Final = [f"a{place}" for place in range(16)]
@@ -134,7 +162,7 @@ def into(out: Any, name: str, function: Caller, args: tuple[Any, ...]) -> Any:
 
 
 def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str, ...] = (), name: str = "") -> Caller:
-    """Return the function that calls an op, with the parameters of `signature` and NumPy's names.
+    """Return the function that calls an op, with the parameters of `signature` and their other names.
 
     It hands over all arguments by position, in the order of `binder`, and so looks at none of them.
 
@@ -153,7 +181,7 @@ def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str,
     parameters = _Parameters(signature)
     if parameters.any:
         return lambda *args, **kwargs: plans.call(*args, **kwargs)
-    positional, by_keyword = _numpy_behind(parameters.positional), _numpy_behind(parameters.by_keyword)
+    positional, by_keyword = _others_behind(parameters.positional), _others_behind(parameters.by_keyword)
 
     def first_call(*args: Any) -> Any:
         result = plans.call(*args)
@@ -169,7 +197,7 @@ def caller(plans: PlanCache, signature: Callable[..., Any], operands: tuple[str,
         expression += f" if {out} is None else into({out}, {name!r}, call, ({_listed(order)},))"
         names, by_keyword = (*names, OUT), (*by_keyword, OUT)
     template = _template(len(names), expression)(first_call, None, None)
-    either = (*parameters.numpy, *parameters.numpy.values(), *parameters.required())
+    either = (*parameters.others, *parameters.others.values(), *parameters.required())
     defaults = {**parameters.defaults, **dict.fromkeys(either, missing), OUT: None}
     call = _renamed(template, name, positional, by_keyword, defaults)
     call.__annotations__ = {**signature.__annotations__, "return": "Tensor"}
@@ -183,13 +211,13 @@ def _handed_over(names: tuple[str, ...], operands: tuple[str, ...]) -> tuple[str
 def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Callable[[F], Callable[..., Any]]:
     """Return what makes a function that binds arguments, which has the parameters of `signature`, take the caller's."""
     parameters = _Parameters(signature)
-    names = _handed_over((*_numpy_behind(parameters.positional), *_numpy_behind(parameters.by_keyword)), operands)
-    theirs = parameters.numpy.keys()
+    names = _handed_over((*_others_behind(parameters.positional), *_others_behind(parameters.by_keyword)), operands)
+    theirs = parameters.others.keys()
 
     def decorate(bind: F) -> Callable[..., Any]:
         if parameters.any:
             return lambda *args, **kwargs: bind(
-                *args, **_in_our_names(signature.__name__, kwargs, parameters.numpy, {})
+                *args, **_in_our_names(signature.__name__, kwargs, parameters.others, {})
             )
         if names == parameters.positional:
             return bind
@@ -198,7 +226,7 @@ def binder(signature: Callable[..., Any], operands: tuple[str, ...] = ()) -> Cal
             given = {name: value for name, value in zip(names, args) if value is not missing}  # noqa: B905  # may be few
             given.update(kwargs)
             if not theirs.isdisjoint(given):
-                _in_our_names(signature.__name__, given, parameters.numpy, {})
+                _in_our_names(signature.__name__, given, parameters.others, {})
             return bind(**given)
 
         return bind_given
@@ -212,7 +240,7 @@ _SURPLUS: Final = "/"  # no name, so that it is given by position only
 
 
 def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
-    """Return a function of Python as one that takes NumPy's names of its parameters as well.
+    """Return a function of Python as one that takes other names of its parameters as well.
 
     A parameter that is given its default counts as not given.
 
@@ -228,7 +256,7 @@ def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
         return function
     parameters = _Parameters(function)
     own_names = {*parameters.positional, *parameters.by_keyword}
-    theirs = () if parameters.numpy.keys() <= own_names else tuple(parameters.numpy)
+    theirs = () if parameters.others.keys() <= own_names else tuple(parameters.others)
     further = (OUT,) if has_out and OUT not in own_names else ()
     if parameters.any or not (theirs or further):
         return function  # it has none, or takes them already
@@ -247,7 +275,7 @@ def with_numpy_names(function: F, module: str = "", has_out: bool = False) -> F:
             name: value for name, value in given.items()
             if value is not missing and (value is not None or name not in theirs)
         }  # fmt: skip
-        return function(**_in_our_names(function.__name__, given, parameters.numpy, parameters.defaults))
+        return function(**_in_our_names(function.__name__, given, parameters.others, parameters.defaults))
 
     own = [place for place, name in enumerate(names) if name != _SURPLUS and name not in (*theirs, *further)]
     tests = [f"a{names.index(name)} is None" for name in (_SURPLUS, *theirs, *further)]

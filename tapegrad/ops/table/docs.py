@@ -55,6 +55,14 @@ BINARY: Final = Common(
     returns="Tensor\n    Of the shape that the operands broadcast to.",
     raises=f"RuntimeError\n    If the shapes do not broadcast.\n{_NOT_A_TENSOR.format('an operand')}",
 )
+
+
+def binary_docs(signature: Callable[..., Any]) -> Common:
+    """Return the sections of a function of two operands, with the names of its parameters."""
+    names = signature.__code__.co_varnames[: signature.__code__.co_argcount]
+    return BINARY._replace(parameters=BINARY.parameters.replace("input, other", ", ".join(names)))
+
+
 REDUCTION: Final = Common(_DIMS, raises=_NO_DIM)
 REDUCTION_IN_DTYPE: Final = Common(
     _DIMS,

@@ -14,7 +14,7 @@ from tapegrad import errors
 from tapegrad.forward.ufuncs import Function
 from tapegrad.kernels.elementwise import elementwise_step, fused_step
 from tapegrad.ops.table.callers import caller
-from tapegrad.ops.table.docs import BINARY, UNARY, op_docstring
+from tapegrad.ops.table.docs import BINARY, UNARY, binary_docs, op_docstring
 from tapegrad.ops.table.gateway import as_operand, connect, constant
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, Vjp, on_arrays
 from tapegrad.ops.table.promotion import forward_for
@@ -134,6 +134,7 @@ def binary(
     extra_errors: Sequence[ErrorSample] = (),
     check_dtypes: Callable[[tuple[Layout, ...]], None] | None = None,
     names: Names | None = METHOD,
+    signature: Callable[[Any, Any], Any] = _of_input_and_other,
 ) -> Callable[[Any, Any], Tensor]:
     """Make the op of an elementwise function of two operands ``x`` and ``y``, and return the function.
 
@@ -154,6 +155,8 @@ def binary(
         Integers are converted to the default dtype.
     names : Names, optional
         Where users find it; None for nowhere.
+    signature : callable, optional
+        Has the public function's parameters, if these are not ``input`` and ``other``.
     """
     forward = forward or _made_of(name, fx)
     op = Op(
@@ -188,8 +191,9 @@ def binary(
     )
     connect(op)
 
-    call = caller(op.plans, _of_input_and_other, name=name)
-    return publish(call, op, op_docstring(op, doc, BINARY, derivative, module_of(names)), names)
+    call = caller(op.plans, signature, name=name)
+    common = BINARY if signature is _of_input_and_other else binary_docs(signature)
+    return publish(call, op, op_docstring(op, doc, common, derivative, module_of(names)), names)
 
 
 def elementwise(

@@ -13,6 +13,7 @@ from tapegrad.devices import DeviceLike
 from tapegrad.ops.determinants import LinalgSlogdet
 from tapegrad.ops.embedding import MinMax
 from tapegrad.ops.generators import Generator as Generator
+from tapegrad.ops.histograms import Histogram, HistogramDD
 from tapegrad.ops.lu import LU
 from tapegrad.ops.numbers import Frexp
 from tapegrad.ops.older import SVD
@@ -22,7 +23,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.table.op import Sample
 from tapegrad.tensor import Tensor
 
-__all__ = ["BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator", "IntTensor", "LongTensor", "ShortTensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_numpy", "full", "full_like", "gather", "gcd", "ge", "ger", "get_rng_state", "gradient", "greater", "greater_equal", "gru", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kernel_op", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lstm", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_tanh", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
+__all__ = ["BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator", "IntTensor", "LongTensor", "ShortTensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_numpy", "full", "full_like", "gather", "gcd", "ge", "ger", "get_rng_state", "gradient", "greater", "greater_equal", "gru", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kernel_op", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lstm", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_tanh", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "segment_reduce", "select", "select_copy", "select_scatter", "selu", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "typename", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
 
 def BoolTensor(data: Any) -> Tensor:
     """Return a new bool tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
@@ -69,10 +70,28 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = ...) -> Tensor:
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1, out: Any = ...) -> Tensor:
     """Sum of the products of two batches of matrices, times `alpha`, plus `beta` times a matrix."""
 
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = ...) -> Tensor:
+def addcdiv(
+    input: Any,
+    tensor1: Any = ...,
+    tensor2: Any = ...,
+    *,
+    value: Any = 1,
+    tensor: Any = ...,
+    other: Any = ...,
+    out: Any = ...,
+) -> Tensor:
     """Add a quotient, times a factor: ``input + value * tensor1 / tensor2``."""
 
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = ...) -> Tensor:
+def addcmul(
+    input: Any,
+    tensor1: Any = ...,
+    tensor2: Any = ...,
+    *,
+    value: Any = 1,
+    tensor: Any = ...,
+    other: Any = ...,
+    out: Any = ...,
+) -> Tensor:
     """Add a product, times a factor: ``input + value * tensor1 * tensor2``."""
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1, out: Any = ...) -> Tensor:
@@ -354,6 +373,9 @@ def broadcast_to(input: Any, size: Sequence[int], *, out: Any = ...) -> Tensor:
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = ...) -> Tensor:
     """Numbers of the buckets that values lie in: as `searchsorted`, with the arguments the other way round."""
 
+def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
+    """Whether numbers of a dtype may be written to a tensor of another: its kind must be the same or a wider one."""
+
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Rows with one element of each vector, all that there are; of one vector itself."""
 
@@ -374,13 +396,13 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False, *, out: Any = ..
 def channel_shuffle(input: Any, groups: int, *, out: Any = ...) -> Tensor:
     """Put channels, dimension 1, into another order: the first of each group, then the second of each, and so on."""
 
-def cholesky(A: Any, upper: bool = False, *, out: Any = ...) -> Tensor:
+def cholesky(A: Any = ..., upper: bool = False, *, input: Any = ..., out: Any = ...) -> Tensor:
     """Cholesky factors of symmetric or Hermitian positive-definite matrices, :math:`A = L L^H`."""
 
 def cholesky_inverse(input: Any, upper: bool = False, *, out: Any = ...) -> Tensor:
     """Inverses of matrices with given Cholesky factors."""
 
-def cholesky_solve(input: Any, L: Any, upper: bool = False, *, out: Any = ...) -> Tensor:
+def cholesky_solve(input: Any, L: Any = ..., upper: bool = False, *, input2: Any = ..., out: Any = ...) -> Tensor:
     """Solutions of :math:`A X = B` with the Cholesky factor of :math:`A`."""
 
 def chunk(input: Any, chunks: int, dim: int = 0, *, axis: int = ..., out: Any = ...) -> tuple[Tensor, ...]:
@@ -541,7 +563,7 @@ def cumulative_trapezoid(
 def deg2rad(input: Any, *, out: Any = ...) -> Tensor:
     """Convert degrees to radians."""
 
-def det(A: Any, *, out: Any = ...) -> Tensor:
+def det(A: Any = ..., *, input: Any = ..., out: Any = ...) -> Tensor:
     """Return the determinants of square matrices."""
 
 def diag(input: Any, diagonal: int = 0, *, out: Any = ...) -> Tensor:
@@ -585,7 +607,14 @@ def dot(input: Any, tensor: Any, *, out: Any = ...) -> Tensor:
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, out: Any = ...) -> Tensor:
     """Set elements to zero at random, and divide the others by the probability to stay, which keeps the mean."""
 
-def dsplit(input: Any, indices_or_sections: int | Sequence[int], *, out: Any = ...) -> tuple[Tensor, ...]:
+def dsplit(
+    input: Any,
+    indices_or_sections: int | Sequence[int] = ...,
+    *,
+    sections: int | Sequence[int] = ...,
+    indices: int | Sequence[int] = ...,
+    out: Any = ...,
+) -> tuple[Tensor, ...]:
     """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
 
 def dstack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
@@ -662,6 +691,12 @@ def feature_alpha_dropout(
 ) -> Tensor:
     """`alpha_dropout` of whole channels, which are the second dimension."""
 
+def feature_dropout(input: Any, p: float, train: bool, *, out: Any = ...) -> Tensor:
+    """`dropout` of whole channels, which are the second dimension."""
+
+def fill(input: Any, value: Any, *, out: Any = ...) -> Tensor:
+    """Copy in which all elements are one number."""
+
 def fix(input: Any, *, out: Any = ...) -> Tensor:
     """The number without its fraction; integers stay as they are."""
 
@@ -677,8 +712,8 @@ def fliplr(input: Any, *, out: Any = ...) -> Tensor:
 def flipud(input: Any, *, out: Any = ...) -> Tensor:
     """Reverse the order of rows, that is along dimension 0, in a copy; see `flip`."""
 
-def float_power(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Raise `input` to the power `other` in double precision."""
+def float_power(input: Any, exponent: Any, *, out: Any = ...) -> Tensor:
+    """Raise `input` to the power `exponent` in double precision."""
 
 def floor(input: Any, *, out: Any = ...) -> Tensor:
     """The largest integer that is not larger; integers stay as they are."""
@@ -805,10 +840,30 @@ def hann_window(
 def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = ...) -> Tensor:
     """Replace elements from ``-lambd`` to `lambd` by 0."""
 
-def heaviside(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Step function: 0 where `input` is negative, 1 where it is positive, `other` where it is 0."""
+def heaviside(input: Any, values: Any, *, out: Any = ...) -> Tensor:
+    """Step function: 0 where `input` is negative, 1 where it is positive, `values` where it is 0."""
 
-def hsplit(input: Any, indices_or_sections: int | Sequence[int], *, out: Any = ...) -> tuple[Tensor, ...]:
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = ...) -> Tensor:
+    """Count the elements in bins of equal width."""
+
+def histogram(
+    input: Any, bins: Any = 100, *, range: Sequence[float] | None = None, weight: Any = None, density: bool = False
+) -> Histogram:
+    """Count the elements between edges, or sum up their weights."""
+
+def histogramdd(
+    input: Any, bins: Any, range: Sequence[float] | None = None, weight: Any = None, density: bool = False
+) -> HistogramDD:
+    """Count points in the cells of a grid, or sum up their weights."""
+
+def hsplit(
+    input: Any,
+    indices_or_sections: int | Sequence[int] = ...,
+    *,
+    sections: int | Sequence[int] = ...,
+    indices: int | Sequence[int] = ...,
+    out: Any = ...,
+) -> tuple[Tensor, ...]:
     """Split along dimension 1, the only one of a vector; see `tensor_split`. A number of parts must divide the length."""
 
 def hstack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
@@ -958,14 +1013,15 @@ def kaiser_window(
 
 def kernel_op(
     forward: Callable[..., Any],
-    vjp: Callable[..., Any],
+    vjp: Callable[..., Any] | Sequence[Callable[..., Any] | None],
     *,
+    shape: Callable[..., tuple[int, ...]] | None = None,
     name: str | None = None,
     domain: tuple[float, float] = ...,
     samples: Sequence[Sample] | None = None,
     oracle: Callable[..., Any] | None = None,
 ) -> Callable[..., Tensor]:
-    """Make an elementwise operation of functions of numbers, which are compiled: no Python runs in a backward pass."""
+    """Make an operation of functions that are compiled: no Python runs in a backward pass."""
 
 def kron(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Kronecker product: in place of each element of one tensor, that element times another tensor."""
@@ -1105,7 +1161,7 @@ def lstm(
 def lt(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Whether `input` is less than `other`."""
 
-def lu(A: Any, pivot: bool = True, get_infos: bool = False, *, out: Any = ...) -> Any:
+def lu(A: Any = ..., pivot: bool = True, get_infos: bool = False, *, input: Any = ..., out: Any = ...) -> Any:
     """LU factors with exchanges of rows, in one matrix; see `tapegrad.linalg.lu_factor`."""
 
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any, *, out: Any = ...) -> Tensor:
@@ -1129,10 +1185,10 @@ def masked_select(input: Any, mask: Any, *, out: Any = ...) -> Tensor:
 def matmul(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Product of matrices; of vectors and matrices; of batches of them, whose other dimensions broadcast."""
 
-def matrix_exp(A: Any, *, out: Any = ...) -> Tensor:
+def matrix_exp(A: Any = ..., *, input: Any = ..., out: Any = ...) -> Tensor:
     """Exponentials of square matrices."""
 
-def matrix_power(A: Any, n: int, *, out: Any = ...) -> Tensor:
+def matrix_power(A: Any = ..., n: int = ..., *, input: Any = ..., out: Any = ...) -> Tensor:
     """Powers of square matrices, by products of squares."""
 
 def max(
@@ -1387,10 +1443,19 @@ def ones_like(
 ) -> Tensor:
     """Return a tensor of ones, of the shape and dtype of another."""
 
-def orgqr(A: Any, tau: Any, *, out: Any = ...) -> Tensor:
+def orgqr(A: Any = ..., tau: Any = ..., *, input: Any = ..., input2: Any = ..., out: Any = ...) -> Tensor:
     """First columns of a product of Householder reflections :math:`I - \\tau_k v_k v_k^H`."""
 
-def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False, *, out: Any = ...) -> Tensor:
+def ormqr(
+    input: Any,
+    tau: Any = ...,
+    other: Any = ...,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    input2: Any = ...,
+    out: Any = ...,
+) -> Tensor:
     """Product of a matrix and a product of Householder reflections; see `tapegrad.linalg.householder_product`."""
 
 def outer(input: Any, vec2: Any, *, out: Any = ...) -> Tensor:
@@ -1433,8 +1498,8 @@ def polygamma(n: int, input: Any, *, out: Any = ...) -> Tensor:
 def positive(input: Any, *, out: Any = ...) -> Tensor:
     """Return the tensor itself: what ``+x`` computes."""
 
-def pow(input: Any, other: Any, *, out: Any = ...) -> Tensor:
-    """Raise `input` to the power `other`."""
+def pow(input: Any, exponent: Any, *, out: Any = ...) -> Tensor:
+    """Raise `input` to the power `exponent`."""
 
 def prelu(input: Any, weight: Any, *, out: Any = ...) -> Tensor:
     """Return `input` where it is positive, and `weight` times `input` elsewhere."""
@@ -1595,7 +1660,7 @@ def resolve_conj(input: Any, *, out: Any = ...) -> Tensor:
 def resolve_neg(input: Any, *, out: Any = ...) -> Tensor:
     """Return the tensor itself: conjugates are computed at once here."""
 
-def result_type(tensor1: Any, tensor2: Any) -> np.dtype:
+def result_type(tensor1: Any = ..., tensor2: Any = ..., *, tensor: Any = ..., other: Any = ...) -> np.dtype:
     """Return the dtype of a sum of two tensors, or of a tensor and a number."""
 
 def rms_norm(
@@ -1720,6 +1785,20 @@ def searchsorted(
 def seed() -> int:
     """Seed the default generator by a number from the operating system, and return it; see `manual_seed`."""
 
+def segment_reduce(
+    data: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+    out: Any = ...,
+) -> Tensor:
+    """Reduce segments of a dimension, one behind the other."""
+
 def select(input: Any, dim: int = ..., index: Any = ..., *, axis: int = ..., out: Any = ...) -> Tensor:
     """Return one index of a dimension, as a view without that dimension."""
 
@@ -1771,7 +1850,7 @@ def slice_scatter(
 ) -> Tensor:
     """Copy with a slice of a dimension replaced."""
 
-def slogdet(A: Any, *, out: Any = ...) -> LinalgSlogdet:
+def slogdet(A: Any = ..., *, input: Any = ..., out: Any = ...) -> LinalgSlogdet:
     """Signs of determinants, and logarithms of their absolute values."""
 
 def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...) -> Tensor:
@@ -1883,8 +1962,8 @@ def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     """Singular values and vectors; see `tapegrad.linalg.svd`."""
 
-def swapaxes(input: Any, dim0: int, dim1: int, *, out: Any = ...) -> Tensor:
-    """Swap two dimensions, as a view."""
+def swapaxes(input: Any, axis0: int, axis1: int, *, out: Any = ...) -> Tensor:
+    """Swap two dimensions, as a view; see `transpose`."""
 
 def swapdims(input: Any, dim0: int, dim1: int, *, out: Any = ...) -> Tensor:
     """Swap two dimensions, as a view."""
@@ -1915,7 +1994,14 @@ def tensor(
     """Return a new leaf tensor with a copy of the data."""
 
 def tensor_split(
-    input: Any, indices_or_sections: Any, dim: int = 0, *, axis: int = ..., out: Any = ...
+    input: Any,
+    indices_or_sections: Any = ...,
+    dim: int = 0,
+    *,
+    sections: Any = ...,
+    indices: Any = ...,
+    axis: int = ...,
+    out: Any = ...,
 ) -> tuple[Tensor, ...]:
     """Split along a dimension into views, at indices or into nearly equal parts."""
 
@@ -1951,7 +2037,7 @@ def trapz(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1, axis
     """Integral along a dimension, by the trapezoidal rule."""
 
 def triangular_solve(
-    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolve:
     """Solutions of systems with triangular matrices; see `tapegrad.linalg.solve_triangular`."""
 
@@ -1972,6 +2058,9 @@ def true_divide(input: Any, other: Any, *, rounding_mode: str | None = None, out
 
 def trunc(input: Any, *, out: Any = ...) -> Tensor:
     """The number without its fraction; integers stay as they are."""
+
+def typename(obj: Any) -> str:
+    """Return the name of the type of an object, with its module; of a tensor PyTorch's name of its type."""
 
 def unbind(input: Any, dim: int = 0, *, axis: int = ..., out: Any = ...) -> tuple[Tensor, ...]:
     """Return each index of a dimension, as views without that dimension."""
@@ -2012,12 +2101,15 @@ def unravel_index(indices: Any, shape: Any, *, out: Any = ...) -> tuple[Tensor, 
     """Return the indices in each dimension of elements that are numbered one after another."""
 
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0, *, axis: int = ..., out: Any = ...) -> tuple[Tensor, ...]:
-    """Split along a dimension into views of one length, of which the last may be shorter."""
+    """Split along a dimension into a number of views; see `chunk`. Writes to them are recorded."""
 
-def unsafe_split(
-    tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0, *, axis: int = ..., out: Any = ...
+def unsafe_split(input: Any, split_size: int, dim: int = 0, *, axis: int = ..., out: Any = ...) -> tuple[Tensor, ...]:
+    """Split along a dimension into views of a length; see `split`. Writes to them are recorded."""
+
+def unsafe_split_with_sizes(
+    input: Any, split_sizes: Sequence[int], dim: int = 0, *, axis: int = ..., out: Any = ...
 ) -> tuple[Tensor, ...]:
-    """Split along a dimension into views."""
+    """Split along a dimension into views of these lengths; see `split_with_sizes`. Writes to them are recorded."""
 
 def unsqueeze(input: Any, dim: int = ..., *, axis: int = ..., out: Any = ...) -> Tensor:
     """Insert a dimension of length 1, as a view."""
@@ -2072,7 +2164,14 @@ def view_as_real(input: Any, *, out: Any = ...) -> Tensor:
 def view_copy(input: Any, size: int | Sequence[int], *rest: int, out: Any = ...) -> Tensor:
     """Compute `view` in a copy, which shares no memory with the tensor."""
 
-def vsplit(input: Any, indices_or_sections: int | Sequence[int], *, out: Any = ...) -> tuple[Tensor, ...]:
+def vsplit(
+    input: Any,
+    indices_or_sections: int | Sequence[int] = ...,
+    *,
+    sections: int | Sequence[int] = ...,
+    indices: int | Sequence[int] = ...,
+    out: Any = ...,
+) -> tuple[Tensor, ...]:
     """Split matrices along dimension 0; see `tensor_split`. A number of parts must divide the length."""
 
 def vstack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:

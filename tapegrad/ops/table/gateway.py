@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from tapegrad.tape import versions, views
 from tapegrad.tape.layout import BOOL, COMPLEX, FLOAT, INTEGER, InferenceLayout, Layout, layout_of
 from tapegrad.tensor import Tensor
 
+#: Classes whose instances are operands as they are; those of other classes get a plain twin.
+OPERANDS: Final[list[type[Tensor]]] = [Tensor]
+#: The data of a tensor, also of one that is traced, which hides them.
+raw_data: Final[Callable[[Tensor], Any]] = vars(Tensor)["_data"].__get__
 _new = object.__new__  # half the time of Tensor.__new__, which goes through a wrapper
 
 
@@ -51,7 +55,7 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
     """
     if isinstance(value, Tensor):
         value = views.renewed(value)
-        return value if value.__class__ is Tensor else plain(value)
+        return value if value.__class__ in OPERANDS else plain(value)
     if isinstance(value, np.generic):
         check_dtype(value.dtype)
         return constant(value, layout_of(value))
@@ -63,6 +67,18 @@ def as_operand(value: Any, call: str, name: str, position: int) -> Tensor:
         if isinstance(value, kind):
             return constant(value, layout)
     raise errors.not_a_tensor(call, name, position, value)
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of a tensor, array or number."""
+    return value.shape if isinstance(value, Tensor) else np.shape(value)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a tensor, array or number is of a complex dtype."""
+    if value.__class__ is Tensor or isinstance(value, Tensor):
+        return bool(value._layout.dtype.kind == "c")
+    return value.__class__ is not float and bool(np.iscomplexobj(value))
 
 
 def values_of(value: Any, call: str, name: str, position: int) -> np.ndarray:
@@ -127,25 +143,32 @@ def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
 
     A new plan is not put into the table of compiled code: a program may have other lengths in each step.
     """
-    operands, attrs, index_arrays = bound
+    operands, _, index_arrays = bound
     interceptor = modes.interceptor()
     if interceptor is not None:
         with modes.uninterrupted():
             return interceptor(op, bound), None
     enabled = modes.is_grad_enabled()
     layouts = tuple([tensor._layout if enabled else tensor._layout.plain for tensor in operands])
-    arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
-    key = (layouts, tuple(attrs.values()), arrays)
-    data = [tensor._data for tensor in operands]
-    known_plan = plan = op.plans.get(key)
-    if plan is None:
-        plan, out = new_plan(op, bound, layouts, data)
-        op.plans.remember(key, plan)
-    else:
-        out = plan.forward(*data, *index_arrays)
+    plan, out, is_known = forward(op, bound, layouts)
+    known_plan = plan if is_known else None
     if plan.pack is not None:
         return plan.pack(plan, out, *operands), known_plan
     return compiled.finish(plan, out, *operands, *index_arrays), known_plan
+
+
+def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...]) -> tuple[Plan, Any, bool]:
+    """Compute an op and record nothing; return its plan, the result's data, and whether the plan was known."""
+    operands, attrs, index_arrays = bound
+    arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
+    key = (layouts, tuple(attrs.values()), arrays)
+    data = [tensor._data for tensor in operands]
+    plan = op.plans.get(key)
+    if plan is not None:
+        return plan, plan.forward(*data, *index_arrays), True
+    plan, out = new_plan(op, bound, layouts, data)
+    op.plans.remember(key, plan)
+    return plan, out, False
 
 
 def new_plan(op: Op, bound: Bound, layouts: tuple[Layout, ...], data: list[Any]) -> tuple[Plan, Any]:

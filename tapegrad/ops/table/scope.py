@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tapegrad.ops.table.public import FUNCTIONAL, LINALG, NAMESPACES, SPECIAL, TOP, names_in
+from tapegrad.ops.table.public import NAMESPACES, TOP, names_in
 
 PAGE: Final = "docs/ops.md"
 
@@ -62,7 +62,7 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         ("symeig", "PyTorch has removed it; use linalg.eigh"),
         ("is_conj is_neg", "conjugates and negatives are computed at once"),
         ("volatile reinforce new", "PyTorch has deprecated it"),
-        (("slice_inverse unsafe_split_with_sizes hash_tensor nonzero_static as_subclass output_nr grad_dtype "
+        (("slice_inverse hash_tensor nonzero_static as_subclass grad_dtype "
          "module_load index norm_except_dim T_destination call_super_init dump_patches factory_kwargs "
          "OptimizerPostHook OptimizerPreHook profile_hook_step swap_in_optimizer_params_and_state DefaultDeviceType "
          "GraphExecGroup SAC_IGNORED_OPS check_backward_validity detach_variable get_device_states "
@@ -83,16 +83,10 @@ _KINDS_OF_NAMES: Final = (
 
 #: Names of PyTorch, by module, that belong here and are not made yet.
 NOT_YET: Final[dict[str, str]] = {
-    TOP: "histc histogram histogramdd segment_reduce lstm_cell gru_cell "
-         "rnn_tanh_cell rnn_relu_cell fill_diagonal_ fill feature_dropout "
-         "can_cast set_anomaly_enabled typename "
-         "polygamma_",
-    LINALG: "ldl_factor ldl_factor_ex ldl_solve",
-    FUNCTIONAL: "linear_cross_entropy",
+    TOP: "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
     "tapegrad.nn": "LinearCrossEntropyLoss LinearCrossEntropyOptions",
     "tapegrad.utils.checkpoint": "CheckpointPolicy SelectiveCheckpointContext create_selective_checkpoint_contexts "
                                  "set_checkpoint_debug_enabled set_checkpoint_early_stop",
-    SPECIAL: "airy_ai",
 }  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def reduction(
     derivative: str = "",
     oracle: Callable[..., Any] | None = None,
     dtype_of: Callable[[Tensor, DTypeLike | None], np.dtype | None] | None = None,
-    check: Callable[[Bound], None] | None = None,
+    check: Callable[[str, Tensor, Any, tuple[int, ...]], None] | None = None,
     samples: Sequence[Sample] = REDUCTION_SAMPLES,
     special: Mapping[Any, Any] | None = None,
     real_only: bool = False,
@@ -127,14 +127,19 @@ def reduction(
         Takes ``axis`` and ``keepdims``, as NumPy's functions do; default NumPy's of that name.
     dtype_of : callable, optional
         From the operand and the argument ``dtype`` to the dtype that is computed in; without it, no dtype is taken.
-    vjp, step, check, samples, special, real_only, linear, prepare_forward
+    check : callable, optional
+        Raises errors: from the name, the operand, the argument ``dim`` as it is given, and the dimensions.
+    vjp, step, samples, special, real_only, linear, prepare_forward
         As in `Op`.
     names : Names, optional
         Where users find it; None for nowhere.
     """
 
     def attributes(input: Tensor, dim: int | tuple[int, ...] | None = None, keepdim: bool = False) -> dict[str, Any]:
-        return {"dim": reduced_dims(name, input.ndim, dim), "keepdim": bool(keepdim)}
+        dims = reduced_dims(name, input.ndim, dim)
+        if check is not None:
+            check(name, input, dim, dims)
+        return {"dim": dims, "keepdim": bool(keepdim)}
 
     def attributes_and_dtype(
         input: Tensor,
@@ -156,7 +161,6 @@ def reduction(
         family="reduction",
         bind=_binder(name, signature, of_views=False),
         step=step,
-        check=check,
         real_only=real_only,
         linear=linear,
         attrs=("dim", "keepdim") if dtype_of is None else ("dim", "keepdim", "dtype"),

@@ -24,10 +24,19 @@ def records(target: Tensor, *others: Any) -> bool:
         return False
     if getattr(target, "_base", None) is views.UNRECORDED[0]:
         raise RuntimeError(errors.UNRECORDED_VIEW)
-    wanted = any(isinstance(value, Tensor) and views.renewed(value)._node is not None for value in (target, *others))
-    if wanted and hasattr(target, "_part_of"):
-        raise errors.part_written(*target._part_of)
-    return wanted
+    for value in (target, *others):
+        if isinstance(value, Tensor) and views.renewed(value)._node is not None:
+            if hasattr(target, "_part_of"):
+                raise errors.part_written(*target._part_of)
+            return True
+    return False
+
+
+def follower(*values: Any) -> Any:
+    """Return what follows tangents (see `tapegrad.autograd.forward_mode`) if one of these tensors has a tangent."""
+    interceptor: Any = modes.interceptor()
+    follows = getattr(interceptor, "follows_write", None)
+    return interceptor if follows is not None and follows(*values) else None
 
 
 def check_leaf(target: Tensor) -> None:

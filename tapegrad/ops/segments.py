@@ -1,0 +1,174 @@
+"""Composite: reductions of segments of a dimension, of any lengths."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.dtypes import TORCH_NAMES
+from tapegrad.ops.arithmetic import add, div, mul, where
+from tapegrad.ops.fill import full
+from tapegrad.ops.scatter import scatter_reduce
+from tapegrad.ops.table.composites import composite
+from tapegrad.ops.table.gateway import as_operand, values_of
+from tapegrad.ops.table.op import Sample
+from tapegrad.ops.table.public import public
+from tapegrad.tensor import Tensor, from_array
+
+#: What each reduction is of elements that are scattered, and of none.
+_WAYS: Final = {
+    "sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0), "max": ("amax", -np.inf), "min": ("amin", np.inf),
+}  # fmt: skip
+_LENGTHS: Final = np.array([2, 0, 3])
+
+
+def _by_numpy(
+    data: Any, reduce: str, *, lengths: Any = None, offsets: Any = None, axis: int = 0, initial: Any = None
+) -> Any:
+    if axis:
+        return np.stack([_by_numpy(x, reduce, lengths=own) for x, own in zip(data, lengths, strict=True)])
+    ends = np.cumsum(lengths) if offsets is None else offsets[1:]
+    parts = [data[end - length : end] for end, length in zip(ends, np.diff(ends, prepend=0), strict=True)]
+    way = getattr(np, reduce)
+    neutral = {"max": -np.inf, "min": np.inf}.get(reduce, np.nan if reduce == "mean" else None)
+    start = neutral if initial is None else initial
+    found = [
+        way(part, 0) if len(part) or start is None else np.full(data.shape[1:], start, data.dtype) for part in parts
+    ]
+    return np.stack(found)
+
+
+@public()
+@composite(
+    (
+        Sample(((5,),), {"reduce": "sum", "lengths": _LENGTHS}),
+        Sample(((5, 2),), {"reduce": "mean", "lengths": _LENGTHS[[0, 2]]}),
+        Sample(((5, 2),), {"reduce": "prod", "offsets": np.array([0, 2, 2, 5])}),
+        Sample(((2, 3, 2),), {"reduce": "max", "lengths": np.array([[1, 2], [2, 1]]), "axis": 1}),
+        Sample(((5,),), {"reduce": "min", "lengths": _LENGTHS, "initial": 9.0}),
+    ),
+    _by_numpy, real_only=True,
+)  # fmt: skip
+def segment_reduce(
+    data: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """Reduce segments of a dimension, one behind the other.
+
+    Parameters
+    ----------
+    data : Tensor or array
+        Of a floating dtype.
+    reduce : {"sum", "mean", "prod", "max", "min"}
+    lengths : Tensor or array of int, (..., segments)
+        How long each is; the dimensions before are those of `data`.
+    indices : None
+        PyTorch has them in its signature only.
+    offsets : Tensor or array of int, (..., segments + 1)
+        In place of lengths: where each begins, and where the last ends.
+    axis : int
+        The dimension, the last of `lengths` or `offsets`.
+    unsafe : bool
+        Whether lengths may add up to another length than that of the dimension.
+    initial : number, optional
+        A further element of each segment; of a mean it does not count as one, but where there is no other.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `data`, with one element a segment along the dimension.
+
+    Raises
+    ------
+    RuntimeError
+        If lengths, or `axis`, do not fit, or there is no such reduction.
+    NotImplementedError
+        If the dtype is not floating.
+
+    Notes
+    -----
+    Derivative: that of the reduction; equal extrema share it evenly.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.segment_reduce(tg.tensor([1.0, 2.0, 3.0]), "sum", lengths=tg.tensor([2, 1]))
+    tensor([3., 3.])
+    """
+    x = as_operand(data, "segment_reduce", "data", 1)
+    if reduce not in _WAYS:
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}; of "
+            "segment_reduce() max or min"
+        )
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if x.dtype.kind != "f":
+        raise NotImplementedError(
+            f'"_segment_reduce_cpu" not implemented for {TORCH_NAMES[x.dtype.name]!r}; convert it first'
+        )
+    ends = _ends(x, lengths, offsets, axis, unsafe)
+    segments, length = ends.shape[-1] - 1, x.shape[axis]
+    before, behind = ends.shape[:-1], x.shape[axis + 1 :]
+    rows = [np.searchsorted(own, np.arange(length), "right") - 1 for own in ends.reshape(-1, segments + 1)]
+    chosen = np.array(rows, np.int64).reshape(*before, length)
+    chosen = np.where((chosen < 0) | (chosen >= segments), segments, chosen)  # what is in none is left out at the end
+    index = np.broadcast_to(chosen.reshape(*chosen.shape, *[1] * len(behind)), x.shape)
+    way, neutral = _WAYS[reduce]
+    start = full((*before, segments + 1, *behind), neutral, dtype=x.dtype)
+    out = scatter_reduce(start, axis, from_array(np.ascontiguousarray(index)), x, way).narrow(axis, 0, segments)
+    return _with_initial(out, reduce, np.diff(ends).reshape(*before, segments, *[1] * len(behind)), initial)
+
+
+def _ends(x: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> np.ndarray:
+    """Return where segments begin, and where the last ends."""
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    name, given = ("offsets", offsets) if offsets is not None else ("lengths", lengths)
+    found = values_of(given, "segment_reduce", name, 3)
+    if found.dtype.kind not in "iu":
+        raise NotImplementedError(
+            f'"_segment_reduce_{name}_cpu_kernel1" not implemented for {TORCH_NAMES[found.dtype.name]!r}; they are '
+            "integers"
+        )
+    if axis != found.ndim - 1:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
+    if found.ndim > x.ndim or found.shape[:-1] != x.shape[:axis]:
+        raise RuntimeError(
+            f"Expected data.dim() >= {name}_value.dim() to be true, with the same lengths before axis {axis}; "
+            f"segment_reduce() got shapes {list(x.shape)} and {list(found.shape)}"
+        )
+    if name == "offsets":
+        return found
+    if (found < 0).any():
+        raise RuntimeError("lengths contains negative value!")
+    if not unsafe and (found.sum(-1) != x.shape[axis]).any():
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+            "!unsafe."
+        )
+    return np.concatenate([np.zeros((*found.shape[:-1], 1), found.dtype), np.cumsum(found, -1)], -1)
+
+
+def _with_initial(out: Tensor, reduce: str, counts: np.ndarray, initial: float | None) -> Tensor:
+    """Return reductions with a further element, and of means their quotients."""
+    if initial is not None:
+        if reduce == "prod":
+            out = mul(out, initial)
+        elif reduce in ("sum", "mean"):
+            out = add(out, initial)
+        else:
+            beyond = out < initial if reduce == "max" else out > initial
+            out = where(beyond, initial, out)
+    if reduce != "mean":
+        return out
+    nothing = np.nan if initial is None else 1.0
+    return div(out, from_array(np.where(counts, counts, nothing).astype(out.dtype)))

@@ -1,0 +1,180 @@
+"""Compiled: a call of a program, from the arguments of Python to machine code, and back to new arrays.
+
+`run` is a function as described in `tapegrad.recording.native`. It calls the first variant that fits; without one, the
+fallback with the same arguments. A call has memory on the stack where it is small: one piece for what it needs
+by the word (addresses, references), the other for what machine code writes besides arrays (values of guards, numbers,
+scratch).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tapegrad.compiler.intrinsics import call_void, stack
+from tapegrad.modes import INTERCEPTORS
+from tapegrad.program.arguments import UNFIT, has_names, is_off, read_inputs, read_values
+from tapegrad.program.outcomes import RAISED, built, drop, finish_outputs, new_arrays
+from tapegrad.program.templates import MEMORY_ON_STACK, WORDS_ON_STACK
+from tapegrad.program.variants import (
+    RELEASES_GIL,
+    DispatchFields,
+    DispatchObject,
+    Room,
+    VariantFields,
+    VariantObject,
+)
+from tapegrad.recording.native import (
+    C_INT,
+    append,
+    clear_error,
+    decref,
+    incref,
+    new_integer,
+    release_gil,
+    take_gil,
+    vectorcall,
+)
+from tapegrad.recording.objects import Runtime
+from tapegrad.recording.operands import decref_all
+from tapegrad.runtime.objects import NDArray, Object, Tuple
+from tapegrad.runtime.structs import Array
+
+ALIGNMENT: Final = 64  # of memory for machine code
+
+
+# ---- memory
+
+
+def take_room(runtime: Runtime, room: Room) -> NDArray:
+    """Return memory for a call that the stack has no room for; 0 if Python raised."""
+    idle = room.idle
+    if idle != 0:
+        last = idle.length - 1
+        if last >= 0:
+            idle.length = last
+            return NDArray(idle.items[last])
+    return NDArray(vectorcall(runtime.empty_large, room.arguments, 2, 0))
+
+
+def give_back(room: Room, memory: NDArray) -> None:
+    """Keep memory for the next call, if it is to be kept."""
+    if memory != 0:
+        if room.idle != 0 and append(room.idle, memory) & C_INT:
+            clear_error()  # no memory for the list
+        decref(memory)
+
+
+# ---- a call
+
+
+def call_stages(
+    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], outputs: Array[int], scratch: int
+) -> int:
+    """Let Python call machine code that has stages; return 0 if Python raised."""
+    args = Array[Object](stack(40))
+    args[0] = Object(new_integer(variant.code))
+    args[1] = Object(new_integer(inputs))
+    args[2] = Object(new_integer(outputs))
+    args[3] = Object(new_integer(scratch))
+    args[4] = variant.stages
+    done = Object(0)
+    if args[0] != 0 and args[1] != 0 and args[2] != 0 and args[3] != 0:
+        done = Object(vectorcall(dispatch.run_stages, args, 5, 0))
+    drop(args, 4)
+    if done == 0:
+        return 0
+    decref(done)
+    return 1
+
+
+def run_code(
+    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], outputs: Array[int], memory: Array[int]
+) -> int:
+    """Call machine code, and return 1 if all guards have their outcomes, else UNFIT; or RAISED."""
+    for word in range(variant.guard_words):
+        memory[word] = 0  # the outcomes end with zeros where values end within a word
+    for guard in range(variant.n_guards):
+        outputs[variant.n_outputs + guard] = memory + variant.guards[guard]
+    if variant.stages != 0:
+        if call_stages(dispatch, variant, inputs, outputs, memory + variant.scratch) == 0:
+            return RAISED
+    else:
+        thread = release_gil() if variant.flags & RELEASES_GIL else 0
+        call_void(variant.code, inputs, outputs, memory + variant.scratch)
+        if thread != 0:
+            take_gil(thread)
+    for word in range(variant.guard_words):
+        if memory[word] != variant.outcomes[word]:
+            return UNFIT
+    return 1
+
+
+def compute(
+    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], addresses: Array[int], outputs: Array[Object]
+) -> Object:
+    """Return what machine code computes; UNFIT or RAISED."""
+    runtime = dispatch.runtime
+    memory, owner = stack(MEMORY_ON_STACK), NDArray(0)
+    if variant.memory.arguments != 0:
+        owner = take_room(runtime, variant.memory)
+        if owner == 0:
+            return Object(RAISED)
+        memory = (owner.data + ALIGNMENT - 1) & -ALIGNMENT
+    result, count = Object(RAISED), variant.n_outputs
+    if new_arrays(runtime, variant, addresses, outputs, memory):
+        fits = run_code(dispatch, variant, inputs, addresses, Array[int](memory))
+        if fits != 1:
+            result = Object(fits)
+            drop(outputs, count)
+        elif finish_outputs(dispatch, variant, outputs, addresses):
+            result = built(dispatch, variant, outputs, outputs.at(count))
+            drop(outputs, count)
+    give_back(variant.memory, owner)
+    return result
+
+
+def call_variant(
+    dispatch: DispatchFields, variant: VariantFields, args: Array[Object], names: Tuple, off: int
+) -> Object:
+    """Return the result of a variant; UNFIT if it does not serve these arguments, RAISED if Python raised."""
+    runtime, count = dispatch.runtime, variant.n_inputs
+    words, owner = Array[int](stack(WORDS_ON_STACK)), NDArray(0)
+    if variant.words.arguments != 0:
+        owner = take_room(runtime, variant.words)
+        if owner == 0:
+            return Object(RAISED)
+        words = owner.data
+    # Addresses of inputs, what is held for them, integers among them; addresses of outputs and guards; outputs, and a
+    # pile of objects to build the result with; values.
+    held, addresses = Array[Object](words.at(count)), words.at(3 * count)
+    outputs = Array[Object](addresses.at(variant.n_outputs + variant.n_guards))
+    values, fits = args, 1
+    if variant.n_values != 0:
+        values = outputs.at(variant.n_outputs + variant.n_builds)
+        fits = read_values(dispatch, variant, args, names, values)
+    result = Object(UNFIT)
+    if fits != 0 and read_inputs(runtime, variant, values, words, held, off):
+        result = compute(dispatch, variant, words, addresses, outputs)
+        decref_all(held, count)
+    give_back(variant.words, owner)
+    return result
+
+
+def run(self: DispatchObject, args: Array[Object], nargs: int, names: Tuple) -> int:
+    """Call a program, or the fallback if no variant serves the arguments; return 0 if Python raised."""
+    dispatch, variants = DispatchFields(self.data.data), self.variants
+    if dispatch.runtime.mode.bits & INTERCEPTORS == 0:
+        incref(variants)  # others may be put into their place while Python or another thread runs
+        result, off = Object(UNFIT), is_off(dispatch.runtime)
+        for number in range(variants.length):
+            variant = VariantFields(VariantObject(variants.items[number]).data.data)
+            if result == UNFIT and variant.n_arguments == nargs and has_names(dispatch, variant, names):
+                result = call_variant(dispatch, variant, args, names, off)
+        decref(variants)
+        if result != UNFIT:
+            return 0 if result == RAISED else result
+    fallback = self.fallback
+    incref(fallback)
+    result = Object(vectorcall(fallback, args, nargs, names))
+    decref(fallback)
+    return result

@@ -1,0 +1,284 @@
+"""`compile`: a function that is traced when it is first called, and runs as a program from then on."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.func.level import array_of
+from tapegrad.func.trees import flatten, rebuild, structure, tree_map
+from tapegrad.modes import enable_grad
+from tapegrad.ops.creation import as_tensor
+from tapegrad.ops.table.gateway import constant
+from tapegrad.program.derivative import differentiable
+from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
+from tapegrad.program.program import Program
+from tapegrad.program.run import Runner
+from tapegrad.program.trace import Traced, trace
+from tapegrad.tape.layout import Layout, layout_of
+from tapegrad.tensor import Tensor
+
+#: How many programs a function may have for one signature: one for each way through its branches.
+LIMIT: Final = 16
+
+
+class Version:
+    """The program of a function for one signature and one way through its branches.
+
+    Attributes
+    ----------
+    program : Program
+        Its inputs are the arguments', then those of tensors that the function takes from outside.
+    captured : list of Tensor
+        The tensors from outside; their data are looked at in every call.
+    tree : object
+        What the function returned, for its structure.
+    places : list of int
+        Which leaves of `tree` are outputs of the program; the others are the same in every call.
+    """
+
+    def __init__(
+        self, program: Program, captured: Sequence[Tensor], tree: Any, places: Sequence[int], run: Runner
+    ) -> None:
+        self.program, self.captured, self.tree, self.places, self.run = program, list(captured), tree, places, run
+        self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
+        self.guards = [guard.outcome.tobytes() for guard in program.guards]
+
+    def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
+        """Return the outputs; None if Python would have taken another way."""
+        inputs = [*inputs, *self.captured]
+        if modes.is_grad_enabled() and any(own.requires_grad for own in inputs):
+            outputs, values = differentiable(self.program, self.run, inputs)
+        else:
+            arrays, values = self.run([own._data for own in inputs])
+            outputs = [constant(array, layout_of(array)) for array in arrays]
+        if any(np.asarray(value).tobytes() != outcome for value, outcome in zip(values, self.guards, strict=True)):
+            return None
+        return outputs
+
+    def result(self, outputs: Sequence[Tensor], has_arrays: bool) -> Any:
+        """Return outputs as the function would."""
+        leaves = flatten(self.tree)
+        for place, output in zip(self.places, outputs, strict=True):
+            leaves[place] = array_of(output) if has_arrays else output
+        return rebuild(self.tree, leaves)
+
+
+class Compiled:
+    """A function that runs as a program; see `compile`.
+
+    Each instance has a class of its own, whose ``__call__`` is compiled code: a method in Python would take longer than
+    small programs.
+    """
+
+    _dispatch: Dispatch
+
+    def __new__(cls, function: Callable[..., Any]) -> Compiled:
+        """Return a function that is not traced yet."""
+        self: Compiled
+        name = getattr(function, "__name__", "compiled")
+        entry, dispatch = make_entry(lambda *args, **kwargs: self._call(args, kwargs), name=name)
+        self = object.__new__(type(cls.__name__, (cls,), {"__call__": entry}))
+        self._dispatch = dispatch
+        return self
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
+        self._refused: list[Runner] = []  # for `explain`
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function with arguments that the compiled entry does not serve."""
+        leaves = flatten((args, kwargs))
+        if any(leaf.__class__ is Traced for leaf in leaves):
+            return self.function(*args, **kwargs)  # a part of the program that is being traced
+        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, _VALUES)]
+        inputs = [as_tensor(leaves[place]) for place in places]
+        is_recorded = modes.is_grad_enabled()
+        key = (
+            structure((args, kwargs)),
+            tuple(places),
+            tuple([(own.shape, own.dtype, own.requires_grad and is_recorded) for own in inputs]),
+            tuple([(leaf.__class__, leaf) for leaf in leaves if not isinstance(leaf, _VALUES)]),
+        )
+        has_arrays = bool(inputs) and not any(isinstance(leaves[place], Tensor) for place in places)
+        versions = self._versions.setdefault(key, [])
+        if versions is None:
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+        for number, version in enumerate(versions):
+            outputs = version.call(inputs)
+            if outputs is not None:
+                if number:  # the next call may well take the same way
+                    versions.insert(0, versions.pop(number))
+                self._serve(version, args, kwargs, leaves)
+                return version.result(outputs, has_arrays)
+        if len(versions) == LIMIT:
+            self._give_up(key, versions)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+        version = self._trace((args, kwargs), leaves, places, inputs)
+        asked = is_recorded and any(own.requires_grad for own in (*inputs, *version.captured))
+        has_rules = asked and version.program.has_functions
+        if (version.run.fused is None or has_rules) and not versions:
+            # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
+            self._versions[key] = None
+            self._refused.append(version.run)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+        versions.insert(0, version)
+        outputs = version.call(inputs)
+        if outputs is None:  # a value that depends on more than the inputs
+            self._give_up(key, versions)
+            return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
+        self._serve(version, args, kwargs, leaves)
+        return version.result(outputs, has_arrays)
+
+    def _serve(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]) -> None:
+        """Let the compiled entry call a version first, if it knows the classes of arguments and containers."""
+        if version.run.fused is None:
+            return
+        layouts = [version.program.layouts[number] for number in version.program.inputs]
+        wanted, kinds, count = list(leaves), [], 0
+        for place, leaf in enumerate(leaves):
+            if isinstance(leaf, _VALUES):
+                kind = _kind(leaf, layouts[count])
+                if kind is None:
+                    return
+                wanted[place] = Input(kind, layouts[count])
+                kinds.append(kind)
+                count += 1
+        variant = version.variants.get(tuple(kinds))
+        if variant is None:
+            result = flatten(version.tree)
+            for number, place in enumerate(version.places):
+                result[place] = Output(number)
+            arguments, keywords = rebuild((args, kwargs), wanted)
+            try:
+                variant = version.run.variant(
+                    arguments,
+                    keywords=keywords,
+                    result=rebuild(version.tree, result),
+                    captured=list(zip(version.captured, layouts[count:], strict=True)),
+                    as_tensors=not kinds or any(issubclass(kind, Tensor) for kind in kinds),
+                )
+            except TypeError:  # a container that compiled code does not know
+                return
+            version.variants[tuple(kinds)] = variant
+        others = [own for own in self._dispatch.variants if own is not variant]
+        self._dispatch.variants = (variant, *others[: LIMIT - 1])
+
+    def _called_itself(
+        self, tree: Any, leaves: list[Any], places: Sequence[int], inputs: Sequence[Tensor], has_arrays: bool
+    ) -> Any:
+        """Call the function, with tensors as in a trace."""
+        for place, tensor in zip(places, inputs, strict=True):
+            leaves[place] = tensor
+        args, kwargs = rebuild(tree, leaves)
+        out = self.function(*args, **kwargs)
+        return tree_map(lambda leaf: array_of(leaf) if isinstance(leaf, Tensor) else leaf, out) if has_arrays else out
+
+    def _trace(self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor]) -> Version:
+        returned: list[Any] = []
+
+        def call(*tensors: Tensor) -> list[Tensor]:
+            filled = list(leaves)
+            for place, tensor in zip(places, tensors, strict=True):
+                filled[place] = tensor
+            args, kwargs = rebuild(tree, filled)
+            returned.append(self.function(*args, **kwargs))
+            return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
+
+        is_recorded = modes.is_grad_enabled()
+        with enable_grad():
+            wanted = [own.requires_grad and is_recorded for own in inputs]
+            program, captured = trace(call, [own._data for own in inputs], wanted)
+        out = returned.pop()
+        outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
+        kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
+        return Version(program, captured, kept, outputs, Runner(program))
+
+    def _give_up(self, key: Any, versions: list[Version]) -> None:
+        self._versions[key] = None
+        guard = versions[0].program.guards[-1]
+        warnings.warn(
+            f"{self.function.__name__} takes another way in nearly every call, because Python looks at a value of its "
+            f"own computation; it is not compiled. {guard.where}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    @property
+    def programs(self) -> list[Program]:
+        """The programs that exist by now, the latest first."""
+        versions = [version.program for versions in self._versions.values() for version in versions or ()]
+        return versions + [run.program for run in self._refused]
+
+    def explain(self) -> str:
+        """Return how the programs run, and why."""
+        versions = [version.run for versions in self._versions.values() for version in versions or ()]
+        return "\n\n".join(run.explain() for run in (*versions, *self._refused))
+
+    def source(self) -> str:
+        """Return the loops of the programs as readable code."""
+        return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
+
+
+def _kind(leaf: Any, layout: Layout) -> type | None:
+    """Return which arguments a compiled entry takes in the place of this one; None if it takes no such ones."""
+    kind: type = leaf.__class__
+    if kind is np.ndarray or issubclass(kind, Tensor):
+        return kind
+    if kind is float or kind is complex:
+        return kind if layout.dtype == kind else None
+    return np.ndarray if isinstance(leaf, np.generic) else None
+
+
+_VALUES: Final = (Tensor, np.ndarray, np.generic, float, complex)
+
+
+def compile(function: Callable[..., Any] | None = None) -> Any:
+    """Compile a function of tensors, arrays and numbers to machine code.
+
+    The function is called once with the arguments of its first call, and all its operations are written down: a
+    `tapegrad.program.Program`. From then on the program runs, and the function does not. Gradients in the function,
+    e.g. by `tapegrad.func.value_and_grad`, are a part of the program.
+
+    Parameters
+    ----------
+    function : callable
+        Takes and returns tensors, arrays and numbers, and lists, dicts and tuples of them. Floats are inputs; integers,
+        bools and strings are a part of the signature, as are shapes and dtypes: for others the function is traced
+        again. Where Python depends on values, e.g. in ``if x > 0``, there is a program for each way.
+
+    Returns
+    -------
+    Compiled
+        Called like the function. It returns arrays if all inputs are arrays or numbers, otherwise tensors, which can
+        be differentiated.
+
+    Raises
+    ------
+    TracingError
+        When called, if a value leaves the function in a way that cannot be followed, e.g. by ``numpy()``. The message
+        names the line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> @tg.compile
+    ... def f(x):
+    ...     return (tg.sin(x) * x).sum()
+    >>> float(f(np.zeros(3)))
+    0.0
+    >>> value_and_slope = tg.compile(tg.func.value_and_grad(lambda x: (x * x).sum()))
+    >>> value_and_slope(np.array([1.0, 2.0]))
+    (np.float64(5.0), array([2., 4.]))
+    """
+    if function is None:
+        return compile
+    return Compiled(function)

@@ -1,0 +1,90 @@
+"""The derivative of a program: a call of it is one entry of the tape, whose rule is a program too."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tapegrad.autograd.backward import grad
+from tapegrad.autograd.function import Function
+from tapegrad.autograd.roots import zeros_of
+from tapegrad.modes import enable_grad
+from tapegrad.ops.table.gateway import constant
+from tapegrad.program.program import Program
+from tapegrad.program.replay import replay
+from tapegrad.program.run import Runner
+from tapegrad.program.trace import trace
+from tapegrad.tape.layout import layout_of
+from tapegrad.tensor import Tensor
+
+_vjps: Final[WeakKeyDictionary[Program, dict[Any, tuple[Program, Runner, list[Tensor]]]]] = WeakKeyDictionary()
+
+
+class _Call(Function):
+    """A call of a program."""
+
+    @staticmethod
+    def forward(ctx: Any, program: Program, run: Runner, guards: list[Any], *inputs: Tensor) -> tuple[Tensor, ...]:
+        ctx.program = program
+        ctx.save_for_backward(*inputs)
+        arrays, values = run([own._data for own in inputs])
+        guards[:] = values
+        outputs = tuple([constant(array, layout_of(array)) for array in map(np.asarray, arrays)])
+        wanted = [own for own, is_wanted in zip(program.inputs, ctx.needs_input_grad[3:], strict=True) if is_wanted]
+        smooth = program.differentiable(wanted)
+        ctx.mark_non_differentiable(
+            *[own for own, number in zip(outputs, program.outputs, strict=True) if number not in smooth]
+        )
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
+        wanted = tuple(ctx.needs_input_grad[3:])
+        gradients = iter(_pulled(ctx.program, wanted, [*ctx.saved_tensors, *cts]))
+        return (None, None, None, *[next(gradients) if is_wanted else None for is_wanted in wanted])
+
+
+def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Any]]:
+    """Return the outputs of a program, recorded as one operation, and the values of its guards."""
+    guards: list[Any] = []
+    outputs = _Call.apply(program, run, guards, *inputs)
+    return list(outputs), guards
+
+
+def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
+    known = _vjps.setdefault(program, {})
+    if wanted not in known:
+        vjp, captured = trace(functools.partial(_pull, program, wanted), [own._data for own in tensors],
+                              [own._layout.floating for own in tensors])  # fmt: skip
+        known[wanted] = vjp, Runner(vjp), captured
+    vjp, run, captured = known[wanted]
+    if run.fused is None:
+        return _pull(program, wanted, *tensors)
+    outputs, values = differentiable(vjp, run, [*tensors, *captured])
+    outcomes = [guard.outcome.tobytes() for guard in vjp.guards]
+    if [np.asarray(value).tobytes() for value in values] != outcomes:
+        return _pull(program, wanted, *tensors)
+    return outputs
+
+
+def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor) -> Sequence[Tensor]:
+    """Return the cotangents of the wanted inputs by the rules of the program's operations."""
+    n_inputs = len(program.inputs)
+    with enable_grad():
+        inputs = [own if own.requires_grad or not is_wanted else own.detach().requires_grad_()
+                  for own, is_wanted in zip(tensors, wanted, strict=False)]  # fmt: skip
+        outputs, _ = replay(program, inputs)
+        pairs = [(own, ct) for own, ct in zip(outputs, tensors[n_inputs:], strict=True) if own.requires_grad]
+        chosen = [own for own, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]
+        if not pairs:
+            return [zeros_of(own) for own in chosen]
+        roots, seeds = zip(*pairs, strict=True)
+        found: Sequence[Tensor] = grad(
+            roots, chosen, seeds, create_graph=True, allow_unused=True, materialize_grads=True
+        )
+    return found

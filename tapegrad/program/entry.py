@@ -1,0 +1,64 @@
+"""The entry of a program: a built-in function that checks its arguments, and calls machine code or Python."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.program.calling import run
+from tapegrad.program.stages import run_stages
+from tapegrad.program.templates import Input, Output
+from tapegrad.program.variants import Dispatch, Variant
+from tapegrad.recording.native import load
+from tapegrad.recording.objects import with_runtime
+from tapegrad.runtime.objects import numpy_function
+
+__all__ = ["Dispatch", "Input", "Output", "Variant", "make_entry"]
+
+_NEW_SCALAR: Final = 60  # of PyArray_Scalar in NumPy's table
+_OF_PYTHON: Final = ("PyDict_Next", "PyObject_RichCompareBool", "PyDict_New", "PyDict_SetItem")
+
+
+@functools.cache
+def _fields() -> np.ndarray:
+    """Return the memory of `DispatchFields`."""
+    functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _OF_PYTHON]
+    return with_runtime(
+        "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, run_stages
+    )
+
+
+def make_entry(
+    fallback: Callable[..., Any], variants: Sequence[Variant] = (), name: str = "run", doc: str = ""
+) -> tuple[Callable[..., Any], Dispatch]:
+    """Return a function that calls the first variant that serves its arguments, and what holds the variants.
+
+    Parameters
+    ----------
+    fallback : callable
+        Called with the same arguments if none serves them: for other classes, shapes or dtypes, for keyword
+        arguments, if a guard has another outcome, if an argument wants a gradient, and while operations of any thread
+        are intercepted.
+    variants : sequence of Variant
+    name, doc : str
+        Of the function.
+
+    Returns
+    -------
+    function : builtin_function_or_method
+    dispatch : Dispatch
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> function, dispatch = make_entry(lambda *args: "Python was called")
+    >>> function(np.zeros(3))
+    'Python was called'
+    """
+    dispatch = Dispatch(fallback, _fields())
+    dispatch.variants = tuple(variants)
+    return load(run, dispatch, name, doc), dispatch

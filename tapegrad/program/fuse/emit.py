@@ -1,0 +1,228 @@
+"""From phases to LLVM's text: straight code, loops over vectors, and their last elements under a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tapegrad.program.fuse.bodies import Body, Memory
+from tapegrad.program.fuse.rows import load_rows, store_rows
+from tapegrad.program.fuse.scalars import Graph
+from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
+from tapegrad.program.fuse.text import Text, constant, typed, vmath_text
+
+__all__ = ["SYMBOL", "module_text"]
+
+SYMBOL: Final = "tapegrad_kernel"
+_SHORT: Final = 3  # segments that are not worth a loop
+_START: Final = {"sum": -0.0, "prod": 1.0}
+
+
+class Emitter:
+    """Writes the function of a schedule.
+
+    Parameters
+    ----------
+    graph : Graph
+    memory : Memory
+    width : int, optional
+        Of vectors; default the number of lanes.
+    """
+
+    def __init__(self, graph: Graph, memory: Memory, width: int | None) -> None:
+        self.graph, self.memory, self._forced = graph, memory, width
+        self.lanes = self.width = 1  # of a phase: partial results of a reduction, and of a vector
+        self.text = Text()
+        self.uniform: dict[int, str] = {}
+        self.block = "entry"
+
+    def phases(self, phases: Sequence[Phase]) -> None:
+        """Write the phases of a program of one axis."""
+        for phase in phases:
+            self.phase(phase)
+
+    def phase(self, phase: Phase) -> None:
+        """Write straight code, and the loops behind it."""
+        self.lanes = max(phase.lanes, self._forced or 1)
+        self.width = self._forced or self.lanes
+        straight = Body(self.text, self.memory, 1, self.uniform)
+        straight.compute(phase.uniform)
+        for node, base, offset in phase.stores:
+            straight.store(node, base, offset, 0)
+        reds = [root for root in phase.roots if root.red is not None]
+        totals = {
+            id(root): [constant(start_of(root.red.attr[0], root.red.dtype), root.red.dtype, self.width)] * (self.lanes // self.width)
+            for root in reds if root.red is not None
+        }  # fmt: skip
+        singles: dict[int, list[str]] = {id(root): [] for root in reds}
+        for segment in phase.segments:
+            if segment.high - segment.low <= _SHORT:
+                self.short(segment, singles)
+            else:
+                self.loop(segment, totals)
+        for root in reds:
+            self.uniform[root.red.number] = self.total(root, totals[id(root)], singles[id(root)])  # type: ignore[union-attr]
+
+    def short(self, segment: Segment, singles: dict[int, list[str]]) -> None:
+        """Write a few elements one by one."""
+        for position in range(segment.low, segment.high):
+            body = Body(self.text, self.memory, 1, self.uniform, 0, str(position), (position, position + 1))
+            self.fill(body, segment)
+            for root, node in segment.roots:
+                if root.red is not None:
+                    singles[id(root)].append(body.name(node))
+
+    def fill(self, body: Body, segment: Segment) -> None:
+        """Write a body's values and stores."""
+        nodes = cone(self.graph, [node for _, node in segment.roots])
+        nodes = [node for node in nodes if node.axes and node.kind not in ("red", "const", "zero")]
+        load_rows(body, nodes)
+        body.compute(nodes)
+        stored = [(root, node) for root, node in segment.roots if root.base is not None]
+        for root, node in store_rows(body, stored):
+            assert root.base is not None
+            body.store(node, root.base, root.offset, root.stride)
+
+    def loop(self, segment: Segment, totals: dict[int, list[str]]) -> None:
+        """Write the loop over whole vectors, and the vector that is not whole."""
+        count = segment.high - segment.low
+        whole = count - count % self.lanes
+        if whole:
+            self.vectors(segment, totals, whole)
+        if whole < count:
+            self.rest(segment, totals, segment.low + whole)
+
+    def vectors(self, segment: Segment, totals: dict[int, list[str]], whole: int) -> None:
+        """Write the loop over whole vectors."""
+        text, width = self.text, self.width
+        before, loop, after = self.block, text.label(), text.label()
+        text.put(f"br label %{loop}")
+        text.start(loop)
+        position, following, top = text.name(), text.name(), len(text.lines)
+        sums = [
+            (root, node, [text.name() for _ in totals[id(root)]])
+            for root, node in segment.roots
+            if root.red is not None
+        ]
+        later: dict[int, list[str]] = {id(root): [] for root, _, _ in sums}
+        for part in range(self.lanes // width):
+            begin = position if not part else text.op(f"add i64 {position}, {part * width}")
+            ends = segment.low + part * width, segment.low + whole - self.lanes + (part + 1) * width
+            body = Body(text, self.memory, width, self.uniform, 0, begin, ends)
+            self.fill(body, segment)
+            for root, node, names in sums:
+                assert root.red is not None
+                later[id(root)].append(body.combine(root.red.attr[0], node.dtype, names[part], body.name(node)))
+        phis = [f"  {position} = phi i64 [ {segment.low}, %{before} ], [ {following}, %{loop} ]"]
+        for root, node, names in sums:
+            for name, start, end in zip(names, totals[id(root)], later[id(root)], strict=True):
+                phis.append(f"  {name} = phi {typed(node.dtype, width)} [ {start}, %{before} ], [ {end}, %{loop} ]")
+        text.lines[top:top] = phis
+        text.put(f"{following} = add nuw nsw i64 {position}, {self.lanes}")
+        done = text.op(f"icmp eq i64 {following}, {segment.low + whole}")
+        text.put(f"br i1 {done}, label %{after}, label %{loop}")
+        text.start(after)
+        self.block = after
+        totals.update(later)
+
+    def rest(self, segment: Segment, totals: dict[int, list[str]], low: int) -> None:
+        """Write the elements that do not fill all lanes."""
+        text, width = self.text, self.width
+        for part in range(self.lanes // width):
+            begin = low + part * width
+            count = min(segment.high - begin, width)
+            if count <= 0:
+                break
+            mask = ""
+            if count < width:
+                mask = "<" + ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(width)) + ">"
+            body = Body(text, self.memory, width, self.uniform, 0, str(begin), (begin, begin + count), mask)
+            self.fill(body, segment)
+            for root, node in segment.roots:
+                if root.red is not None:
+                    old = totals[id(root)][part]
+                    new = body.combine(root.red.attr[0], node.dtype, old, body.name(node))
+                    kind = typed(node.dtype, width)
+                    if mask:
+                        new = text.op(f"select <{width} x i1> {mask}, {kind} {new}, {kind} {old}")
+                    totals[id(root)] = [*totals[id(root)][:part], new, *totals[id(root)][part + 1 :]]
+
+    def halved(self, kind: str, char: str, value: str) -> str:
+        """Combine the lanes of a vector: one half with the other, until one is left."""
+        text, width = self.text, self.width
+        while width > 2:
+            of, width = typed(char, width), width // 2
+            low, high = (
+                text.op(f"shufflevector {of} {value}, {of} poison, <{width} x i32> <{lanes}>")
+                for lanes in (", ".join(f"i32 {k}" for k in range(start, start + width)) for start in (0, width))
+            )
+            value = Body(text, self.memory, width, self.uniform).combine(kind, char, low, high)
+        if width == 2:
+            low, high = (text.op(f"extractelement {typed(char, 2)} {value}, i64 {k}") for k in (0, 1))
+            value = Body(text, self.memory, 1, self.uniform).combine(kind, char, low, high)
+        return value
+
+    def total(self, root: Root, parts: Sequence[str], singles: Sequence[str]) -> str:
+        """Return a reduction: halves of the lanes are combined until one is left, then single elements follow."""
+        assert root.red is not None
+        kind, char, text = root.red.attr[0], root.red.dtype, self.text
+        values, width = list(parts), self.width
+        if root.high - root.low > _SHORT or not singles:
+            while len(values) > 1:
+                body = Body(text, self.memory, width, self.uniform)
+                half = len(values) // 2
+                values = [body.combine(kind, char, x, y) for x, y in zip(values[:half], values[half:], strict=True)]
+            value = self.halved(kind, char, values[0])
+        else:
+            value, singles = singles[0], singles[1:]
+        one = Body(text, self.memory, 1, self.uniform)
+        for single in singles:
+            value = one.combine(kind, char, value, single)
+        return value
+
+
+def start_of(kind: str, char: str) -> float:
+    """Return what a reduction of nothing is."""
+    if kind in _START:
+        return _START[kind] if char in "df" else abs(_START[kind])
+    if char in "df":
+        return float("-inf") if kind == "max" else float("inf")
+    if char == "?":
+        return kind == "min"
+    return -(2**63) if kind == "max" else 2**63 - 1
+
+
+def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str], constants: Sequence[str]) -> str:
+    """Return the module of a schedule.
+
+    Parameters
+    ----------
+    emitter : Emitter
+    write : callable
+        Writes the instructions.
+    head : sequence of str
+        Lines that find the parts of the scratch memory.
+    constants : sequence of str
+        Definitions of constants that stand in memory.
+    """
+    text, pointers = emitter.text, emitter.memory.pointers
+    entry = []
+    arguments = []
+    for (kind, number), name in pointers.items():
+        if kind in ("in", "out"):
+            entry.append(
+                f"  {name}.p = getelementptr ptr, ptr {'%inputs' if kind == 'in' else '%outputs'}, i64 {number}"
+            )
+            entry.append(f"  {name} = load ptr, ptr {name}.p, align 8")
+            arguments.append(name)
+    write()
+    formulas, known = vmath_text(frozenset(text.functions))
+    declared = "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)
+    parameters = ", ".join([f"ptr noalias {name}" for name in arguments] + ["ptr noalias align 64 %scratch"])
+    given = ", ".join([f"ptr {name}" for name in arguments] + ["ptr %scratch"])
+    return "\n".join([
+        formulas, *constants, declared,
+        f"define internal void @fused({parameters}) alwaysinline nounwind {{", "entry:", *head, *text.lines, "  ret void", "}",
+        f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", *entry,
+        f"  call void @fused({given})", "  ret void", "}", "",
+    ])  # fmt: skip

@@ -1,0 +1,287 @@
+"""From a program's operations to scalar nodes: each op by what the op table says of it.
+
+An elementwise op by its formula, on each node; a movement by its forward, on positions; any other by its forward, on an
+array of nodes. So nothing about an op stands here but how its kind is served.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.dtypes import default_dtype
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op
+from tapegrad.ops.table.promotion import promote
+from tapegrad.program.fuse import functions
+from tapegrad.program.fuse.arrays import Array, Space, positions_of
+from tapegrad.program.fuse.formulas import of_op, rebound
+from tapegrad.program.fuse.roles import Roles
+from tapegrad.program.fuse.scalars import Graph, Refused
+from tapegrad.program.fuse.small import SMALL
+from tapegrad.program.program import Entry, Program
+
+__all__ = ["Lowered", "lower", "moves"]
+
+_BITS: Final = {"d": np.int64, "f": np.int32, "l": np.int64, "?": np.int8}  # of numbers that are equal to the last one
+_FEW: Final = 4096  # elements of an operand that is asked for one by one
+_ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
+_MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
+#: Kinds of ops whose zeros are terms that nothing was added to.
+_SPARSE: Final = frozenset(
+    ("index_scatter_add", "strided_put", "strided_sum", "scatter_add", "diag_embed", "put_along")
+)
+
+
+class Lowered:
+    """A program as nodes.
+
+    Attributes
+    ----------
+    graph : Graph
+    outputs : list of Array
+        Of the program's outputs, and of the values of its guards.
+    constants : list of array
+        Those that stand in memory.
+    """
+
+    def __init__(self, graph: Graph, outputs: list[Array], constants: list[np.ndarray]) -> None:
+        self.graph, self.outputs, self.constants = graph, outputs, constants
+
+
+def lower(program: Program, long: int, limit: int, roles: Roles | None = None) -> Lowered:
+    """Return the nodes of a program.
+
+    Parameters
+    ----------
+    program : Program
+    long : int
+        Dimensions longer than this are axes.
+    limit : int
+        Of the number of scalars.
+    roles : Roles, optional
+        Which dimensions are axes; default those that are long.
+
+    Raises
+    ------
+    Refused
+        If an operation has no lowering.
+    """
+    return _Lowering(program, long, limit, roles).run()
+
+
+class _Lowering:
+    def __init__(self, program: Program, long: int, limit: int, roles: Roles | None) -> None:
+        self.program, self.roles = program, roles
+        self.graph = Graph()
+        self.graph.limit = limit
+        self.space = Space(self.graph, long, functions)
+        self.values: dict[int, Array] = {}
+        self.constants: list[np.ndarray] = []
+
+    def run(self) -> Lowered:
+        program = self.program
+        for position, number in enumerate(program.inputs):
+            layout = program.layouts[number]
+            self.values[number] = self.space.memory(("in", position), layout.shape, layout.dtype, self.axes(number))
+        for entry in program.entries:
+            axes = self.axes(entry.results[0])
+            self.space.wish = None if axes is None else (program.layouts[entry.results[0]].shape, axes)
+            try:
+                results = self.entry(entry)
+            except Refused as error:
+                raise Refused(f"{entry.op.name}: {error}") from None
+            except Exception as error:  # a forward that meets nodes may raise anything
+                raise Refused(f"{entry.op.name}: no lowering ({type(error).__name__}: {error})") from error
+            for number, result in zip(entry.results, results, strict=True):
+                layout = program.layouts[number]
+                if not isinstance(result, Array):
+                    result = self.space.array(result)
+                if result.shape != layout.shape:
+                    raise Refused(f"{entry.op.name}: its lowering has shape {result.shape}, not {layout.shape}")
+                self.values[number] = result.astype(layout.dtype)
+        outputs = [self.value(number) for number in (*program.outputs, *[own.value for own in program.guards])]
+        return Lowered(self.graph, outputs, self.constants)
+
+    def value(self, number: int) -> Array:
+        """Return the nodes of a value."""
+        value = self.values.get(number)
+        if value is None:
+            if number not in self.program.constants:
+                raise Refused("a value that no operation computes")
+            data = np.asarray(self.program.constants[number], self.program.layouts[number].dtype)
+            value = self.values[number] = self.constant(data, self.axes(number))
+        return value
+
+    def axes(self, number: int) -> tuple[int | None, ...] | None:
+        """Return the axes of a value, if it is said which dimensions are axes."""
+        return None if self.roles is None else self.roles.axes[number]
+
+    def constant(self, data: np.ndarray, axes: tuple[int | None, ...] | None) -> Array:
+        """Return an array of numbers: constants, unless it is long."""
+        if axes is None:
+            axes = self.space.fresh(data.shape)
+        bits = np.ascontiguousarray(data).reshape(-1).view(_BITS[data.dtype.char])
+        if all(axis is None for axis in axes) or (bits == bits[:1]).all():
+            return self.space.array(data, axes)
+        self.constants.append(np.ascontiguousarray(data))
+        return self.space.memory(("const", len(self.constants) - 1), data.shape, data.dtype, axes)
+
+    def entry(self, entry: Entry) -> tuple[Any, ...]:
+        """Return the results of an operation."""
+        op, operands = entry.op, [self.value(number) for number in entry.operands]
+        if op.family in _ELEMENTWISE:
+            return (self.elementwise(entry, operands),)
+        if op.name == "cast":
+            return (operands[0].astype(self.program.layouts[entry.results[0]].dtype),)
+        indices: list[Any] = [self.fixed(number) for number in entry.index_arrays]
+        small = SMALL.get(op.name)
+        if small is not None:
+            result = small(self.space, *operands, **entry.attrs)
+        elif op.linear and op.family in _MOVEMENTS:
+            # Operands that say where elements go are numbers, as are arrays of indices.
+            moves = [not (op.has_constants and op.rule(k) is NOT_DIFFERENTIABLE) for k in range(len(operands))]
+            given = [None if own else self.fixed(number) for number, own in zip(entry.operands, moves, strict=True)]
+            operands = [operand for operand, own in zip(operands, moves, strict=True) if own]
+            call = _call(entry, given + indices)
+            key = None if len(given) + len(indices) > len(operands) else (op.name, *entry.attrs.values())
+            try:
+                result = self.space.moved(call, operands, key, op.name in _SPARSE)
+            except Refused as error:
+                if any(own.nodes.size != own.size for own in operands):
+                    raise
+                result = self.summing(call, operands, error)
+        else:
+            result = _of_arrays(op, self.space)(*operands, *indices, **_attributes(op, entry.attrs))
+        return result if isinstance(result, tuple) else (result,)
+
+    def fixed(self, number: int) -> np.ndarray:
+        """Return an array of indices, which must be a constant."""
+        if number not in self.program.constants:
+            raise Refused("its indices are computed")
+        return np.asarray(self.program.constants[number])
+
+    def summing(self, call: Callable[..., Any], operands: list[Array], error: Refused) -> Array:
+        """Return the result of a linear operation of few elements: which it adds up is what it does to each one."""
+        if len(operands) != 1 or operands[0].size > _FEW:
+            raise error
+        (x,) = operands
+        graph, char = self.graph, self.space.char(x.dtype)
+        total = None
+        nodes = x.nodes.reshape(-1)
+        for k in range(x.size):
+            unit = np.zeros(x.size)
+            unit[k] = 1.0
+            image = np.asarray(call(unit.reshape(x.shape)))
+            if total is None:
+                total = np.full(image.size, graph.zero(char), object)
+            for at in np.flatnonzero(image):
+                factor = float(image.reshape(-1)[at])
+                total[at] = graph.binary("add", total[at], nodes[k] * factor)
+        if total is None:
+            raise error
+        made = np.empty(image.shape, object)
+        made.reshape(-1)[:] = total
+        return Array(self.space, made, image.shape, self.space.fresh(image.shape), x.dtype)
+
+    def elementwise(self, entry: Entry, operands: list[Array]) -> Array:
+        """Return the results of an elementwise operation: its operands in a common dtype, then its formula."""
+        op, layouts = entry.op, [self.program.layouts[number] for number in entry.operands]
+        result = self.program.layouts[entry.results[0]].dtype
+        conditions = [op.family == "elementwise" and layout.dtype.kind == "b" for layout in layouts]
+        taken = [layout for layout, is_condition in zip(layouts, conditions, strict=True) if not is_condition]
+        common = promote(taken) if taken else result
+        if result.kind == "f" and common.kind != "f":
+            common = result if result.kind == "f" else default_dtype()
+        operands = [
+            own if is_condition else own.astype(common) for own, is_condition in zip(operands, conditions, strict=True)
+        ]
+        function, space = of_op(op), self.space
+
+        def of_any(*args: Any) -> Any:
+            value = function(*args)
+            return value if isinstance(value, type(args[0])) else space.graph.const(value, space.char(result))
+
+        out = space.map(of_any, operands, result)
+        char = space.char(result)
+        out.nodes.reshape(-1)[:] = [self.graph.cast(node, char) for node in out.nodes.flat]
+        return out
+
+
+def moves(program: Program) -> Callable[[Entry], np.ndarray | None]:
+    """Return a function that says where an operation's elements are moved from, counted from 1; None if it computes."""
+    known: dict[Any, np.ndarray | None] = {}
+
+    def positions(entry: Entry) -> np.ndarray | None:
+        op = entry.op
+        if not op.linear or op.family not in _MOVEMENTS or entry.index_arrays or op.has_constants:
+            return None
+        shapes = tuple([program.layouts[number].shape for number in entry.operands])
+        key = (op.name, shapes, *entry.attrs.values())
+        if key not in known:
+            try:
+                known[key] = positions_of(_call(entry, [None] * len(shapes)), shapes)
+            except Exception:  # it adds elements, or its forward does not take positions
+                known[key] = None
+        return known[key]
+
+    return positions
+
+
+def _call(entry: Entry, given: list[Any]) -> Callable[..., Any]:
+    """Return the forward of an operation as a function of the arrays that stand as None among its arguments."""
+    forward, attrs = _plain(entry.op.forward), entry.attrs
+
+    def call(*arrays: np.ndarray) -> Any:
+        rest = iter(arrays)
+        return forward(*[next(rest) if own is None else own for own in given], **attrs)
+
+    return call
+
+
+def _plain(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a forward on NumPy arrays."""
+    return getattr(forward, "other", forward)
+
+
+class _Numpy:
+    """NumPy as forwards see it, whose new arrays take nodes."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    def zeros(self, shape: Any, dtype: Any = float) -> Any:
+        data = np.zeros(shape, dtype)
+        return self._space.array(data)
+
+    empty = zeros
+
+    def ones(self, shape: Any, dtype: Any = float) -> Any:
+        return self._space.array(np.ones(shape, dtype))
+
+    def asarray(self, value: Any, dtype: Any = None) -> Any:
+        if isinstance(value, Array):
+            return value if dtype is None else value.astype(dtype)
+        return np.asarray(value, dtype)
+
+
+def _attributes(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes as the forward of an op names them: NumPy's own functions have other names."""
+    numpys = (op.family == "reduction" and not isinstance(op.forward, types.FunctionType)) or op.forward is np.mean
+    return {_NUMPYS.get(name, name) if numpys else name: value for name, value in attrs.items()}
+
+
+_NUMPYS: Final = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def _of_arrays(op: Op, space: Space) -> Callable[..., Any]:
+    """Return the forward of an op on arrays of nodes."""
+    forward = op.forward
+    if isinstance(forward, types.FunctionType):
+        return rebound(forward, {"np": _Numpy(space)})
+    return forward

@@ -1,0 +1,128 @@
+"""Small matrices, unrolled: inverses, solutions, determinants and factors, whose forwards call LAPACK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.program.fuse.arrays import Array, Space
+from tapegrad.program.fuse.functions import fma
+from tapegrad.program.fuse.scalars import Node, Refused
+
+__all__ = ["SMALL"]
+
+_LARGEST: Final = 8
+
+
+def _each(x: Array, function: Callable[..., Any], shape: tuple[int, ...], *others: Array) -> Array:
+    """Return the results of a function of the matrices of a batch."""
+    arrays = (x, *others)
+    if any(axis is not None for own in arrays for axis in own.axes[-2:]):
+        raise Refused("a matrix with a long dimension")
+    if x.shape[-1] > _LARGEST:
+        raise Refused(f"a matrix of more than {_LARGEST} rows")
+    for own in others:
+        if own.shape[:-2] != x.shape[:-2] or own.axes[:-2] != x.axes[:-2]:
+            raise Refused("matrices of different batches")
+    made = np.empty((*x.nodes.shape[:-2], *shape), object)
+    for place in np.ndindex(x.nodes.shape[:-2]):
+        result = function(*[own.nodes[place] for own in arrays])
+        if shape:
+            made[place] = result
+        else:
+            made[place] = result
+    full = (*x.shape[:-2], *shape)
+    return Array(x.space, made, full, (*x.axes[:-2], *[None] * len(shape)), x.dtype)
+
+
+def eliminated(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, Node]:
+    """Return a triangular matrix and a right side by elimination with the largest pivots, and the determinant."""
+    a, b, n = a.copy(), b.copy(), len(a)
+    graph = a[0, 0].graph
+    determinant: Node = graph.const(1, a[0, 0].dtype)
+    for k in range(n):
+        for i in range(k + 1, n):  # after this the pivot is the largest of its column
+            larger = abs(a[i, k]) > abs(a[k, k])
+            for own in (a, b):
+                for j in range(k if own is a else 0, own.shape[1]):
+                    one, two = own[k, j], own[i, j]
+                    own[k, j], own[i, j] = graph.select(larger, two, one), graph.select(larger, one, two)
+            determinant = graph.select(larger, -determinant, determinant)
+        determinant = determinant * a[k, k]
+        for i in range(k + 1, n):
+            factor = a[i, k] / a[k, k]
+            for own in (a, b):
+                for j in range(k + 1 if own is a else 0, own.shape[1]):
+                    own[i, j] = fma(-factor, own[k, j], own[i, j])
+    return a, b, determinant
+
+
+def _back(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Solve an upper triangular system."""
+    x = b.copy()
+    for i in reversed(range(len(a))):
+        for j in range(b.shape[1]):
+            total = b[i, j]
+            for k in range(i + 1, len(a)):
+                total = fma(-a[i, k], x[k, j], total)
+            x[i, j] = total / a[i, i]
+    return x
+
+
+def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if len(a) == 2:  # Cramer's rule
+        det = fma(a[0, 0], a[1, 1], -(a[0, 1] * a[1, 0]))
+        rows = [
+            [fma(a[1, 1], one, -(a[0, 1] * two)) / det, fma(a[0, 0], two, -(a[1, 0] * one)) / det] for one, two in b.T
+        ]
+        made = np.empty(b.shape, object)
+        for j, (one, two) in enumerate(rows):
+            made[0, j], made[1, j] = one, two
+        return made
+    return _back(*eliminated(a, b)[:2])
+
+
+def inv(space: Space, x: Array) -> Array:
+    n = x.shape[-1]
+    char = space.char(x.dtype)
+    unit = np.full((n, n), space.graph.zero(char), object)
+    for k in range(n):
+        unit[k, k] = space.graph.const(1, char)
+    return _each(x, lambda a: _solved(a, unit), (n, n))
+
+
+def solve(space: Space, a: Array, b: Array, vector: bool) -> Array:
+    if vector:
+        b = b[..., None]
+    result = _each(a, _solved, b.shape[-2:], b)
+    return result[..., 0] if vector else result
+
+
+def det(space: Space, x: Array) -> Array:
+    n = x.shape[-1]
+    empty = np.empty((n, 0), object)
+    return _each(x, lambda a: eliminated(a, empty)[2], ())
+
+
+def cholesky(space: Space, x: Array, upper: bool = False) -> Array:
+    def factor(a: np.ndarray) -> np.ndarray:
+        n = len(a)
+        low = np.full((n, n), space.graph.const(0, space.char(x.dtype)), object)
+        for j in range(n):
+            total = a[j, j]
+            for k in range(j):
+                total = fma(-low[j, k], low[j, k], total)
+            low[j, j] = total.graph.unary("sqrt", total)
+            for i in range(j + 1, n):
+                total = a[i, j]
+                for k in range(j):
+                    total = fma(-low[i, k], low[j, k], total)
+                low[i, j] = total / low[j, j]
+        return low.T if upper else low
+
+    return _each(x, factor, x.shape[-2:])
+
+
+SMALL: Final[dict[str, Callable[..., Any]]] = {"inv": inv, "solve": solve, "det": det, "cholesky": cholesky}

@@ -1,0 +1,116 @@
+"""LLVM's text: values in vectors of some width, and the functions that they call."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final
+
+from tapegrad.program.fuse.scalars import bits_of
+
+__all__ = ["SCALARS", "Text", "constant", "typed", "vmath_text"]
+
+SCALARS: Final = {"d": "double", "f": "float", "l": "i64", "?": "i1"}
+#: As elements of memory.
+STORED: Final = {**SCALARS, "?": "i8"}
+_SUFFIX: Final = {"d": "f64", "f": "f32", "l": "i64", "?": "i1"}
+BYTES: Final = {"d": 8, "f": 4, "l": 8, "?": 1}
+
+
+def typed(char: str, width: int) -> str:
+    """Return LLVM's type of a dtype; width 1 is a scalar."""
+    return SCALARS[char] if width == 1 else f"<{width} x {SCALARS[char]}>"
+
+
+def suffix(char: str, width: int) -> str:
+    """Return the end of an intrinsic's name."""
+    return _SUFFIX[char] if width == 1 else f"v{width}{_SUFFIX[char]}"
+
+
+def constant(value: float, char: str, width: int) -> str:
+    """Return a constant in every lane."""
+    if char in "df":
+        number = bits_of(value, char)
+    else:
+        number = str(int(value)) if char == "l" else ("true" if value else "false")
+    return number if width == 1 else f"splat ({SCALARS[char]} {number})"
+
+
+class Text:
+    """The lines of a function, and what the module declares."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declared: dict[str, str] = {}
+        self.functions: set[tuple[str, str, int]] = set()  # of vmath: name, dtype, width
+        self._count = 0
+
+    def name(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def label(self) -> str:
+        self._count += 1
+        return f"b{self._count}"
+
+    def put(self, line: str) -> None:
+        """Write an instruction without a result."""
+        self.lines.append("  " + line)
+
+    def op(self, line: str) -> str:
+        """Write an instruction, and return the name of its result."""
+        name = self.name()
+        self.lines.append(f"  {name} = {line}")
+        return name
+
+    def start(self, label: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{label}:")
+
+    def call(self, function: str, result: str, *args: str) -> str:
+        """Call a function with typed arguments."""
+        if function not in self.declared:
+            kinds = ", ".join(_type_of(arg) for arg in args)
+            self.declared[function] = f"declare {result} @{function}({kinds})"
+        line = f"call {result} @{function}({', '.join(args)})"
+        if result == "void":
+            self.put(line)
+            return ""
+        return self.op(line)
+
+    def formula(self, name: str, char: str, width: int, args: list[str]) -> str:
+        """Call a function of vmath."""
+        self.functions.add((name, char, width))
+        kind = typed(char, width)
+        return self.op(f"call {kind} @{symbol(name, char, width)}({', '.join(f'{kind} {arg}' for arg in args)})")
+
+
+def _type_of(arg: str) -> str:
+    return arg[: arg.index(">") + 1] if arg.startswith("<") else arg[: arg.index(" ")]
+
+
+def symbol(name: str, char: str, width: int) -> str:
+    """Return the name of a function of vmath in a module."""
+    return f"tg_{name}_{char}{width}"
+
+
+@functools.lru_cache(64)
+def vmath_text(functions: frozenset[tuple[str, str, int]]) -> tuple[str, frozenset[str]]:
+    """Return the definitions of functions of vmath, and the names that their text has."""
+    if not functions:
+        return "", frozenset()
+    from llvmlite import ir
+
+    from tapegrad.vmath.functions import define
+
+    module = ir.Module()
+    tops = set()
+    for name, char, width in sorted(functions):
+        top = symbol(name, char, width)
+        tops.add(top)
+        define(module, top, name, ir.DoubleType() if char == "d" else ir.FloatType(), width if width > 1 else 0)
+    text = re.sub(r"^(target .*|source_filename.*|; ModuleID.*)$", "", str(module), flags=re.MULTILINE)
+    text = text.replace("define weak_odr", "define internal")
+    for top in tops:  # they are part of the loops; their rare branches stay apart
+        text = re.sub(rf'(@"{top}"\([^\n]*\)) ([^\n]*)\bnoinline\b', r"\1 \2alwaysinline", text)
+    return text.replace("readnone", ""), frozenset(re.findall(r'@"([\w.]+)"\(', text))

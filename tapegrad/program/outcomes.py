@@ -1,0 +1,115 @@
+"""Compiled: new arrays for the outputs of machine code, and the result that is built from them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tapegrad.compiler.intrinsics import call
+from tapegrad.program.templates import CONSTANT, DICT, LIST, OUTPUT
+from tapegrad.program.variants import BuildFields, DispatchFields, OutputFields, VariantFields
+from tapegrad.recording.native import C_INT, decref, incref, new_list, new_object, vectorcall
+from tapegrad.recording.objects import Runtime, new_tensor
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple
+from tapegrad.runtime.structs import Array
+
+RAISED: Final = -1  # in place of a result
+
+
+def drop(objects: Array[Object], count: int) -> None:
+    """Drop a reference to each of some objects; 0 stands for none."""
+    for number in range(count):
+        if objects[number] != 0:
+            decref(objects[number])
+
+
+def new_array(runtime: Runtime, wanted: OutputFields) -> NDArray:
+    """Return an array for an output; 0 if Python raised."""
+    if wanted.large != 0:
+        return NDArray(vectorcall(runtime.empty_large, wanted.large, 2, 0))
+    incref(wanted.dtype)  # NumPy takes a reference
+    return NDArray(call(runtime.new_array, wanted.ndim, wanted.shape, wanted.dtype, 0))
+
+
+def new_arrays(
+    runtime: Runtime, variant: VariantFields, addresses: Array[int], outputs: Array[Object], memory: int
+) -> int:
+    """Write the addresses of all outputs, and new arrays, 0 for numbers, to `outputs`; return 0 if Python raised."""
+    for number in range(variant.n_outputs):
+        wanted, array = variant.outputs[number], NDArray(0)
+        address = memory + wanted.offset
+        if wanted.ndim != 0:
+            array = new_array(runtime, wanted)
+            if array == 0:
+                drop(outputs, number)
+                return 0
+            address = array.data
+        outputs[number] = array
+        addresses[number] = address
+    return 1
+
+
+def finish_outputs(
+    dispatch: DispatchFields, variant: VariantFields, outputs: Array[Object], addresses: Array[int]
+) -> int:
+    """Make numbers scalars, and tensors of what shall be one; return 0, and drop all, if Python raised."""
+    runtime, count = dispatch.runtime, variant.n_outputs
+    for number in range(count):
+        wanted, out = variant.outputs[number], outputs[number]
+        if out == 0:
+            out = Object(call(dispatch.new_scalar, addresses[number], wanted.dtype, 0))
+        if out != 0 and wanted.layout != 0:
+            incref(wanted.layout)
+            incref(runtime.none)
+            out = new_tensor(runtime, NDArray(out), wanted.layout, runtime.none)
+        outputs[number] = out
+        if out == 0:
+            drop(outputs, count)
+            return 0
+    return 1
+
+
+def new_dict(dispatch: DispatchFields, keys: Tuple, items: Array[Object], count: int) -> Object:
+    """Return a dict, and drop the references to its items; 0 if Python raised."""
+    mapping, fails = Object(call(dispatch.new_dict)), 0
+    for number in range(count):
+        if mapping != 0 and fails == 0:
+            fails = call(dispatch.set_item, mapping, keys.items[number], items[number]) & C_INT
+        decref(items[number])
+    if mapping != 0 and fails != 0:
+        decref(mapping)
+        return Object(0)
+    return mapping
+
+
+def new_container(dispatch: DispatchFields, build: BuildFields, items: Array[Object]) -> Object:
+    """Return a container, which takes over the references to its items; 0 if Python raised."""
+    count = build.count
+    if build.kind == DICT:
+        return new_dict(dispatch, build.keys, items, count)
+    container = Object(new_list(count) if build.kind == LIST else new_object(build.object, count))
+    if container == 0:
+        drop(items, count)
+        return container
+    places = List(container).items if build.kind == LIST else Tuple(container).items
+    for number in range(count):
+        places[number] = items[number]
+    return container
+
+
+def built(dispatch: DispatchFields, variant: VariantFields, outputs: Array[Object], pile: Array[Object]) -> Object:
+    """Return the result that a variant builds from outputs, which keep their references; RAISED if Python raised."""
+    height = 0
+    for number in range(variant.n_builds):
+        build = variant.builds[number]
+        if build.kind == OUTPUT or build.kind == CONSTANT:
+            part = outputs[build.count] if build.kind == OUTPUT else build.object
+            incref(part)
+        else:
+            height -= build.count
+            part = new_container(dispatch, build, pile.at(height))
+            if part == 0:
+                drop(pile, height)
+                return Object(RAISED)
+        pile[height] = part
+        height += 1
+    return pile[0]

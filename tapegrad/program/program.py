@@ -1,0 +1,143 @@
+"""`Program`: a pure function of arrays, as a straight list of operations on numbered values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.layout import Layout
+
+
+class Entry(NamedTuple):
+    """One operation of a program.
+
+    Attributes
+    ----------
+    op : Op
+    operands : tuple of int
+        The numbers of the values that it takes.
+    attrs : mapping
+    index_arrays : tuple of int
+        The numbers of the values that are its arrays of indices.
+    results : tuple of int
+        The numbers of the values that it computes, one for each of the op's results.
+    records : bool
+        Whether gradients go through it: not if it was computed without a graph.
+    """
+
+    op: Op
+    operands: tuple[int, ...]
+    attrs: Mapping[str, Any]
+    index_arrays: tuple[int, ...]
+    results: tuple[int, ...]
+    records: bool = False
+
+
+#: `Tensor.detach` as an operation of programs.
+detach_op: Final = Op(
+    name="detach",
+    operands=("x",),
+    forward=lambda x: x,
+    vjp=(NOT_DIFFERENTIABLE,),
+    family="unary",
+    fx=lambda x: x,
+)
+del op_table[detach_op.name]  # it is a method, and stands only in programs
+
+
+class Guard(NamedTuple):
+    """A value that Python looked at while a function was traced: the program holds for this outcome only.
+
+    Attributes
+    ----------
+    value : int
+        The number of the value.
+    outcome : object
+        What it was: an array of its shape, whose bits are compared.
+    where : str
+        The line of the user's program that looked.
+    """
+
+    value: int
+    outcome: np.ndarray
+    where: str
+
+
+class Program:
+    """A function of arrays, as the list of operations that computes its results.
+
+    Values have numbers: first the inputs, then constants and results in the order in which they came. An operation
+    stands behind those whose results it takes. The list is pure: it changes no value, and computes the same from the
+    same inputs.
+
+    Attributes
+    ----------
+    layouts : list of Layout
+        Shape and dtype of each value. All stand row by row; a Python number, which does not decide a dtype, is `weak`.
+    inputs : tuple of int
+    constants : dict
+        From numbers of values to arrays and Python numbers.
+    entries : list of Entry
+    outputs : tuple of int
+    guards : tuple of Guard
+    has_functions : bool
+        Whether a `tapegrad.autograd.Function` was called, whose rule is not a part of the program.
+    """
+
+    def __init__(
+        self,
+        layouts: Sequence[Layout],
+        inputs: Sequence[int],
+        constants: Mapping[int, Any],
+        entries: Sequence[Entry],
+        outputs: Sequence[int],
+        guards: Sequence[Guard] = (),
+    ) -> None:
+        self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
+        self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
+        self.has_functions = False
+
+    def cleaned(self) -> Program:
+        """Return the program without operations that no output and no guard depends on."""
+        alive = {*self.outputs, *(guard.value for guard in self.guards)}
+        entries = []
+        for entry in reversed(self.entries):
+            if not alive.isdisjoint(entry.results):
+                alive.update(entry.operands, entry.index_arrays)
+                entries.append(entry)
+        constants = {number: value for number, value in self.constants.items() if number in alive}
+        return Program(self.layouts, self.inputs, constants, entries[::-1], self.outputs, self.guards)
+
+    def differentiable(self, wanted: Sequence[int]) -> set[int]:
+        """Return the outputs that gradients reach from, of inputs with these numbers."""
+        reached = set(wanted)
+        for entry in self.entries:
+            if entry.records and not reached.isdisjoint(entry.operands):
+                reached.update(number for number in entry.results if self.layouts[number].floating)
+        return reached.intersection(self.outputs)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        names = {number: f"in{position}" for position, number in enumerate(self.inputs)}
+        for number, value in self.constants.items():
+            names[number] = repr(value) if not isinstance(value, np.ndarray) else f"const{list(value.shape)}"
+        count = 0
+        lines = []
+        for entry in self.entries:
+            for result in entry.results:
+                names[result] = f"%{count}"
+                count += 1
+            left = ", ".join(f"{names[result]}: {self.layouts[result]}" for result in entry.results)
+            values = [names[number] for number in (*entry.operands, *entry.index_arrays)]
+            attrs = [f"{name}={value!r}" for name, value in entry.attrs.items()]
+            lines.append(f"{left} = {entry.op.name}({', '.join([*values, *attrs])})")
+        lines += [f"guard {names[guard.value]} == {guard.outcome!r}  # {guard.where}" for guard in self.guards]
+        inputs = ", ".join(f"{names[number]}: {self.layouts[number]}" for number in self.inputs)
+        outputs = ", ".join(names[number] for number in self.outputs)
+        return [f"program({inputs})", *(f"    {line}" for line in lines), f"    return {outputs}"]

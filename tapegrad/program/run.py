@@ -1,0 +1,86 @@
+"""How a program runs: as fused machine code, or operation by operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.compiler.jit import JitError
+from tapegrad.program.entry import Input, Variant, make_entry
+from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.loops import Staged, staged
+from tapegrad.program.program import Program
+from tapegrad.program.replay import Replay
+
+_LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other threads run
+
+
+class Runner:
+    """A way to run a program; call it with the arrays of its inputs.
+
+    Attributes
+    ----------
+    fused : Fused, or None
+        Its machine code.
+    refused : str
+        Why there is none.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.fused: Fused | Staged | None = None
+        self.refused = ""
+        self._layouts = [program.layouts[number] for number in program.inputs]
+        variants = []
+        try:
+            self.fused = staged(program) or fuse(program)
+            variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
+        except (Refused, JitError) as error:
+            self.fused, self.refused = None, str(error)
+        self._entry = make_entry(Replay(program), variants)[0]
+
+    def variant(self, arguments: Sequence[Any], *, has_guards: bool = True, **options: Any) -> Variant:
+        """Return the machine code, for a compiled entry.
+
+        Parameters
+        ----------
+        arguments : sequence
+            As of `Variant`.
+        has_guards : bool
+            The entry compares the guards; else their values are results behind the outputs.
+        options
+            Of `Variant`.
+        """
+        assert self.fused is not None
+        program = self.program
+        guards = [guard.value for guard in program.guards]
+        outputs = [program.layouts[number] for number in (*program.outputs, *([] if has_guards else guards))]
+        nbytes = sum(layout.nbytes for layout in (*self._layouts, *outputs))
+        return Variant(
+            self.fused.address(),
+            arguments,
+            outputs,
+            guards=[guard.outcome for guard in program.guards] if has_guards else (),
+            scratch=self.fused.scratch_bytes,
+            is_long=nbytes > _LONG,
+            **options,
+        )
+
+    def __call__(self, arrays: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the arrays of the outputs, and the values of the guards."""
+        results = self._entry(*[np.ascontiguousarray(own) if np.ndim(own) else own for own in arrays])
+        n_outputs = len(self.program.outputs)
+        return results[:n_outputs], results[n_outputs:]
+
+    def explain(self) -> str:
+        """Return how the program runs, and why."""
+        count = len(self.program.entries)
+        if self.fused is None:
+            return f"{count} operations are not fused: {self.refused}"
+        return "\n".join([f"{count} operations are fused", *self.fused.explain()])
+
+    def source(self) -> str:
+        """Return the program as readable code."""
+        return str(self.program)

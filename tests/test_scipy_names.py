@@ -1,0 +1,185 @@
+"""All functions of NumPy and ufuncs of SciPy: each is ours, or is refused with a reason; values and slopes of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import tapegrad as tg
+from tapegrad.ops import numpy_special, protocol
+from tapegrad.ops.numpy_parts import SEVERAL
+from tapegrad.ops.table.public import SPECIAL, TOP, UFUNCS, find, names_in
+
+# NumPy's functions that tensors have not: of dates, texts and files, or without any slope.
+REFUSED = [
+    "busday_count", "busday_offset", "datetime_as_string", "is_busday", "isnat", "printoptions", "spacing",
+]  # fmt: skip
+MADE = [*numpy_special.SPECIAL, "erfi", "dawsn", "erfcinv", "expi", "exp1", "spence", "ellipk", "ellipe"]
+WHOLE = ("eval_", "kn", "yn", "pdtr")  # whose first argument is an integer
+
+
+def dispatched(module: Any) -> list[str]:
+    """Return the names of NumPy's functions that look for tensors among their arguments."""
+    names = [name for name in dir(module) if not name.startswith("_") and not isinstance(getattr(module, name), type)]
+    return [name for name in names if hasattr(getattr(module, name), "_implementation")]
+
+
+@pytest.mark.parametrize("module", [np, np.linalg, np.fft], ids=lambda module: module.__name__)
+def test_each_function_of_numpy_is_ours(module: Any) -> None:
+    ours = {*protocol._TABLE, *protocol._OURS}
+    missing = [name for name in dispatched(module) if getattr(module, name) not in ours]
+    assert set(missing) <= set(REFUSED)
+
+
+def _is_ours(name: str) -> bool:
+    known = name in SEVERAL or name in numpy_special.SPECIAL
+    return known or any(find(place, name) for place in (UFUNCS, TOP, "tapegrad.linalg", SPECIAL))
+
+
+def test_each_ufunc_of_numpy_is_ours() -> None:
+    ufuncs = {own.__name__ for own in vars(np).values() if isinstance(own, np.ufunc)}
+    assert {name for name in ufuncs if not _is_ours(name)} <= set(REFUSED)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name, own in vars(scipy.special).items() if isinstance(own, np.ufunc) and not _is_ours(own.__name__)],
+)
+def test_other_ufuncs_of_scipy_are_refused(name: str) -> None:
+    ufunc = getattr(scipy.special, name)
+    with pytest.raises(TypeError, match=rf"{ufunc.__name__} does not work on tensors.*use tapegrad"):
+        ufunc(*[tg.ones(2)] * ufunc.nin)
+
+
+def _arguments(name: str) -> list[np.ndarray]:
+    ufunc = getattr(scipy.special, name)
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(0.15, 0.85, 4) for _ in range(ufunc.nin)]
+    if name.startswith(WHOLE):
+        arrays[0] = np.arange(4)
+    return [-own for own in arrays] if name == "ndtri_exp" else arrays
+
+
+def _total(function: Callable[..., Any], arguments: list[Any]) -> Any:
+    found = function(*arguments)
+    parts = found if isinstance(found, tuple) else (found,)
+    return sum(part.sum() for part in parts)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_values_and_slopes(name: str) -> None:
+    ufunc, arrays = getattr(scipy.special, name), _arguments(name)
+    tensors = [tg.tensor(own, requires_grad=True) if own.dtype.kind == "f" else own for own in arrays]
+    found, expected = ufunc(*tensors), ufunc(*arrays)
+    for own, other in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
+        np.testing.assert_allclose(own.detach().numpy(), other, rtol=1e-11)
+    leaves = [own for own in tensors if isinstance(own, tg.Tensor)]
+    slopes = tg.autograd.grad(_total(ufunc, tensors), leaves)
+    step = 1e-6
+    for slope, place in zip(slopes, [k for k, own in enumerate(arrays) if own.dtype.kind == "f"], strict=True):
+        for k in range(4):
+            ends = []
+            for sign in (1, -1):
+                moved = [own.copy() for own in arrays]
+                moved[place][k] += sign * step
+                ends.append(_total(ufunc, moved))
+            np.testing.assert_allclose(slope[k].item(), (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-7)
+    assert name in numpy_special.SPECIAL or name in names_in(SPECIAL)
+
+
+@pytest.mark.parametrize("lmbda", [0.0, 1e-12])
+@pytest.mark.parametrize("name", ["boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p"])
+def test_transformations_at_their_limit(name: str, lmbda: float) -> None:
+    """Their slopes by the exponent are those of the series."""
+    function = getattr(scipy.special, name)
+    x, power = tg.tensor([0.4, 1.7], requires_grad=True), tg.tensor(lmbda, requires_grad=True)
+    out = function(x, power)
+    np.testing.assert_allclose(out.detach().numpy(), function(x.detach().numpy(), lmbda), rtol=1e-9)
+    if lmbda == 0:
+        by_x, by_power = tg.autograd.grad(out.sum(), (x, power))
+        values, step = x.detach().numpy(), 1e-4
+        slope = (function(values, step) - function(values, -step)).sum() / (2 * step)
+        np.testing.assert_allclose(by_power.item(), slope, rtol=1e-6)
+        around = (function(values + 1e-6, 0.0) - function(values - 1e-6, 0.0)) / 2e-6
+        np.testing.assert_allclose(by_x.numpy(), around, rtol=1e-6)
+
+
+def test_a_degree_with_a_fraction_is_refused() -> None:
+    with pytest.raises(TypeError, match="polynomials of tensors have whole degrees"):
+        scipy.special.eval_legendre(1.5, tg.ones(2))
+
+
+P = np.array([0.0, 2.0, -3.0, 1.0, 4.0, 0.0])
+POINTS = np.linspace(0.0, 1.0, 7)
+VALUES = np.sin(3 * POINTS)
+BOTH = np.stack([VALUES, 2 * VALUES**2], 1)
+POLYNOMIALS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "roots": (lambda p: abs(np.roots(p)) ** 2, (P[:-1],)),
+    "no roots": (np.roots, (np.zeros(3),)),
+    "polydiv": (lambda u, v: np.concatenate(np.polydiv(u, v)), (P[1:], np.array([1.0, 2.0, 0.5]))),
+    "polydiv of less": (lambda u, v: np.concatenate(np.polydiv(u, v)), (P[1:3], P[1:])),
+    "polydiv without rest": (lambda u, v: np.polydiv(u, v)[0], (np.array([1.0, 3.0, 2.0]), np.array([1.0, 1.0]))),
+    "polyfit": (lambda x, y: np.polyfit(x, y, 3), (POINTS, VALUES)),
+    "polyfit of two": (lambda x, y: np.polyfit(x, y, 2), (POINTS, BOTH)),
+    "polyfit with weights": (lambda x, y, w: np.polyfit(x, y, 2, w=w), (POINTS, VALUES, VALUES + 1)),
+    "union1d": (np.union1d, (P[:3], P[2:] + 0.5)),
+    "intersect1d": (np.intersect1d, (P, P[1:3])),
+    "setdiff1d": (np.setdiff1d, (P, P[1:3])),
+    "setdiff1d of unique ones": (lambda x, y: np.setdiff1d(x, y, assume_unique=True), (P[1:], P[1:3])),
+    "setxor1d": (np.setxor1d, (P, P[:3] + 1)),
+    "setxor1d of unique ones": (lambda x, y: np.setxor1d(x, y, True), (P[1:], P[1:4] + 1)),
+    "unique_values": (np.unique_values, (BOTH,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*rank")
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials_and_sets(name: str) -> None:
+    function, arrays = POLYNOMIALS[name]
+    tensors = [tg.tensor(own, requires_grad=True) for own in arrays]
+    found, expected = function(*tensors), function(*arrays)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-9)
+    if not found.requires_grad:
+        return
+    slopes = tg.autograd.grad(found.real.sum(), tensors, allow_unused=True)
+    for k, slope in enumerate(slopes):
+        for place in range(arrays[k].size):
+            moved = [own.copy() for own in arrays]
+            if moved[k].flat[place] == 0 and ("roots" in name or "1d" in name):
+                continue  # a leading zero
+            moved[k].flat[place] += 1e-6
+            change = (
+                (function(*moved).real.sum() - expected.real.sum()) / 1e-6
+                if "1d" not in name and "unique" not in name
+                else None
+            )
+            if change is not None and slope is not None:
+                np.testing.assert_allclose(slope.numpy().flat[place], change, rtol=2e-3, atol=2e-4)
+
+
+def test_what_is_unique() -> None:
+    x = np.array([[3, 1, 3], [2, 1, 7]])
+    for function in (np.unique_all, np.unique_counts, np.unique_inverse):
+        for name, own in function(tg.tensor(x))._asdict().items():
+            np.testing.assert_array_equal(own.numpy(), getattr(function(x), name))
+    both = np.intersect1d(tg.tensor(x), [7, 3], return_indices=True)
+    for own, other in zip(both, np.intersect1d(x, [7, 3], return_indices=True), strict=True):
+        np.testing.assert_array_equal(own.numpy(), other)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: np.polyfit(x, x, 2, full=True), "with full="),
+        (lambda x: np.polyfit(x, x, 2, cov=True), "with cov="),
+        (lambda x: np.polyfit(x, x[1:], 2), "expected x and y to have same length"),
+    ],
+)
+def test_refused_options(call: Callable[[Any], Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        call(tg.tensor(POINTS))
