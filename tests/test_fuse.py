@@ -58,11 +58,7 @@ def value_and_gradient(
     op: Op, sample: Sample, operands: Sequence[Any]
 ) -> tuple[Callable[..., list[tg.Tensor]], list[np.ndarray]]:
     """Return the function of the floating operands that computes the value and the gradient, and these operands."""
-    which = [
-        k
-        for k, own in enumerate(operands)
-        if isinstance(own, float) or getattr(own, "dtype", np.dtype(int)).kind == "f"
-    ]
+    which = [k for k, own in enumerate(operands) if isinstance(own, float) or getattr(own, "dtype", np.dtype(int)).kind == "f"]
 
     def function(*tensors: tg.Tensor) -> list[tg.Tensor]:
         full, leaves = list(operands), []

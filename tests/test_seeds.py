@@ -8,8 +8,6 @@ import inspect
 
 import pytest
 
-import tapegrad
-
 NOT_SCALAR = "^grad can be implicitly created only for scalar outputs"
 NO_GRAD_FN = "^element 0 of tensors does not require grad and does not have a grad_fn"
 SECOND = "^Trying to backward through the graph a second time"

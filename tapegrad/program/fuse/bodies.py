@@ -250,12 +250,7 @@ class Body:
         return self.text.op(f"getelementptr {kind}, ptr {address}, <{self.width} x i64> <{lanes}>")
 
     def store(
-        self,
-        node: Node,
-        base: tuple[str, int],
-        offset: int,
-        stride: int,
-        strides: Sequence[tuple[int, int]] | None = None,
+        self, node: Node, base: tuple[str, int], offset: int, stride: int, strides: Sequence[tuple[int, int]] | None = None
     ) -> None:
         """Write the value of a node for the lanes of this body, which stand by a stride."""
         char, text, value = node.dtype, self.text, self.name(node)

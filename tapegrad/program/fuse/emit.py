@@ -210,9 +210,7 @@ def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str]
     arguments = []
     for (kind, number), name in pointers.items():
         if kind in ("in", "out"):
-            entry.append(
-                f"  {name}.p = getelementptr ptr, ptr {'%inputs' if kind == 'in' else '%outputs'}, i64 {number}"
-            )
+            entry.append(f"  {name}.p = getelementptr ptr, ptr {'%inputs' if kind == 'in' else '%outputs'}, i64 {number}")
             entry.append(f"  {name} = load ptr, ptr {name}.p, align 8")
             arguments.append(name)
     write()

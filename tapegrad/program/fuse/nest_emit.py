@@ -31,9 +31,7 @@ class _NestBody(Body):
         if LANES in places:
             self.position, self.bounds = places[LANES][0], (0, places[LANES][1])
 
-    def _address(
-        self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int
-    ) -> str:
+    def _address(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int) -> str:
         low = high = offset
         terms = []
         for axis, stride in strides:
@@ -120,11 +118,7 @@ class NestEmitter(Emitter):
         self.block = after
 
     def accumulate(
-        self,
-        length: int | str,
-        step: int,
-        starts: Sequence[tuple[str, str]],
-        body: Callable[[str, list[str]], list[str]],
+        self, length: int | str, step: int, starts: Sequence[tuple[str, str]], body: Callable[[str, list[str]], list[str]]
     ) -> list[str]:
         """Write a loop that carries values, of which types and starts are given; return their last."""
         text = self.text
@@ -184,9 +178,7 @@ class NestEmitter(Emitter):
         if nest.outer:
             length = self.plan.lengths[nest.outer[-1]]
             sums = max(1, sum(own.kind != "store" for own in nest.targets))
-            room = (
-                _REGISTERS // sums if nest.inner is not None or any(own.kind == "lanes" for own in nest.targets) else 1
-            )
+            room = _REGISTERS // sums if nest.inner is not None or any(own.kind == "lanes" for own in nest.targets) else 1
             tile = max(own for own in range(1, _TILE + 1) if length % own == 0 and own <= max(1, room))
 
         def inside(places: dict[int, tuple[str, int]], rest: tuple[int, ...]) -> None:
@@ -199,9 +191,7 @@ class NestEmitter(Emitter):
 
         inside({}, nest.outer)
 
-    def turns(
-        self, nest: Nest, places: dict[int, tuple[str, int]], tile: int, partial: dict[tuple[str, int], str], start: str
-    ) -> None:
+    def turns(self, nest: Nest, places: dict[int, tuple[str, int]], tile: int, partial: dict[tuple[str, int], str], start: str) -> None:
         """Write turns of the innermost outer loop side by side, along all lanes of a chunk."""
         graph = self.graph
         copies: list[tuple[Target, Node, int]] = []  # the target, its value, and how much further it is stored
@@ -278,9 +268,7 @@ class NestEmitter(Emitter):
 
             def step(at: str, sums: list[str]) -> list[str]:
                 assert nest.inner is not None
-                body = _NestBody(
-                    text, self.memory, width, self.uniform, {**places, nest.inner: (at, length)}, local, mask
-                )
+                body = _NestBody(text, self.memory, width, self.uniform, {**places, nest.inner: (at, length)}, local, mask)
                 self.values(body, copies)
                 return [
                     self.added(body, target.how, node, old) for (target, node, _), old in zip(copies, sums, strict=True)
@@ -300,9 +288,7 @@ class NestEmitter(Emitter):
                 old = values[len(results)]
                 new = self.added(body, target.how, node, old)
                 if mask:
-                    new = text.op(
-                        f"select <{width} x i1> {mask}, {typed(node.dtype, width)} {new}, {typed(node.dtype, width)} {old}"
-                    )
+                    new = text.op(f"select <{width} x i1> {mask}, {typed(node.dtype, width)} {new}, {typed(node.dtype, width)} {old}")
                 results.append(new)
         for target, node, shift in copies:
             if target.kind == "store":

@@ -113,9 +113,7 @@ class _Planner:
                 raise Refused("parts of long dimensions in a program of several")
             over_lanes = node.kind == "red" and node.attr[1] == LANES
             tops[node.number] = max([tops[arg.number] for arg in node.args], default=0) + over_lanes
-        reds = [
-            node for node in graph.cone([node for node, *_ in stores]) if node.kind == "red" and node.attr[1] == LANES
-        ]
+        reds = [node for node in graph.cone([node for node, *_ in stores]) if node.kind == "red" and node.attr[1] == LANES]
         for red in reds:
             if LANES in red.axes or red.attr[2:] != (0, self.plan.lengths[LANES]):
                 raise Refused("a reduction over a part of a long dimension")

@@ -141,13 +141,7 @@ def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[En
         return
     if entry.op.family == "reduction":
         dims = entry.attrs.get("dim", ())
-        dims = (
-            (dims,)
-            if isinstance(dims, int)
-            else tuple(range(layouts[entry.operands[0]].ndim))
-            if dims is None
-            else dims
-        )
+        dims = (dims,) if isinstance(dims, int) else tuple(range(layouts[entry.operands[0]].ndim)) if dims is None else dims
         if not entry.attrs.get("keepdim"):
             kept = [k for k in range(layouts[entry.operands[0]].ndim) if k not in dims]
             for place, k in enumerate(kept[: len(shape)]):

@@ -79,7 +79,9 @@ class Phase:
         self.lanes = 8
 
 
-def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list[Phase]:
+def plan(
+    graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]
+) -> list[Phase]:
     """Return the phases."""
     stores: list[tuple[Node, tuple[str, int], int]] = []
     roots: list[Root] = []
