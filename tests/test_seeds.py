@@ -8,8 +8,6 @@ import inspect
 
 import pytest
 
-import tapegrad
-
 NOT_SCALAR = "^grad can be implicitly created only for scalar outputs"
 NO_GRAD_FN = "^element 0 of tensors does not require grad and does not have a grad_fn"
 SECOND = "^Trying to backward through the graph a second time"
@@ -307,7 +305,4 @@ def test_003_old_names(T):
         (x * 2).backward(retain_variables=True)
     with pytest.raises(TypeError, match="require_grad"):
         T.randn(1, 1, require_grad=True)
-    if T is tapegrad:  # PyTorch still takes it, with a FutureWarning
-        with pytest.raises(TypeError, match="grad_variables"):
-            T.autograd.backward(x * 2, grad_variables=[T.Tensor([[1]])])
     assert x.grad is None

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compiler.cache import address_of
-from tapegrad.compiler.elements import as_pointer, load, load_at, store_at
+from tapegrad.compiler.elements import as_pointer, load, load_at, store, store_at
 from tapegrad.compiler.intrinsics import get
 from tapegrad.kernels.lines import sum_of_line, sum_over_line
 from tapegrad.recording.steps import TERMS
 
 _EPS = 4 * 8  # bytes into the geometry
-FORWARD, BACK = "forward", "back"
+FORWARD, BACK, MOMENTS = "forward", "back", "moments"
 
 
 def geometry_of_rows(parts: Sequence[int], eps: float) -> list[int]:
@@ -62,6 +62,29 @@ def _forward(dtype: str, size: int, centered: bool) -> Callable[[int, int, int],
                 for k in range(n):
                     at = part * skip + k * stride
                     store_at(out, at, (load_at(x, at, dtype) - mean) * scale, dtype)
+        return 0
+
+    return kernel
+
+
+def _moments(dtype: str, size: int, centered: bool) -> Callable[[int, int, int], int]:
+    """Return the kernel that stores the mean of each row, and behind these the sums of squared deviations."""
+    total, squares = sum_of_line(dtype), sum_over_line(dtype, _deviation, size)
+
+    def kernel(args: int, geometry: int, accumulate: int) -> int:
+        outer, rows, inner = get(geometry, 1), get(geometry, 2), get(geometry, 3)
+        found = as_pointer(get(args, 1), "float64")
+        parts, n = (1, outer) if inner == 1 else (outer, inner)
+        stride, skip = (rows * size, 0) if inner == 1 else (size, rows * inner * size)
+        for row in range(rows):
+            x, whole, size_of_all = get(args, 0) + row * inner * size, 0.0, 0.0
+            for part in range(parts):
+                whole += total(x + part * skip, n, stride)
+            mean = whole / (outer * inner)
+            for part in range(parts):
+                size_of_all += squares(x + part * skip, mean, n, stride)
+            store(found, row, mean)
+            store(found, rows + row, size_of_all)
         return 0
 
     return kernel
@@ -116,7 +139,7 @@ def _back(dtype: str, size: int, centered: bool) -> Callable[[int, int, int], in
 
 @cache
 def kernel_of_rows(which: str, dtype: str, centered: bool) -> int:
-    """Return the address of the kernel that computes rows, or their cotangents."""
-    make = _forward if which == FORWARD else _back
+    """Return the address of the kernel that computes rows, their cotangents, or their moments."""
+    make = {FORWARD: _forward, BACK: _back, MOMENTS: _moments}[which]
     name = f"standardize-{which}-{'mean' if centered else 'rms'}-{dtype}"
     return address_of(name, make(dtype, np.dtype(dtype).itemsize, centered))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.standard import MOMENTS, geometry_of_rows, kernel_of_rows
 from tapegrad.ops.along import floating
 from tapegrad.ops.arithmetic import mul
 from tapegrad.ops.layer_norms import scaled, standard_by_numpy
@@ -16,8 +19,12 @@ from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import FUNCTIONAL, public
+from tapegrad.recording.steps import address_of_array
 from tapegrad.tape import versions
+from tapegrad.tape.layout import dtype_name
 from tapegrad.tensor import Tensor, from_array
+
+_call: Final = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)  # it releases the GIL
 
 
 def _along_channels(x: Tensor, value: Any, call: str, name: str) -> Any:
@@ -60,14 +67,28 @@ def _update(running: Any, values: np.ndarray, momentum: float) -> None:
     versions.note(data)
 
 
+def _moments(x: Tensor, parts: tuple[int, ...]) -> Any:
+    """Return the means of rows, and the sums of squared deviations from these, in double precision."""
+    data = np.asarray(x._data)
+    if not has_kernel(x._layout) or not data.size:
+        rows = data.reshape(parts)
+        means = np.add.reduce(rows, (0, 2), np.float64) / max(parts[0] * parts[2], 1)
+        return means, np.add.reduce(np.square(rows - means[:, None]), (0, 2))
+    found = np.empty((2, parts[1]))
+    args, geometry = (np.array(words) for words in (
+        [address_of_array(data), address_of_array(found)], geometry_of_rows(parts, 0.0),
+    ))  # fmt: skip
+    kernel = _call(kernel_of_rows(MOMENTS, dtype_name(x._layout.dtype), True))
+    kernel(address_of_array(args), address_of_array(geometry), 0)
+    return found
+
+
 def _update_both(x: Tensor, running_mean: Any, running_var: Any, momentum: float, parts: tuple[int, ...]) -> None:
     """Update running statistics by the means and unbiased variances of rows, averaged over items."""
     if running_mean is None and running_var is None:
         return
-    rows, channels = np.asarray(x._data).reshape(parts), x.shape[1]
-    count = parts[0] * parts[2]
-    means = np.add.reduce(rows, (0, 2), np.float64) / count
-    variances = np.add.reduce(np.square(rows - means[:, None]), (0, 2)) / max(count - 1, 1)
+    channels, (means, squares) = x.shape[1], _moments(x, parts)
+    variances = squares / max(parts[0] * parts[2] - 1, 1)
     for running, values in ((running_mean, means), (running_var, variances)):
         _update(running, values if len(values) == channels else values.reshape(-1, channels).mean(0), momentum)
 
