@@ -59,7 +59,9 @@ def run_to_inputs(
         return None
     if create_graph:
         ct = seed
-        return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct, allow_unused))
+        return run_pass(
+            [node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct, allow_unused), True
+        )
     if allow_unused:
         return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients(sweep, True))
     return run_pass([node], [seed._data], nodes, retain, _gradients)
@@ -136,7 +138,7 @@ def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:
     Of a graph that was freed it is not known.
     """
     try:
-        return run_pass([node], [], None, True, lambda sweep: _reaches_only(sweep, leaves))
+        return run_pass([node], [], None, True, lambda sweep: _reaches_only(sweep, leaves), True)
     except RuntimeError:
         return False
 
