@@ -2,6 +2,7 @@
 
 A tangent is computed by two passes back over the tape. The first is recorded, with a cotangent u that requires grad: it
 gives J^T u. The second differentiates that with respect to u, along the tangent v: the transpose of J^T, times v.
+The tangent of a scalar is its gradient times v, if nobody can differentiate it later.
 """
 
 from __future__ import annotations
