@@ -268,3 +268,25 @@ def test_empty() -> None:
     assert func.jacrev(lambda x: x * x)(tg.zeros(0)).shape == (0, 0)
     assert func.jacfwd(lambda x: x[:0])(tg.ones(3)).shape == (0, 3)
     assert func.grad(lambda x: x.sum())(tg.zeros(0)).shape == (0,)
+
+
+def test_tangents_of_scalars() -> None:
+    x, v = tg.tensor([1.0, 2.0]), tg.tensor([3.0, -1.0])
+    value, tangent = tg.func.jvp(lambda x, y: (x * y).sum() + x.prod(), (x, x + 1), (v, v * 2))
+    assert value.item() == 10
+    assert tangent.item() == 3 * 4 - 1 * 4 + 6 * 1 - 2 * 2
+    assert not tangent.requires_grad
+    independent = tg.func.jvp(lambda x: (tg.ones(2, requires_grad=True) * 2).sum(), (x,), (v,))
+    assert [own.item() for own in independent] == [4, 0]
+    assert [own.item() for own in tg.func.jvp(lambda x: x.sum() * 0 + tg.ones(()), (x,), (v,))] == [1, 0]
+    values = tg.func.jvp(lambda x: (x * x).sum(), (x.numpy(),), (v.numpy(),))
+    assert [type(own) for own in values] == [np.float64, np.float64]
+    value, tangent, aux = tg.func.jvp(lambda x: ((x * x).sum(), x * 2), (x,), (v,), has_aux=True)
+    assert (value.item(), tangent.item(), aux.tolist()) == (5, 2, [2, 4])
+    # Of an outer tensor, of the tangent, and of the argument, the tangent has gradients.
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    assert tg.autograd.grad(tg.func.jvp(lambda x: (w * x * x).sum(), (x,), (v,))[1], w)[0].tolist() == [6, -4]
+    assert tg.autograd.grad(tg.func.jvp(lambda x: (x * x).sum(), (x,), (w,))[1], w)[0].tolist() == [2, 4]
+    assert tg.autograd.grad(tg.func.jvp(lambda x: (x * x).sum(), (w,), (v,))[1], w)[0].tolist() == [6, -2]
+    single = tg.func.jvp(lambda x: (x * x).sum(), (x.float(),), (v.float(),))[1]
+    assert single.dtype == tg.float32

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from tapegrad import errors, modes
 from tapegrad.autograd.function_entry import SavedOutput, SavedPacked, recorded, renewed_inputs, without_history
 from tapegrad.autograd.function_rule import function_op
-from tapegrad.autograd.function_tangents import with_tangents
+from tapegrad.autograd.function_tangents import note_jvp, with_tangents
 from tapegrad.autograd.saved import check_version
 from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.op import Op
@@ -280,6 +280,8 @@ class Function:
             if is_recorded:
                 modes.resume()
         if is_recorded and True in needs:
+            if cls.jvp is not Function.jvp:
+                note_jvp()
             return recorded(cls._op, ctx.__dict__, tensors, places, out, cls._backward_cls)
         return without_history(tensors, out, ctx.__dict__.get("_dirty", ()))
 

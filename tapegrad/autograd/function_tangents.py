@@ -18,6 +18,16 @@ from tapegrad.tensor import Tensor
 _local: Final = threading.local()
 
 
+def calls_of_jvp() -> int:
+    """Return how many calls this thread has recorded whose tangents a `jvp` of the user computes."""
+    return getattr(_local, "calls", 0)
+
+
+def note_jvp() -> None:
+    """Count such a call."""
+    _local.calls = calls_of_jvp() + 1
+
+
 def is_transposed() -> bool:
     """Whether this thread records a backward pass in order to transpose it."""
     return getattr(_local, "transposed", False)

@@ -2,6 +2,7 @@
 
 A tangent is computed by two passes back over the tape. The first is recorded, with a cotangent u that requires grad: it
 gives J^T u. The second differentiates that with respect to u, along the tangent v: the transpose of J^T, times v.
+The tangent of a scalar is its gradient times v, if nobody can differentiate it later.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tapegrad import errors
 from tapegrad.autograd.backward import grad
-from tapegrad.autograd.function_tangents import to_be_transposed
+from tapegrad.autograd.direct import run_to_own_leaves
+from tapegrad.autograd.function_tangents import calls_of_jvp, to_be_transposed
 from tapegrad.autograd.roots import zeros_of
 from tapegrad.func.level import Level, check_floating, outputs_of, recorded, vector_like
 from tapegrad.func.trees import flatten, flatten_like, is_like, rebuild, structure
 from tapegrad.modes import is_grad_enabled
-from tapegrad.tensor import Tensor
+from tapegrad.ops.table.gateway import constant
+from tapegrad.tensor import Tensor, from_array
 
 _VJP, _JVP = "vjp(f, *primals)", "jvp(f, primals, tangents)"
 
@@ -151,6 +156,19 @@ def _check_primals(primals: Any, tangents: Any, api: str) -> None:
         raise RuntimeError(f"{api}: Expected primals to contain at least one Tensor.")
 
 
+def _slope_along(level: Level, output: Tensor, vectors: Sequence[Tensor]) -> Tensor | None:
+    """Return the tangent of a scalar, its gradient times the tangents; None unless it belongs to this call alone."""
+    kinds = {tensor._layout.dtype.kind for tensor in (output, *level.inputs, *vectors)}
+    if level.is_connected or kinds != {"f"} or any(vector.requires_grad for vector in vectors):
+        return None
+    gradients = run_to_own_leaves(output, [tensor._node for tensor in level.inputs])  # type: ignore[misc]
+    if gradients is None:
+        return None
+    slopes = [np.vdot(gradient._data, vector._data)
+              for gradient, vector in zip(gradients, vectors, strict=True) if gradient is not None]  # fmt: skip
+    return from_array(np.asarray(sum(slopes), output.dtype))
+
+
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -186,8 +204,13 @@ def jvp(
     """
     _check_primals(primals, tangents, _JVP)
     level = Level(primals)
-    vectors = _vectors(level, tangents, primals)
+    vectors, before = _vectors(level, tangents, primals), calls_of_jvp()
     output, aux = level.call_with_aux(func, {}, has_aux, _JVP)
+    if output.__class__ is Tensor and not output._layout.ndim and not strict and calls_of_jvp() == before:
+        along = _slope_along(level, output, vectors)
+        if along is not None:
+            result = level.result(constant(output._data, output._layout.plain)), level.result(along)
+            return (*result, aux) if has_aux else result
     linear = Linear(level, output, _JVP)
     found = linear.tangents(vectors)
     if strict and any(tangent is None for tangent in found):
