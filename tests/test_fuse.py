@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
 
 import tapegrad as tg
 from tapegrad import autograd, func
@@ -17,6 +19,8 @@ from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.program import Program
 from tapegrad.program.trace import TracingError, trace
 from tapegrad.testing.operands import operands_of
+from tests.strategies import Program as RandomProgram
+from tests.strategies import programs
 
 # A correct result may differ from the eager one by the order of sums, and by 2 ulp for each function.
 ULPS = 60
@@ -37,7 +41,12 @@ def call(program: Program, fused: Fused, arrays: Sequence[np.ndarray]) -> list[n
     for own in memory:
         assert (own[:64] == 0xA5).all(), "it writes before its outputs"
         assert (own[-64:] == 0xA5).all(), "it writes behind its outputs"
-    return [own[64:-64].view(layout.dtype).reshape(layout.shape) for own, layout in zip(memory, layouts, strict=True)]
+    results = [
+        own[64:-64].view(layout.dtype).reshape(layout.shape) for own, layout in zip(memory, layouts, strict=True)
+    ]
+    for guard, value in zip(program.guards, results[len(program.outputs) :], strict=True):
+        np.testing.assert_allclose(value, guard.outcome)
+    return results[: len(program.outputs)]
 
 
 def eager(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -297,3 +306,35 @@ def test_refusals_name_the_operation() -> None:
     program, _ = trace(lambda x: [tg.sort(x)[0]], [np.ones(3)])
     with pytest.raises(Refused, match="sort"):
         fuse(program)
+
+
+# Random programs -----------------------------------------------------------------------------------------------------
+
+FAMILIES = "unary", "binary", "elementwise", "movement", "reduction"
+OF_BITS = "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm"
+FUSED = [name for name, op in op_table.items() if op.family in FAMILIES and name not in OF_BITS]
+
+
+@settings(max_examples=40)
+@given(programs(FUSED))
+def test_random_programs(program: RandomProgram) -> None:
+    """Values and gradients of programs drawn at random are those of eager, or the program is refused."""
+    problem = program.problem(np.float64)
+
+    def function(*tensors: tg.Tensor) -> list[tg.Tensor]:
+        leaves = [own.detach().requires_grad_() for own in tensors]
+        out = problem.function(*leaves)
+        found = autograd.grad(out.sum(), leaves, allow_unused=True) if out.requires_grad else ()
+        return [out.detach(), *[own.detach() for own in found if own is not None]]
+
+    arrays = [np.asarray(own) for own in problem.point]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = eager(function, arrays)
+        assume(all(np.abs(own).max(initial=0.0) < 1e6 and np.isfinite(own).all() for own in expected))
+        try:
+            traced, _ = trace(function, arrays)
+            code = fuse(traced)
+        except (TracingError, Refused, RuntimeError):
+            return
+        assert_near(call(traced, code, arrays), expected, 1e6)

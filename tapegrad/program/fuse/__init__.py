@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
+from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
-from tapegrad.program.fuse.bodies import Memory
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
@@ -71,7 +71,8 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False, i
     width : int, optional
         Of vectors; default what suits the program.
     checked : bool
-        For the day when positions are computed: today each access is proved to be within its memory as it is emitted.
+        Changes nothing: accesses at known positions are proved to be within their memory when they are emitted, and
+        positions that are computed are always kept within it.
     in_threads : bool
         Let threads share long loops: the machine code then has stages.
 

@@ -6,8 +6,8 @@ A dimension that is an axis has one node for all its elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,17 @@ from tapegrad.program.fuse.scalars import Node, Refused
 __all__ = ["Array", "Axes"]
 
 Axes = tuple[int | None, ...]
+
+
+class Maker(Protocol):
+    """What arrays ask of their space."""
+
+    graph: Any
+    functions: Any
+
+    def moved(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Array: ...
+    def array(self, value: Any) -> Array: ...
+    def char(self, dtype: Any) -> str: ...
 
 
 class Array:
@@ -35,7 +46,7 @@ class Array:
     __slots__ = ("axes", "dtype", "nodes", "shape", "space")
     __array_priority__ = 1000
 
-    def __init__(self, space: Any, nodes: np.ndarray, shape: tuple[int, ...], axes: Axes, dtype: Any) -> None:
+    def __init__(self, space: Maker, nodes: np.ndarray, shape: tuple[int, ...], axes: Axes, dtype: Any) -> None:
         self.space, self.nodes, self.shape, self.axes, self.dtype = space, nodes, shape, axes, np.dtype(dtype)
 
     @property
@@ -125,7 +136,7 @@ class Array:
         """The array: complex numbers have no nodes."""
         return self
 
-    def _operator(ufunc: Any, swap: bool = False) -> Any:  # type: ignore[misc]  # noqa: N805
+    def _operator(ufunc: Any, swap: bool = False) -> Any:  # noqa: N805
         return (lambda self, other: ufunc(other, self)) if swap else (lambda self, other: ufunc(self, other))
 
     __add__, __sub__, __mul__ = map(_operator, (np.add, np.subtract, np.multiply))

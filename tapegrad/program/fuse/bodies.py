@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
+from tapegrad.program.fuse.accesses import Accesses
 from tapegrad.program.fuse.scalars import Node, Refused
-from tapegrad.program.fuse.text import BYTES, SCALARS, STORED, Text, constant, suffix, typed
+from tapegrad.program.fuse.text import SCALARS, constant, suffix, typed
 
-__all__ = ["Body", "Memory"]
+__all__ = ["Body"]
 
 _FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _WHOLE: Final = {"add": "add", "sub": "sub", "mul": "mul"}
@@ -24,70 +25,14 @@ _INTRINSIC: Final = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "c
 _NORMAL: Final = (2.0**-600, 2.0**600)  # sizes of numbers whose quotients and their parts are normal numbers
 
 
-class Memory:
-    """Where the parts of a function's memory begin."""
-
-    def __init__(self) -> None:
-        self.pointers: dict[tuple[str, int], str] = {}
-        self.sizes: dict[tuple[str, int], int] = {}  # in elements
-
-
-class Body:
-    """Instructions for some nodes.
-
-    Parameters
-    ----------
-    text : Text
-    memory : Memory
-    width : int
-        Lanes of a vector; 1 for straight code, and for loops over single elements.
-    uniform : dict
-        Names of the scalar values that are known outside, by numbers of nodes.
-    axis, position : int and str, optional
-        The axis that lanes run along, and the position of the first lane.
-    bounds : pair of int
-        Between which all positions are, for the proof that loads stay within memory.
-    mask : str
-        The name of the vector that says which lanes count; "" for all.
-    sequential : dict
-        Positions along other axes, by axis.
-    """
-
-    def __init__(
-        self, text: Text, memory: Memory, width: int, uniform: dict[int, str], axis: int = -1, position: str = "0",
-        bounds: tuple[int, int] = (0, 1), mask: str = "",
-    ) -> None:  # fmt: skip
-        self.text, self.memory, self.width, self.uniform = text, memory, width, uniform
-        self.axis, self.position, self.bounds, self.mask = axis, position, bounds, mask
-        self.names: dict[int, str] = uniform if width == 1 and axis < 0 else {}
-        self.rows: dict[Any, list[int]] = {}
-
-    # ---- values
+class Body(Accesses):
+    """Instructions for some nodes."""
 
     def compute(self, nodes: Iterable[Node]) -> None:
         """Write the instructions of nodes, which stand behind their arguments."""
         for node in nodes:
             if node.number not in self.names:
                 self.names[node.number] = self._value(node)
-
-    def name(self, node: Node) -> str:
-        """Return the name of a value that was computed here or outside."""
-        if node.kind == "const":
-            return constant(node.attr, node.dtype, self.width)
-        if node.kind == "zero":
-            return constant(0, node.dtype, self.width)
-        known = self.names.get(node.number)
-        if known is None:
-            known = self.names[node.number] = self.spread(self.uniform[node.number], node.dtype)
-        return known
-
-    def spread(self, scalar: str, char: str) -> str:
-        """Return a scalar in all lanes."""
-        if self.width == 1:
-            return scalar
-        kind = typed(char, self.width)
-        one = self.text.op(f"insertelement {kind} poison, {SCALARS[char]} {scalar}, i64 0")
-        return self.text.op(f"shufflevector {kind} {one}, {kind} poison, <{self.width} x i32> zeroinitializer")
 
     def _value(self, node: Node) -> str:
         kind, char, text = node.kind, node.dtype, self.text
@@ -217,141 +162,7 @@ class Body:
             result = self.text.op(f"insertelement {of} {result}, {one} {value}, i64 {lane}")
         return result
 
-    # ---- memory
-
-    def _positions(self, axis: int) -> str:
-        """Return the positions of the lanes along an axis."""
-        if self.width == 1:
-            return self.position if self.position.startswith("%") else self.text.op(f"add i64 0, {self.position}")
-        start = self.spread(self.position, "l")
-        lanes = ", ".join(f"i64 {lane}" for lane in range(self.width))
-        return self.text.op(f"add {typed('l', self.width)} {start}, <{lanes}>")
-
-    def _address(
-        self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int
-    ) -> str:
-        """Return the address of the element of the first lane; prove that the last one is within memory."""
-        stride = dict(strides).get(self.axis, 0)
-        if any(axis != self.axis for axis, _ in strides):
-            raise Refused("more than one long dimension")
-        low, high = self.bounds
-        ends = [offset + stride * low, offset + stride * (high - 1)]
-        if min(ends) < 0 or max(ends) >= self.memory.sizes[base]:
-            raise Refused(f"an access to {base} at {ends} of {self.memory.sizes[base]}")
-        pointer = self.memory.pointers[base]
-        if not stride:
-            return self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {offset}") if offset else pointer
-        at = self.position if stride == 1 else self.text.op(f"mul i64 {self.position}, {stride}")
-        at = self.text.op(f"add i64 {at}, {offset}") if offset else at
-        return self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {at}")
-
-    def _load(self, node: Node) -> str:
-        base, offset, strides = node.attr
-        char, text = node.dtype, self.text
-        stride = dict(strides).get(self.axis, 0)
-        address = self._address(base, offset, strides, char, self.width)
-        kind, align = STORED[char], BYTES[char]
-        if self.width == 1 or not stride:
-            value = text.op(f"load {kind}, ptr {address}, align {align}")
-            value = text.op(f"icmp ne i8 {value}, 0") if char == "?" else value
-            return self.spread(value, char)
-        vector = f"<{self.width} x {kind}>"
-        if stride == 1 and not self.mask:
-            value = text.op(f"load {vector}, ptr {address}, align {align}")
-        elif stride == 1:
-            name = f"llvm.masked.load.v{self.width}{'i8' if char == '?' else suffix(char, 1)}.p0"
-            value = text.call(
-                name,
-                vector,
-                f"ptr {address}",
-                f"i32 {align}",
-                f"<{self.width} x i1> {self.mask}",
-                f"{vector} {_ones(char)}",
-            )
-        else:
-            pointers = self._lane_pointers(address, stride, kind)
-            name = f"llvm.masked.gather.v{self.width}{'i8' if char == '?' else suffix(char, 1)}.v{self.width}p0"
-            value = text.call(
-                name, vector, f"<{self.width} x ptr> {pointers}", f"i32 {align}",
-                f"<{self.width} x i1> {self.mask or 'splat (i1 true)'}", f"{vector} {_ones(char)}",
-            )  # fmt: skip
-        return text.op(f"icmp ne {vector} {value}, zeroinitializer") if char == "?" else value
-
-    def _gather(self, node: Node, index: str) -> str:
-        """Load the elements that indices choose: negative ones count from the end, others are cut off at the ends."""
-        base, offset, strides, step, count = node.attr
-        char, text, width = node.dtype, self.text, self.width
-        if char == "?" or dict(strides).get(self.axis, 0):
-            raise Refused("elements that indices choose, in lanes")
-        self._address(base, offset + step * (count - 1), strides, char, width)  # it is within memory
-        address, of = self._address(base, offset, strides, char, width), typed("l", width)
-        below = text.op(f"icmp slt {of} {index}, {constant(0, 'l', width)}")
-        wrapped = text.op(f"add {of} {index}, {constant(count, 'l', width)}")
-        index = text.op(f"select {typed('?', width)} {below}, {of} {wrapped}, {of} {index}")
-        for name, end in (("smax", 0), ("smin", count - 1)):
-            index = text.call(
-                f"llvm.{name}.{suffix('l', width)}", of, f"{of} {index}", f"{of} {constant(end, 'l', width)}"
-            )
-        at = text.op(f"mul {of} {index}, {constant(step, 'l', width)}")
-        kind, result = STORED[char], "poison"
-        for lane in range(width):
-            one = at if width == 1 else text.op(f"extractelement {of} {at}, i64 {lane}")
-            pointer = text.op(f"getelementptr {kind}, ptr {address}, i64 {one}")
-            value = text.op(f"load {kind}, ptr {pointer}, align {BYTES[char]}")
-            if width == 1:
-                return value
-            result = text.op(f"insertelement {typed(char, width)} {result}, {kind} {value}, i64 {lane}")
-        return result
-
-    def _lane_pointers(self, address: str, stride: int, kind: str) -> str:
-        lanes = ", ".join(f"i64 {lane * stride}" for lane in range(self.width))
-        return self.text.op(f"getelementptr {kind}, ptr {address}, <{self.width} x i64> <{lanes}>")
-
-    def store(
-        self,
-        node: Node,
-        base: tuple[str, int],
-        offset: int,
-        stride: int,
-        strides: Sequence[tuple[int, int]] | None = None,
-    ) -> None:
-        """Write the value of a node for the lanes of this body, which stand by a stride."""
-        char, text, value = node.dtype, self.text, self.name(node)
-        if strides is None:
-            strides = ((self.axis, stride),) if stride else ()
-        address = self._address(base, offset, strides, char, self.width)
-        kind = STORED[char] if self.width == 1 else f"<{self.width} x {STORED[char]}>"
-        if char == "?":
-            value = text.op(f"zext {typed(char, self.width)} {value} to {kind}")
-        if self.width == 1 or (stride == 1 and not self.mask):
-            text.put(f"store {kind} {value}, ptr {address}, align {BYTES[char]}")
-        elif stride == 1:
-            name = f"llvm.masked.store.v{self.width}{'i8' if char == '?' else suffix(char, 1)}.p0"
-            text.call(
-                name,
-                "void",
-                f"{kind} {value}",
-                f"ptr {address}",
-                f"i32 {BYTES[char]}",
-                f"<{self.width} x i1> {self.mask}",
-            )
-        else:
-            pointers = self._lane_pointers(address, stride, STORED[char])
-            name = f"llvm.masked.scatter.v{self.width}{'i8' if char == '?' else suffix(char, 1)}.v{self.width}p0"
-            text.call(
-                name, "void", f"{kind} {value}", f"<{self.width} x ptr> {pointers}", f"i32 {BYTES[char]}",
-                f"<{self.width} x i1> {self.mask or 'splat (i1 true)'}",
-            )  # fmt: skip
-
 
 def _divides(value: float) -> bool:
     """Return whether a quotient by a number is worth a product: not by powers of 2, of which LLVM knows it."""
     return 1e-100 < abs(value) < 1e100 and abs(math.frexp(value)[0]) != 0.5
-
-
-def _ones(char: str) -> str:
-    """Return what lanes hold that do not count: the functions of vmath have no rare case there."""
-    return "splat (double 1.0)" if char == "d" else "splat (float 1.0)" if char == "f" else "zeroinitializer"
-
-
-Each = Callable[[Body], None]

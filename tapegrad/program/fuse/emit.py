@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tapegrad.program.fuse.bodies import Body, Memory
+from tapegrad.program.fuse.accesses import Memory
+from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.rows import load_rows, store_rows
 from tapegrad.program.fuse.scalars import Node

@@ -111,7 +111,8 @@ def power(x: Any, y: Any) -> Any:
 
 def _sign(x: Node) -> Node:
     zero = x.graph.const(0, x.dtype)
-    return where(x > zero, x.graph.const(1, x.dtype), where(x < zero, x.graph.const(-1, x.dtype), x))
+    sign: Node = where(x > zero, x.graph.const(1, x.dtype), where(x < zero, x.graph.const(-1, x.dtype), x))
+    return sign
 
 
 def _truth(x: Node) -> Node:
@@ -245,7 +246,7 @@ def of_nodes(formula: Formula) -> Callable[..., Any]:
 
 def rebound(function: types.FunctionType, names: dict[str, Any]) -> Callable[..., Any]:
     """Return a function that reads other globals, as do the functions of the library that it calls."""
-    made: dict[int, Any] = {}
+    made: dict[int, types.FunctionType] = {}
 
     def again(own: types.FunctionType) -> types.FunctionType:
         if id(own) in made:

@@ -73,7 +73,7 @@ def _gather_along(space: Space, x: Array, index: Array, at: int) -> Array:
         base, offset, strides = first[(*place[:at], *place[at + dims :])].attr
         strides = tuple(own for own in strides if own[0] != axis)
         made[place] = space.graph.gather(
-            (base, offset, strides, step, count), index.nodes[place[at : at + dims]], space.char(x.dtype)
+            (base, offset, strides, step, count), index.nodes.item(*place[at : at + dims]), space.char(x.dtype)
         )
     return Array(space, made, shape, axes, x.dtype)
 
@@ -140,7 +140,8 @@ def gather(space: Space, operands: Sequence[Array], indices: Indices, attrs: Map
 
 
 def _nll(space: Space, operands: Sequence[Array], indices: Indices, attrs: Mapping[str, Any]) -> Array:
-    return -gather(space, operands, indices, attrs)
+    negated: Array = -gather(space, operands, indices, attrs)
+    return negated
 
 
 def _loss(space: Space, operands: Sequence[Array], indices: Indices, attrs: Mapping[str, Any]) -> Array:

@@ -165,10 +165,10 @@ def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[En
             classes.join((x, a - 2), (result, rest - 1 - (b > 1)))
         if b > 1:
             classes.join((y, b - 1), (result, rest - 1))
-        for own, ndim in ((x, a), (y, b)):
+        for side, ndim in ((x, a), (y, b)):
             for k in range(3, ndim + 1):
-                if layouts[own].shape[ndim - k] > 1:
-                    classes.join((own, ndim - k), (result, rest - k))
+                if layouts[side].shape[ndim - k] > 1:
+                    classes.join((side, ndim - k), (result, rest - k))
         return
     if entry.op.family == "reduction":
         said, ndim = entry.attrs.get("dim", ()), layouts[entry.operands[0]].ndim

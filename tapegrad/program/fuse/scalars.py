@@ -8,7 +8,7 @@ elements of a vector, and its loads say by which strides they follow the axes.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -22,6 +22,23 @@ COMMUTATIVE: Final = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 
 class Refused(Exception):  # noqa: N818  # what a program is, not what went wrong
     """A program cannot be fused: the message says which operation, and why."""
+
+
+class Maker(Protocol):
+    """What nodes ask of their graph."""
+
+    def binary(self, kind: str, x: Node, y: Node) -> Node: ...
+    def unary(self, kind: str, x: Node) -> Node: ...
+    def neg(self, x: Node) -> Node: ...
+    def number_like(self, value: Any, other: Node) -> Node: ...
+    def const(self, value: Any, dtype: str) -> Node: ...
+    def cast(self, x: Node, dtype: str) -> Node: ...
+    def solid(self, x: Node) -> Node: ...
+    def select(self, condition: Node, x: Node, y: Node) -> Node: ...
+    def maximum(self, kind: str, x: Node, y: Node) -> Node: ...
+    def node(
+        self, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int] | None = None
+    ) -> Node: ...
 
 
 class Node:
@@ -48,7 +65,7 @@ class Node:
     __slots__ = ("args", "attr", "axes", "depth", "dtype", "graph", "kind", "number")
 
     def __init__(
-        self, graph: Any, number: int, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int]
+        self, graph: Maker, number: int, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int]
     ) -> None:
         self.graph, self.number, self.kind, self.args = graph, number, kind, args
         self.attr, self.dtype, self.axes = attr, dtype, axes
@@ -65,11 +82,10 @@ class Node:
     def _with(self, kind: str, other: Any, swap: bool = False) -> Node:
         if not isinstance(other, Node):
             if not isinstance(other, (bool, int, float, np.generic)):
-                return NotImplemented
+                return NotImplemented  # type: ignore[no-any-return]
             other = self.graph.number_like(other, self)
         pair = (other, self) if swap else (self, other)
-        node: Node = self.graph.binary(kind, *pair)
-        return node
+        return self.graph.binary(kind, *pair)
 
     def __add__(self, other: Any) -> Node:
         return self._with("add", other)
