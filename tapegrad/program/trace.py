@@ -145,8 +145,9 @@ class Tracer:
 
     def bind(self, data: Any, number: int) -> None:
         """Let data stand for a value."""
-        self._numbers[id(data)] = number
-        self._held.append(data)
+        if data.__class__ is not np.bool_:  # of which there are two objects
+            self._numbers[id(data)] = number
+            self._held.append(data)
 
     def alias(self, data: Any, twin: Any) -> None:
         """Let a twin of some data stand for the same value."""
@@ -220,9 +221,25 @@ class Tracer:
 
     def __call__(self, op: Op, bound: Bound) -> Any:
         """Compute an operation, and write it down."""
+        numbers = tuple([self.number_of(own) for own in bound.operands])
+        arrays = tuple([self._index_number(array) for array in bound.index_arrays]) if bound.index_arrays else ()
+        key = op, numbers, arrays, tuple(bound.attrs.values()), False
+        if modes.is_grad_enabled() and any(own._node is not None for own in bound.operands):
+            return self._recorded(op, bound, numbers, arrays)
+        known = self._known.get(key)
+        if known is None:
+            layouts = tuple([own._layout.plain for own in bound.operands])
+            plan, out, _ = gateway.forward(op, bound, layouts)
+            several = plan.pack is not None
+            data = [np.asarray(own) for own in (out if several else (out,))]
+            known = tuple([self.new(own, layout_of(own)) for own in data])
+            self._known[key] = known
+            self.entries.append(Entry(op, numbers, bound.attrs, arrays, known))
+        return self._result(op, [self._constant(number) for number in known])
+
+    def _recorded(self, op: Op, bound: Bound, numbers: tuple[int, ...], arrays: tuple[int, ...]) -> Any:
+        """Do the same for an operation that has an entry on the tape."""
         operands = [_plain(own) if own.__class__ is Traced else own for own in bound.operands]
-        numbers = tuple([self.number_of(own) for own in operands])
-        arrays = tuple([self._index_number(array) for array in bound.index_arrays])
         result = gateway.compute(op, Bound(operands, bound.attrs, bound.index_arrays))[0]
         results = (result,) if isinstance(result, Tensor) else tuple(result)
         records = any(own._node is not None for own in results)
@@ -234,10 +251,20 @@ class Tracer:
             self.entries.append(Entry(op, numbers, bound.attrs, arrays, known, records))
         for own in results:
             self._bind_residuals(op, own._node, known)
-        traced = [self.traced(own, number) for own, number in zip(results, known, strict=True)]
-        if isinstance(result, Tensor):
-            return traced[0]
-        return op.result_type(*traced) if op.result_type is not None else tuple(traced)
+        return self._result(op, [self.traced(own, number) for own, number in zip(results, known, strict=True)])
+
+    def _result(self, op: Op, tensors: list[Any]) -> Any:
+        if len(op.results) == 1:
+            return tensors[0]
+        return op.result_type(*tensors) if op.result_type is not None else tuple(tensors)
+
+    def _constant(self, number: int) -> Traced:
+        """Return a traced tensor of a value that has no graph."""
+        twin = object.__new__(Traced)
+        data = self._values[number]
+        _set_data(twin, data)
+        twin._layout, twin._node, twin._grad = layout_of(data), None, None
+        return twin
 
     def detached(self, tensor: Tensor) -> Traced:
         """Return a traced tensor of the same value without a graph."""
@@ -245,9 +272,9 @@ class Tracer:
         if tensor._node is not None:
             known = self._known.setdefault((detach_op, number), (len(self.layouts),))
             if known[0] == len(self.layouts):
-                self.new(data[...], tensor._layout.plain)
+                self.new(np.asarray(data)[...], tensor._layout.plain)
                 self.entries.append(Entry(detach_op, (number,), {}, (), known))
-            number, data = known[0], self._values[known[0]]
+            return self._constant(known[0])
         return self.traced(gateway.constant(data, tensor._layout.plain), number)
 
     def _bind_residuals(self, op: Op, node: Any, numbers: Sequence[int]) -> None:
