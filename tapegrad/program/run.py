@@ -84,4 +84,4 @@ class Runner:
 
     def source(self) -> str:
         """Return the program as readable code."""
-        return str(self.program)
+        return str(self.program) if self.fused is None else self.fused.source()

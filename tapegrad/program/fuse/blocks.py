@@ -12,7 +12,8 @@ from typing import Final
 
 from tapegrad.program.fuse.bodies import Body
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, arguments_of, is_short, outside, start_of
-from tapegrad.program.fuse.scalars import Graph, Node
+from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone, cycles
 from tapegrad.program.fuse.text import BYTES, STORED, constant, typed
 
