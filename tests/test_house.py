@@ -52,6 +52,7 @@ AHEAD = {
     ("autograd/function_entry.py", "ops/history.py", "call"),
     ("ops/warmup.py", "optim/__init__.py", "call"),
     ("ops/warmup.py", "optim/compiled.py", "call"),
+    ("ops/warmup.py", "program/entry.py", "call"),
 }
 LONGEST = 350
 LONGER: set[str] = set()

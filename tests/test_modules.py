@@ -89,6 +89,13 @@ def test_asked_again_nothing_is_made_or_read(folder, monkeypatch):
     assert cache.stats == cache.Stats(compiled=1, loaded=1)
 
 
+def test_programs_are_no_kernels(folder):
+    before = cache.known()
+    times(11, 5)
+    assert cache.known() == before  # of which warmup counts what is new
+    assert machine_code_files.kept(str(folder)) == {}
+
+
 def test_the_key_decides(folder):
     assert times(3, 5, key="some program") == 15
     assert times(4, 5, key=b"some program") == 15  # as bytes it is the same key

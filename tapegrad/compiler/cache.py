@@ -35,6 +35,7 @@ stats = Stats()
 on_compile: list[Callable[[str], object]] = []
 
 _addresses: dict[str, int] = {}
+_programs: set[str] = set()  # the keys of `address_of_ir`
 _linked: list[Any] = []  # LLVM frees the code when its tracker dies
 _names = (f"kernel{number}" for number in itertools.count())  # LLVM accepts no name twice, not even if linking failed
 _lock = module_lock()
@@ -130,6 +131,8 @@ def address_of_ir(
     """
     digest = fingerprint_of_ir(key.encode() if isinstance(key, str) else key, (symbol, sorted(imports), slp))
 
+    _programs.add(digest)
+
     def make() -> bytes:
         from tapegrad.compiler.modules import assemble_module
 
@@ -182,8 +185,8 @@ def _load(
 
 
 def known() -> frozenset[str]:
-    """Return the fingerprints of the functions that this process has loaded or compiled."""
-    return frozenset(_addresses)
+    """Return the fingerprints of the kernels that this process has loaded or compiled."""
+    return frozenset(_addresses.keys() - _programs)
 
 
 # ---- the loader

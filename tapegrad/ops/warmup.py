@@ -194,6 +194,7 @@ def _do(task: tuple[str, str]) -> frozenset[str]:
 def _run_machinery(dtype: np.dtype) -> None:
     """Record and sweep, over small arrays and over large ones, which are gone through in blocks and summed in parts."""
     from tapegrad.autograd import grad  # at call time: it stands above all operations
+    from tapegrad.program import entry
 
     x = from_array(np.ones(())).requires_grad_()
     grad(xp.mul(x, x), x)
@@ -201,6 +202,7 @@ def _run_machinery(dtype: np.dtype) -> None:
     grad(xp.mul(x, x), x, from_array(np.ones(1)), is_grads_batched=True)
     tensor(np.ones(()), requires_grad=True)
     from_numpy(np.ones(()))
+    entry.load_all()
     for length in (2, blocking.ENOUGH_BLOCKS * blocking.division.block or 2):
         x, y = from_array(np.ones(length, dtype)).requires_grad_(), from_array(np.ones((), dtype)).requires_grad_()
         xp.sum(xp.mul(xp.mul(x, y), x)).backward(from_array(np.ones((), dtype)))

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.program.calling import run
-from tapegrad.program.sharing import run_stages
+from tapegrad.program.sharing import run_blocks, run_stages
 from tapegrad.program.templates import Input, Output
 from tapegrad.program.variants import Dispatch, Variant
 from tapegrad.recording.native import load
@@ -30,6 +30,12 @@ def _fields() -> np.ndarray:
     return with_runtime(
         "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, run_stages
     )
+
+
+def load_all() -> None:
+    """Load the compiled functions that call programs, or compile them."""
+    for function in (run, run_blocks):
+        load(function, None)
 
 
 def make_entry(

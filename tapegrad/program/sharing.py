@@ -15,7 +15,7 @@ from tapegrad.runtime.objects import NDArray, Object
 from tapegrad.runtime.structs import Array, Struct
 from tapegrad.runtime.threads import share
 
-__all__ = ["run_stages"]
+__all__ = ["run_blocks", "run_stages"]
 
 
 class StageFields(Struct):

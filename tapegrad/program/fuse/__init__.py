@@ -19,6 +19,7 @@ from tapegrad.program.fuse.roles import roles_of
 from tapegrad.program.fuse.scalars import Node, Refused
 from tapegrad.program.fuse.schedule import Phase, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
+from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.program import Program
 
 __all__ = ["Fused", "Refused", "fuse"]
@@ -180,5 +181,4 @@ def _data(name: str, data: np.ndarray) -> str:
     """Return the definition of a constant array."""
     if data.nbytes > 1 << 20:
         raise Refused(f"a constant of {data.nbytes} bytes")
-    text = "".join(f"\\{byte:02x}" for byte in data.tobytes())
-    return f'{name} = internal constant [{data.nbytes} x i8] c"{text}", align 64'
+    return constant_array(name, data)

@@ -153,8 +153,7 @@ class BlockEmitter(Emitter):
         self.block = outer
         totals = {}
         for root, red in reds:
-            start = constant(start_of(red.attr[0], root.node.dtype), root.node.dtype, self.width)
-            totals[id(root)] = [start] * (self.lanes // self.width)
+            totals[id(root)] = [self.nothing(red.attr[0], root.node.dtype)] * (self.lanes // self.width)
         if whole:
             self._vectors(segment, totals, begin, stop, whole)
         if whole < count:
@@ -191,7 +190,7 @@ class BlockEmitter(Emitter):
             self.fill(body, segment)
             for root, node, names in sums:
                 assert root.red is not None
-                later[id(root)].append(body.combine(root.red.attr[0], node.dtype, names[part], body.name(node)))
+                later[id(root)].append(self.added(body, root.red.attr[0], node, names[part]))
         phis = [f"  {position} = phi i64 [ {begin}, %{before} ], [ {following}, %{loop} ]"]
         for root, node, names in sums:
             for name, start, end in zip(names, totals[id(root)], later[id(root)], strict=True):

@@ -6,6 +6,8 @@ import functools
 import re
 from typing import Final
 
+import numpy as np
+
 from tapegrad.program.fuse.graph import bits_of
 
 __all__ = ["SCALARS", "Text", "constant", "typed", "vmath_text"]
@@ -34,6 +36,13 @@ def constant(value: float, char: str, width: int) -> str:
     else:
         number = str(int(value)) if char == "l" else ("true" if value else "false")
     return number if width == 1 else f"splat ({SCALARS[char]} {number})"
+
+
+def constant_array(name: str, data: np.ndarray) -> str:
+    """Return the definition of an array of constants."""
+    raw = data.tobytes()
+    text = "\\" + raw.hex("\\") if raw else ""
+    return f'{name} = internal constant [{len(raw)} x i8] c"{text}", align 64'
 
 
 class Text:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from tapegrad.program.fuse.emit import SYMBOL
+from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
 from tapegrad.program.program import Program
@@ -88,7 +89,7 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], places: Pla
             text.lines.append(f"  call void @{_STAGE}{number}(ptr {tables[0]}, ptr {tables[1]}, ptr %rest)")
     for k, value in enumerate(results):
         text.copy(places.of(value)[0], Place(("out", k), 0), nbytes_of(program, value))
-    data = [_constant(k, table) for k, table in enumerate(places.tables)]
+    data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]
     declared = [f"declare void @{_STAGE}{number}(ptr, ptr, ptr)" for number in range(len(stages))]
     return "\n".join([
         *data, *declared, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
@@ -102,11 +103,6 @@ def _argument(kind: str, array: str, k: int) -> list[str]:
         f"  %{kind}{k}.p = getelementptr ptr, ptr %{array}, i64 {k}",
         f"  %{kind}{k} = load ptr, ptr %{kind}{k}.p, align 8",
     ]
-
-
-def _constant(number: int, data: Any) -> str:
-    text = "".join(f"\\{byte:02x}" for byte in data.tobytes())
-    return f'@table{number} = internal constant [{data.nbytes} x i8] c"{text}", align 64'
 
 
 def _loop(text: _Text, number: int, loop: Loop) -> None:
