@@ -1,5 +1,6 @@
 """tapegrad: gradients of ordinary NumPy programs, with the meaning of PyTorch's ``backward()``."""
 
+from importlib import import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
@@ -69,14 +70,15 @@ __all__ = [
     # compiling ahead of time; measuring
     "warmup", "profile",
     # namespaces
-    "accelerator", "backends", "cuda", "fft", "func", "linalg", "nn", "optim", "special", "utils", "vmap",
+    "accelerator", "backends", "cuda", "fft", "func", "linalg", "nn", "optim", "random", "special", "utils",
+    "vmap",
     # dtypes and constants; not int, float and bool, which would hide Python's after `from tapegrad import *`
     "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_",
     "double", "cfloat", "cdouble", "long", "short", "e", "inf", "nan", "pi", "newaxis",
     "__version__",
 ]  # fmt: skip
 if TYPE_CHECKING:
-    from tapegrad import func
+    from tapegrad import func, random
     from tapegrad.autograd.anomaly import set_anomaly_enabled
     from tapegrad.autograd.profiling import profile
     from tapegrad.func import vmap
@@ -89,7 +91,9 @@ else:
     _find, _functions = _public.contents(_public.TOP)
     __all__ += list(_functions())
 
-    _later = {
+    # What many programs do not use: those are not to wait for it at import.
+    _MODULES = ("func", "random")
+    _LATER = {
         "compile": "tapegrad.program",
         "profile": "tapegrad.autograd.profiling",
         "set_anomaly_enabled": "tapegrad.autograd.anomaly",
@@ -97,14 +101,10 @@ else:
     }
 
     def __getattr__(name):
-        if name == "func":  # programs without transforms of functions are not to wait for it
-            import tapegrad.func
-
-            return tapegrad.func
-        if name in _later:
-            from importlib import import_module
-
-            return getattr(import_module(_later[name]), name)
+        if name in _MODULES:
+            return import_module(f"tapegrad.{name}")
+        if name in _LATER:
+            return getattr(import_module(_LATER[name]), name)
         return _find(name)
 
 

@@ -2221,5 +2221,9 @@ class TensorMethods:
         """Return the size of all elements in bytes."""
 
     @property
+    def output_nr(self) -> builtins.int:
+        """Return which result of its `grad_fn` the tensor is, counted from 0."""
+
+    @property
     def real(self) -> Tensor:
         """Real part; of real numbers the tensor itself."""

@@ -161,3 +161,18 @@ def test_it_costs_nothing_when_it_is_off():
             pass
     assert not modes.mode.value & modes.INTERCEPTORS
     assert versions.on_write is None
+
+
+def test_set_anomaly_enabled(T):
+    T.set_anomaly_enabled(True)
+    try:
+        assert T.is_anomaly_enabled()
+        assert T.is_anomaly_check_nan_enabled()
+        with told_of("SqrtBackward0"), raises("^Function 'SqrtBackward0' returned nan values in its 0th output"):
+            leaf(T, -1.0).sqrt().sum().backward()
+        T.set_anomaly_enabled(True, False)
+        assert not T.is_anomaly_check_nan_enabled()
+        leaf(T, -1.0).sqrt().sum().backward()
+    finally:
+        T.set_anomaly_enabled(False)
+    assert not T.is_anomaly_enabled()

@@ -106,9 +106,13 @@ def test_a_function_that_looks_at_each_value_is_called_itself_and_says_so() -> N
     def f(x: Any) -> Any:
         return x * float(x.detach().sum())
 
-    with pytest.warns(UserWarning, match=r"not compiled.*test_compile\.py"):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         for number in range(20):
             assert_same(f(tg.tensor(X + number)), tg.tensor((X + number) * (X + number).sum()))
+    (warning,) = told
+    assert "not compiled" in str(warning.message)
+    assert "test_compile.py" in str(warning.message)
 
 
 def test_a_call_is_one_operation_with_derivatives_of_any_order() -> None:
@@ -243,3 +247,39 @@ def test_the_docs_of_a_compiled_function_are_the_functions() -> None:
 
     assert f.__name__ == "f"
     assert f.__doc__ == "Double."
+
+
+def test_results_without_gradient_beside_others() -> None:
+    x = tg.tensor(X, requires_grad=True)
+    squares, place, cut = tg.compile(lambda x: (x * x, x.argmax(), x.detach() * 2.0))(x)
+    assert (squares.requires_grad, place.requires_grad, cut.requires_grad) == (True, False, False)
+    squares.sum().backward()
+    assert_same(x.grad, tg.tensor(2 * X))
+
+
+def test_what_is_cut_off_in_the_function_is_cut_off_in_its_derivative() -> None:
+    def f(x: Any) -> Any:
+        with tg.no_grad():
+            scale = tg.exp(x)
+        return (x.detach() * x * scale).sum()
+
+    x = tg.tensor(X, requires_grad=True)
+    tg.compile(f)(x).backward()
+    assert_same(x.grad, tg.tensor(X * np.exp(X)))
+
+
+def test_the_users_own_rule_is_called() -> None:
+    class Straight(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.round()
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            return ct
+
+    compiled = tg.compile(lambda x: (Straight.apply(x) * x).sum())
+    for scale in (1.0, 2.0):
+        x = tg.tensor(X * scale, requires_grad=True)
+        compiled(x).backward()
+        assert_same(x.grad, tg.tensor(X * scale + np.round(X * scale)))

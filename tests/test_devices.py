@@ -102,6 +102,8 @@ SAME: list[Callable[[Any], Any]] = [
     lambda t: t.accelerator.current_accelerator().type if t.accelerator.is_available() else "cpu",
     lambda t: t.get_rng_state().dtype == t.uint8,
     lambda t: t.set_rng_state(3),
+    lambda t: t.random.manual_seed(4) is t.default_generator and t.random.initial_seed(),
+    lambda t: t.random.default_generator is t.default_generator,
     lambda t: t.Generator().set_state(t.ones(2)),
     lambda t: [g.set_state(g.get_state()) is g for g in [t.Generator()]],
     lambda t: [g.set_state(t.Generator().manual_seed(9).get_state()).initial_seed() for g in [t.Generator()]],
@@ -210,6 +212,22 @@ def test_generators() -> None:
     with pytest.raises(RuntimeError, match="RNG state is wrong"):
         first.set_state(tg.zeros(5, dtype=tg.uint8))
     assert np.isscalar(tg.default_generator.initial_seed())
+
+
+def test_fork_rng():
+    tg.random.manual_seed(3)
+    with tg.random.fork_rng():
+        drawn = tg.rand(2)
+    assert tg.equal(tg.rand(2), drawn)
+    tg.random.manual_seed(3)
+    with tg.random.fork_rng(enabled=False):
+        tg.rand(2)
+    assert not tg.equal(tg.rand(2), drawn)
+    state = tg.random.get_rng_state()
+    with pytest.raises(ValueError, match="Overflow when unpacking"), tg.random.fork_rng(devices=[]):
+        tg.random.manual_seed(2**70 + tg.random.seed())
+    assert tg.equal(tg.random.get_rng_state(), state)
+    tg.random.set_rng_state(state)
     with pytest.raises(AssertionError, match="CUDA"):
         tg.Generator("cuda")
     seeds = {tg.Generator().seed() for _ in range(3)}

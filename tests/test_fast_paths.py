@@ -40,6 +40,10 @@ NO_KERNEL = {
     "scatter_reduce",
     "cross",
     "euclidean_distances",
+    # Rules that are one call of a kernel; that of an LSTM serves several results.
+    "gru_steps",
+    "rnn_tanh_steps",
+    "rnn_relu_steps",
     # LAPACK, and SciPy's functions of matrices.
     "cholesky",
     "cholesky_ex",

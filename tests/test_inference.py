@@ -31,6 +31,20 @@ def test_results_are_marked(T):
     assert not (x * 2).is_inference()
 
 
+def test_new_tensors_are_marked(T):
+    with T.inference_mode():
+        made = [T.ones(2), T.tensor([1.0]), T.zeros_like(T.ones(1)), T.rand(2), T.arange(3)]
+        assert all(own.is_inference() for own in made)
+        assert all((own + 1).is_inference() for own in made)
+    with pytest.raises(RuntimeError, match=r"^Inference tensors cannot be saved"):
+        leaf(T, 1.0, 2.0) * made[0]
+    with pytest.raises(RuntimeError, match=r"^Inplace update to inference tensor"):
+        made[1].add_(1)
+    with pytest.raises(RuntimeError, match="do not track version counter"):
+        _ = made[0]._version
+    assert not T.ones(2).is_inference()
+
+
 def test_what_inference_tensors_may_not_do(T):
     x = leaf(T, 1.0, 2.0)
     with T.inference_mode():

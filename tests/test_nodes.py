@@ -356,6 +356,81 @@ def test_save_on_cpu(T):
     assert np.allclose(x.grad.tolist(), [2 * np.e, 4 * np.exp(4)])
 
 
+def test_hooks_of_one_saved_tensor(T):
+    x, seen = leaf(T, 1.0, 2.0), []
+    y = x * x.exp()
+    saved = y.grad_fn._raw_saved_other
+    saved.register_hooks(
+        lambda t: seen.append("packed") or t.detach() * 10, lambda t: seen.append("unpacked") or t / 10
+    )
+    with pytest.raises(RuntimeError, match="already.* hooks|hooks.* already"):
+        saved.register_hooks(lambda t: t, lambda t: t)
+    assert seen == ["packed"]
+    y.sum().backward()
+    assert seen == ["packed", "unpacked"]
+    assert np.allclose(x.grad.tolist(), [2 * np.e, 3 * np.exp(2)])
+    with pytest.raises(RuntimeError):
+        y.grad_fn._raw_saved_other.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="None"):
+        (x * T.ones(2)).grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(AttributeError):
+        _ = y.grad_fn._raw_saved_nothing
+
+
+def test_a_freed_node_with_hooks(T):
+    class F(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad
+
+    x = leaf(T, 1.0, 2.0)
+    y, z, values = x.exp(), F.apply(x), x.sort().values
+    for result in (y, z, values):
+        result.register_hook(lambda grad: grad)
+        result.grad_fn.register_hook(lambda grad_inputs, grad_outputs: None)
+        result.sum().backward()
+    for read in (lambda: y.grad_fn._saved_result, lambda: z.grad_fn.saved_tensors, lambda: values.sum().backward()):
+        with pytest.raises(RuntimeError, match="second time"):
+            read()
+    assert [own.grad_fn.name().removesuffix("0") for own in (y, z, values)] == [
+        "ExpBackward", "FBackward", "SortBackward"
+    ]  # fmt: skip
+
+
+def test_number_of_the_output(T):
+    x = leaf(T, 3.0, 1.0)
+    values, indices = x.sort()
+    assert (x.output_nr, (x * 2).output_nr, values.output_nr, indices.output_nr) == (0, 0, 0, 0)
+    q, r = T.linalg.qr(leaf(T, 3.0, 1.0, 2.0, 4.0).reshape(2, 2))
+    assert (q.output_nr, r.output_nr) == (0, 1)
+
+
+def test_saved_tensors_may_be_written_to(T):
+    x, constant = leaf(T, 1.0, 2.0), T.ones(2)
+    with T.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x * 2
+        z = y.sin()
+        w = z * z * constant
+        z.mul_(2)
+        y.add_(1)
+        constant.zero_()
+        (slope,) = T.autograd.grad((w + z).sum(), x, create_graph=True)
+        y.zero_()
+        slope.sum().backward()
+        with pytest.raises(RuntimeError, match="contexts cannot be nested"):
+            T.autograd.graph.allow_mutation_on_saved_tensors().__enter__()
+        z = (x * 2).sin()
+    assert np.allclose(slope.tolist(), 2 * np.sin([4.0, 8.0]) + 4 * np.cos([2.0, 4.0]))
+    assert np.allclose(x.grad.tolist(), 8 * np.cos([4.0, 8.0]) - 8 * np.sin([2.0, 4.0]))
+    with pytest.raises(AssertionError, match="Trying to backward outside of the 'allow_mutation_on_saved_tensors'"):
+        z.sum().backward()
+
+
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_saved_tensors_of_a_function(T, create_graph):
     class F(T.autograd.Function):

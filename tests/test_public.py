@@ -283,7 +283,41 @@ def test_each_function_of_torch_is_here_or_declared(module: str) -> None:
     assert undeclared == []
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "module",
+    ["nn", "nn.Module", "nn.parameter", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations",
+     "nn.utils.fusion", "nn.utils.stateless", "nn.init", "optim", "optim.Optimizer", "optim.lr_scheduler",
+     "optim.swa_utils", "utils.data", "utils.data.distributed", "utils.checkpoint"],
+)  # fmt: skip
+def test_each_class_and_helper_of_torch_is_here_or_declared(module: str) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.__version__.startswith("2.13."):
+        pytest.skip("other versions have other names")
+    importlib.import_module("torch." + module.removesuffix(".Module").removesuffix(".Optimizer"))
+    ours, theirs = (operator.attrgetter(module)(T) for T in (tg, torch))
+    declared = {*scope.OUT_OF_SCOPE, *scope.NOT_YET.get(f"tapegrad.{module}", "").split()}
+    names = getattr(theirs, "__all__", dir(theirs))
+    missing = {
+        name
+        for name in names
+        if not name.startswith("_") and not hasattr(ours, name) and not inspect.ismodule(getattr(theirs, name, None))
+    }
+    assert missing <= declared
+
+
+def test_a_missing_class_says_what_to_use() -> None:
+    for owner, name, words in (
+        (tg.nn, "SyncBatchNorm", "use the module itself, or BatchNorm2d"),
+        (tg.nn, "LinearCrossEntropyLoss", "not yet"),
+        (tg.optim, "SparseAdam", "use Adam"),
+        (tg.nn.utils, "convert_conv2d_weight_memory_format", "NumPy's order"),
+    ):
+        with pytest.raises(AttributeError, match=words):
+            getattr(owner, name)
+
+
 def test_no_name_is_declared_missing_that_is_here() -> None:
-    for name in scope.OUT_OF_SCOPE:
+    for name in {*scope.OUT_OF_SCOPE, *(name for names in scope.NOT_YET.values() for name in names.split())}:
         assert not any(name in names_in(namespace) for namespace in NAMESPACES), name
         assert name == "names" or not hasattr(tg.Tensor, name), name

@@ -24,6 +24,7 @@ OPEN_TRACED = {
     "function_with_its_own_rule": AS_GUARD,
 }
 OPEN_COMPILED: dict[str, str] = {}
+OPEN_GRADIENTS: dict[str, str] = {}
 OPEN_ERRORS: dict[str, str] = {}
 
 
@@ -104,3 +105,23 @@ def test_what_cannot_be_traced_names_the_line(case: Case) -> None:
 def test_a_guard_names_the_line(case: Case) -> None:
     program, _ = trace(several(case), case.inputs)
     assert all("program_cases" in guard.where for guard in program.guards)
+
+
+def gradients(function: Any, inputs: tuple[np.ndarray, ...]) -> list[np.ndarray | None]:
+    """Return the gradients of the sum of all results, weighted, by the inputs that can have one."""
+    tensors = [tg.tensor(own, requires_grad=own.dtype.kind == "f") for own in inputs]
+    results = [own for own in function(*tensors) if own.requires_grad]
+    if results:
+        sum((own * own).sum() for own in results).backward()
+    return [None if own.grad is None else own.grad.numpy() for own in tensors]
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor", "ignore:To copy construct")
+@pytest.mark.parametrize("case", marked((PROGRAM, GUARD), OPEN_GRADIENTS))
+def test_gradient_of_compiled_is_eager(case: Case) -> None:
+    compiled = tg.compile(several(case))
+    for inputs in (case.inputs, *case.others):
+        for own, right in zip(gradients(compiled, inputs), gradients(several(case), inputs), strict=True):
+            assert (own is None or not np.any(own)) if right is None else own is not None
+            if right is not None:
+                np.testing.assert_allclose(own, right, rtol=1e-10, atol=1e-13)

@@ -9,7 +9,7 @@ from tapegrad import errors, modes
 from tapegrad.autograd.roots import implicit_cotangent, like
 from tapegrad.autograd.run import Destination
 from tapegrad.pass_modes import calls_rules
-from tapegrad.sweep.recorded import ids_of, run_recorded
+from tapegrad.sweep.recorded import ids_by_slot, ids_of, run_recorded
 from tapegrad.sweep.sweep import Sweep, run_pass
 from tapegrad.sweep.workspace import N_LEAVES
 from tapegrad.tape import views
@@ -102,6 +102,31 @@ def _gradients_of_all(sweep: Sweep, leaves: list[Leaf]) -> list[Any] | None:
         sweep.undo()
         return None
     return _ran(sweep, leaves, results, True)
+
+
+def record_to_own_leaves(root: Tensor, gradient: Any, leaves: list[Leaf]) -> list[Tensor | None] | None:
+    """Run a recorded pass from a result to its leaves, and return their gradients; the graph is kept.
+
+    Return None, and change nothing, where `run_to_own_leaves` does.
+    """
+    if modes.mode.value:
+        views.renewed(root)
+        if calls_rules():
+            return None
+    node = root._node
+    seed = implicit_cotangent(root._layout) if gradient is None else like(root, gradient)
+    if node.__class__ is not list or seed is None:
+        return None
+    return run_pass([node], [seed._data], None, True, lambda sweep: _gradients_of_all_recorded(sweep, seed, leaves))
+
+
+def _gradients_of_all_recorded(sweep: Sweep, ct: Tensor, leaves: list[Leaf]) -> list[Tensor | None] | None:
+    slots = [leaf.slot for leaf in leaves]
+    if sweep.has_hooks() or not _reaches_only(sweep, set(slots)):
+        return None
+    ids = ids_by_slot(sweep)
+    cts = run_recorded(sweep, [ct])
+    return [cts[ids[slot]] if slot in ids else None for slot in slots]
 
 
 def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:

@@ -20,6 +20,7 @@ from tapegrad.recording.plan import Plan
 from tapegrad.tape import versions
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, TapeNode, describe
 from tapegrad.tape.graph import Node, short_name
+from tapegrad.tape.hooks import is_freed
 from tapegrad.tensor import Tensor
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
@@ -79,7 +80,7 @@ class BackwardCFunction(Node, FunctionCtx):
         """Return the context of a node of the tape, with the attributes that `forward` left."""
         ctx = object.__new__(cls)
         ctx._node = node
-        if len(node) > FIRST_OPERAND:
+        if not is_freed(node):
             ctx.__dict__ = _attributes(node)
         return ctx
 
@@ -98,7 +99,7 @@ class BackwardCFunction(Node, FunctionCtx):
             unrecorded: tuple[Any, ...] = self.__dict__.get("_saved_for_forward", ())
             return unrecorded
         assert isinstance(node, list)
-        if len(node) <= FIRST_OPERAND:
+        if is_freed(node):
             raise errors.second_backward(describe(node[SLOT]))
         saved: tuple[Any, ...] = self.__dict__.get("_saved", ())
         if saved and versions.last is not self._written:
@@ -258,6 +259,7 @@ class Function:
             args, kwargs = bound.args, bound.kwargs
         ctx = object.__new__(cls._backward_cls)
         if mode.value & INTERCEPTORS:
+            modes.tell("called")
             return with_tangents(cls.jvp, ctx, args, lambda: cls._run(ctx, args, kwargs))
         return cls._run(ctx, args, kwargs)
 

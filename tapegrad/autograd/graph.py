@@ -6,7 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tapegrad.autograd.saved_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from tapegrad.autograd.saved_hooks import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 from tapegrad.sweep.sweep import current_sweep
 from tapegrad.tape import versions, views
 from tapegrad.tape.drawing import to_dot
@@ -19,6 +24,7 @@ from tapegrad.tensor import Tensor
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",

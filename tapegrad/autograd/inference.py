@@ -32,7 +32,7 @@ class inference_mode:
     Notes
     -----
     `no_grad` is faster: in inference mode each operation goes through Python, which marks its result and takes some
-    4 µs. Marked are results of operations. Tensors that are made of data, and views of normal tensors, are normal.
+    4 µs. Marked are results of operations, and new tensors. Views of normal tensors, and of arrays, are normal.
 
     Examples
     --------

@@ -93,13 +93,13 @@ def check_roots(call: str, tensors: Sequence[Any], gradients: Any) -> list[tuple
         gradients = (gradients,)
     else:
         gradients = tuple(gradients)  # Python raises for a number
+    for gradient in gradients:
+        if gradient is not None and not isinstance(gradient, (Tensor, np.ndarray)):
+            raise errors.gradient_kind(type(gradient).__name__)
     if len(gradients) != len(tensors):
         raise RuntimeError(
             f"got {len(tensors)} tensors and {len(gradients)} gradients; {call} needs one for each, None for ones"
         )
-    for gradient in gradients:
-        if gradient is not None and not isinstance(gradient, (Tensor, np.ndarray)):
-            raise errors.gradient_kind(type(gradient).__name__)
     roots = []
     for index, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not isinstance(tensor, Tensor):

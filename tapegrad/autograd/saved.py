@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from tapegrad import errors
+from tapegrad.autograd.saved_hooks import saved_tensors_hooks
 from tapegrad.ops.table.gateway import constant
 from tapegrad.recording.plan import Plan
 from tapegrad.tape import traces, versions
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, SLOT, Leaf, TapeNode, describe, order_of
 from tapegrad.tape.graph import short_name
-from tapegrad.tape.hooks import Packed
-from tapegrad.tensor import from_array
+from tapegrad.tape.hooks import Packed, is_freed
+from tapegrad.tensor import Tensor, from_array
 
 # PyTorch's names of our operands, where they differ; first those of single operations.
 _OF_OPS: Final = {"pow": {"y": "exponent"}, "dot": {"y": "tensor"}, "mm": {"y": "mat2"}}
@@ -49,8 +51,45 @@ def saved_value(node: TapeNode, shown: str) -> Any:
     raise AttributeError(f"{plan.op.node_name!r} object has no attribute '_saved_{shown}'", name=f"_saved_{shown}")
 
 
+class SavedTensor:
+    """What an operation has saved, before it is unpacked: ``grad_fn._raw_saved_self``.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = x.exp()
+    >>> y.grad_fn._raw_saved_result.register_hooks(lambda t: t.tolist(), lambda values: tg.tensor(values))
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([2.7183, 7.3891])
+    """
+
+    def __init__(self, node: TapeNode, shown: str) -> None:
+        saved_value(node, shown)  # raises if there is nothing of that name, or it was freed
+        plan = node[PLAN_OBJECT]
+        name = next((own for own in plan.saved if _shown(plan, own) == shown), None)
+        self._node, self._place = node, None if name is None else plan.position(name)
+        self._shown = shown
+
+    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        """Pack the tensor now, and let backward passes unpack it: see `saved_tensors_hooks`.
+
+        Raises
+        ------
+        RuntimeError
+            If there are hooks already, or nothing is saved.
+        """
+        if self._place is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if isinstance(self._node[self._place], Packed):
+            raise RuntimeError("Calling register_hooks on a saved tensor with already registered hooks is forbidden")
+        packed = saved_tensors_hooks(pack_hook, unpack_hook).packed(saved_value(self._node, self._shown))
+        packed.pack_into(self._node, self._place)
+
+
 def _residual(node: TapeNode, plan: Plan, name: str) -> Any:
-    if len(node) <= FIRST_OPERAND:
+    if is_freed(node):
         raise errors.second_backward(describe(node[SLOT]))
     value: Any = node[plan.position(name)]
     if isinstance(value, Packed):

@@ -19,11 +19,11 @@ from tapegrad.ops.table.gateway import constant
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.tape import versions
 from tapegrad.tape.entries import PLAN_OBJECT, TapeNode
-from tapegrad.tape.hooks import Packed, hooks_of
+from tapegrad.tape.hooks import Packed
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
-__all__ = ["disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
 _MODIFIED: Final = (
     "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
@@ -128,10 +128,7 @@ class saved_tensors_hooks:
                 tensor = constant(node[place], layout_of(node[place]))
             if tensor._layout.weak:
                 continue
-            packed = self.packed(tensor)
-            packed.place = place
-            hooks_of(node).packed.append(packed)
-            node[place] = packed
+            self.packed(tensor).pack_into(node, place)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -146,6 +143,46 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda tensor: tensor.detach().clone(), lambda tensor: tensor)
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Let programs write to what operations have saved, in a ``with`` block: operations save copies.
+
+    Raises
+    ------
+    RuntimeError
+        If one such block stands in another.
+    AssertionError
+        If a backward pass over what was recorded in the block begins after its end.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> with tg.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x * 1.0
+    ...     z = y * y
+    ...     _ = y.zero_()
+    ...     z.sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda tensor: tensor.detach().clone(), self._unpacked)
+
+    def _unpacked(self, value: Tensor) -> Tensor:
+        if not self._before:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
+                "originally recorded."
+            )
+        return value
+
+    def __enter__(self) -> None:
+        if any(isinstance(own, allow_mutation_on_saved_tensors) for own in _local.active):
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        super().__enter__()
 
 
 @contextlib.contextmanager

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.func.level import Argnums, Level
+from tapegrad.func.level import Argnums, Level, named_after
 from tapegrad.tensor import Tensor
 
 _API = "grad_and_value(f)(*args)"
@@ -74,7 +73,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     12.0
     """
 
-    @functools.wraps(func)
+    @named_after(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         gradients, _, aux = _gradients(func, argnums, has_aux, args, kwargs)
         return (gradients, aux) if has_aux else gradients
@@ -103,7 +102,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     (tensor([ 3., 12.]), tensor(9.))
     """
 
-    @functools.wraps(func)
+    @named_after(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         gradients, value, aux = _gradients(func, argnums, has_aux, args, kwargs)
         return gradients, ((value, aux) if has_aux else value)
@@ -132,7 +131,7 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     (tensor(9.), tensor([ 3., 12.]))
     """
 
-    @functools.wraps(func)
+    @named_after(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         gradients, value, aux = _gradients(func, argnums, has_aux, args, kwargs)
         return ((value, aux) if has_aux else value), gradients

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.autograd.seeds import block, pull_units
-from tapegrad.func.level import Argnums, Level, check_floating, outputs_of
+from tapegrad.func.level import Argnums, Level, check_floating, named_after, outputs_of
 from tapegrad.func.products import Linear
 from tapegrad.func.trees import rebuild
 from tapegrad.ops.table import functions as ops
@@ -76,7 +75,7 @@ def jacrev(
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
-    @functools.wraps(func)
+    @named_after(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         level = Level(args, argnums)
         _refuse_complex("jacrev", level.inputs, "inputs")
@@ -87,6 +86,9 @@ def jacrev(
         blocks = []
         for root in outputs:
             records = level.records and not level.is_closed(root)
+            if not root.ndim and chunk_size is None:  # the gradient, as of a Hessian
+                blocks.append(level.pull([root], [None], records))
+                continue
             rows = pull_units(root, level.inputs, create_graph=records, chunk=chunk_size)
             blocks.append([block(root, x, own) for x, own in zip(level.inputs, rows, strict=True)])
         jacobian = _assembled(level, output, blocks)
@@ -129,7 +131,7 @@ def jacfwd(
     tensor([1., 6.])
     """
 
-    @functools.wraps(func)
+    @named_after(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         level = Level(args, argnums)
         _refuse_complex("jacfwd", level.inputs, "inputs")

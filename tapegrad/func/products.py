@@ -92,15 +92,16 @@ class Linear:
     def __init__(self, level: Level, output: Any, api: str) -> None:
         self.level, self.output = level, output
         self.outputs = outputs_of(output, api)
-        self.values, self.is_closed = level.results(self.outputs)
         self.wanted = [tensor for tensor in self.outputs if tensor.requires_grad]
         self.cts = level.cts = [zeros_of(tensor).requires_grad_() for tensor in self.wanted]
         self.gradients: Sequence[Tensor | None] = [None] * len(level.inputs)
-        if self.wanted:
-            roots, cts = (self.wanted[0], self.cts[0]) if len(self.cts) == 1 else (self.wanted, self.cts)
-            self.gradients = recorded(
-                to_be_transposed, grad, roots, level.inputs, cts, create_graph=True, allow_unused=True
-            )
+        are_closed = False
+        if len(self.wanted) == 1:
+            self.gradients, are_closed = to_be_transposed(level.recorded_gradients, self.wanted[0], self.cts[0])
+        elif self.wanted:
+            options = {"create_graph": True, "allow_unused": True}
+            self.gradients = recorded(to_be_transposed, grad, self.wanted, level.inputs, self.cts, **options)
+        self.values, self.is_closed = level.results(self.outputs, are_closed)
 
     def value(self) -> Any:
         """Return what the function returned."""
@@ -280,10 +281,8 @@ def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
             f"hvp(f, primals, tangents): Expected f(*primals) to return a scalar Tensor, got tensor with {output.ndim} "
             f"dims."
         )
-    records = level.records and not (level.is_closed(output) and all(vector._node is None for vector in vectors))
-    gradients: Sequence[Tensor | None] = [None] * len(level.inputs)
-    if output.requires_grad:
-        gradients = recorded(grad, output, level.inputs, create_graph=True, allow_unused=True)
+    gradients, is_closed = level.recorded_gradients(output)
+    records = level.records and not (is_closed and all(vector._node is None for vector in vectors))
     pairs = [(gradient, vector) for gradient, vector in zip(gradients, vectors, strict=True)
              if gradient is not None and gradient._node is not None]  # fmt: skip
     roots, seeds = [gradient for gradient, _ in pairs], [vector for _, vector in pairs]

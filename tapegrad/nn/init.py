@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from tapegrad.modes import no_grad
 from tapegrad.nn.init_matrices import FILLED, WITH_GENERATOR, dirac_, eye_, orthogonal_, sparse_
@@ -13,8 +16,10 @@ from tapegrad.ops.table.docs import documented
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
-    "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
+    "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",
+    "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal", "orthogonal_", "sparse",
+    "sparse_", "trunc_normal_", "uniform", "uniform_", "xavier_normal", "xavier_normal_", "xavier_uniform",
+    "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
 _OF_MATRIX = WITH_GENERATOR._replace(
@@ -287,3 +292,27 @@ def kaiming_normal_(
     """
     std = _kaiming(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
+
+
+# Older names ---------------------------------------------------------------------------------------------------------
+
+
+def _older(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a function under its older name, without the underscore, which warns."""
+    new = function.__name__
+
+    @functools.wraps(function)
+    def older(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{new[:-1]}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    older.__name__, older.__doc__ = new[:-1], f"`{new}`, by its older name, which PyTorch has deprecated."
+    return older
+
+
+constant, dirac, eye = _older(constant_), _older(dirac_), _older(eye_)
+kaiming_normal, kaiming_uniform = _older(kaiming_normal_), _older(kaiming_uniform_)
+normal, uniform, orthogonal, sparse = _older(normal_), _older(uniform_), _older(orthogonal_), _older(sparse_)
+xavier_normal, xavier_uniform = _older(xavier_normal_), _older(xavier_uniform_)

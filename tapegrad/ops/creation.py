@@ -10,11 +10,13 @@ import numpy as np
 
 from tapegrad.devices import DeviceLike, check_device
 from tapegrad.dtypes import DTypeLike, check_dtype, default_dtype
+from tapegrad.modes import INTERCEPTORS, mode
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Sample
 from tapegrad.ops.table.public import public
+from tapegrad.pass_modes import is_inference_mode_enabled
 from tapegrad.recording.leaves import makers, remember
-from tapegrad.tape.layout import intern, layout_of
+from tapegrad.tape.layout import inference, intern, layout_of
 from tapegrad.tensor import Tensor, from_array
 
 
@@ -79,7 +81,9 @@ def made(array: np.ndarray, requires_grad: bool = False, device: DeviceLike = No
     if device is not None:
         check_device(device)
     result = _compiled.owner(array)
-    if requires_grad is True and result._layout.floating:
+    if mode.value & INTERCEPTORS and is_inference_mode_enabled() and not requires_grad:
+        result._layout = inference(result._layout)
+    elif requires_grad is True and result._layout.floating:
         _compiled.leaf(result)
     elif requires_grad:
         result._require(True, "O")

@@ -11,8 +11,9 @@ from tapegrad.devices import CPU, not_here
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.public import public
 from tapegrad.tape import versions
+from tapegrad.tape.graph import edge_of
 from tapegrad.tape.layout import InferenceLayout, has_no_gaps
-from tapegrad.tape.views import root_of
+from tapegrad.tape.views import renewed, root_of
 from tapegrad.tensor import Tensor
 
 
@@ -176,7 +177,16 @@ def ndimension(input: Tensor) -> int:
 @public(namespaces=(), attribute=True)
 def _version(input: Tensor) -> int:
     """Return how often the memory was written to in place; views and `detach` share it."""
+    if is_inference(input):
+        raise RuntimeError("Inference tensors do not track version counter.")
     return versions.version(input._array())
+
+
+@public(namespaces=(), attribute=True)
+def output_nr(input: Tensor) -> int:
+    """Return which result of its `grad_fn` the tensor is, counted from 0."""
+    node = renewed(input)._node
+    return 0 if node is None else edge_of(node)[1]
 
 
 @public(namespaces=(), method=True)

@@ -318,6 +318,7 @@ def _steps(mode: str, rule: Callable[..., Any], more: str, results: tuple[str, .
         ),
     )  # fmt: skip
     function = connect(op, n_arguments=1)
+    function.__doc__ = f"Return the outputs of all steps of `{mode}`, from what the input adds to its gates."
     setattr(xp, name, function)
     return function
 

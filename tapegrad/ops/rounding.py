@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.ufuncs import Function
 from tapegrad.ops.arithmetic import div as true_divide
 from tapegrad.ops.arithmetic import flat
 from tapegrad.ops.table import docs
@@ -96,11 +97,14 @@ def round(input: Any, *, decimals: int | None = None) -> Bound:
 class _Quotient:
     """A division; of integers, one that refuses to divide by 0."""
 
-    def __init__(self, name: str, of_floats: Callable[..., Any], of_integers: Callable[..., Any]) -> None:
-        self.name, self.of_floats, self.of_integers = name, of_floats, of_integers
+    def __init__(
+        self, name: str, formula: Callable[..., Any], other: Callable[..., Any], of_integers: Any, errors: str = ""
+    ) -> None:
+        self.name, self.of_integers = name, of_integers
+        self.of_floats = Function(name, other, (), errors, formula)
 
     def of(self, dtype: np.dtype) -> Callable[..., Any]:
-        return self._of_integers if dtype.kind in "iu" else self.of_floats
+        return self._of_integers if dtype.kind in "iu" else self.of_floats.of(dtype)
 
     def __call__(self, x: Any, y: Any) -> Any:
         return self.of(np.result_type(x, y))(x, y)
@@ -127,7 +131,7 @@ def _division(name: str, forward: _Quotient, vjp: Any, doc: str, derivative: str
 
 
 remainder = _division(
-    "remainder", _Quotient("remainder", np.remainder, np.remainder),
+    "remainder", _Quotient("remainder", lambda x, y: xp.remainder(x, y), np.remainder, np.remainder, "invalid"),
     (lambda ct: ct, lambda ct, x, y: -ct * xp.floor_divide(x, y)),
     "Remainder of a division, of the sign of `other`: Python's ``%``.",
     ":math:`1` and :math:`-\\lfloor x/y \\rfloor`.", oracle=np.mod,
@@ -136,7 +140,7 @@ remainder = _division(
 )  # fmt: skip
 
 fmod = _division(
-    "fmod", _Quotient("fmod", np.fmod, np.fmod),
+    "fmod", _Quotient("fmod", lambda x, y: xp.fmod(x, y), np.fmod, np.fmod, "invalid"),
     (lambda ct: ct, lambda ct, x, y: -ct * xp.trunc_divide(x, y)),
     "Remainder of a division, of the sign of `input`: that of C.",
     ":math:`1` and minus the truncated quotient.", oracle=np.fmod,
@@ -145,13 +149,22 @@ fmod = _division(
 )  # fmt: skip
 
 floor_divide = _division(
-    "floor_divide", _Quotient("floor_divide", np.floor_divide, np.floor_divide), (flat, flat),
+    "floor_divide",
+    _Quotient(
+        "floor_divide", lambda x, y: xp.floor_divide(x, y), np.floor_divide, np.floor_divide, "divide invalid"
+    ),
+    (flat, flat),
     "The largest integer that is not larger than the quotient: Python's ``//``.", "0; PyTorch has none.",
     oracle=np.floor_divide, names=Names(method=True, inplace=True),
 )  # fmt: skip
 
 _trunc_divide = _division(
-    "trunc_divide", _Quotient("trunc_divide", lambda x, y: np.trunc(np.true_divide(x, y)), _truncated), (flat, flat),
+    "trunc_divide",
+    _Quotient(
+        "trunc_divide", lambda x, y: xp.trunc_divide(x, y), lambda x, y: np.trunc(np.true_divide(x, y)), _truncated,
+        "divide invalid over",
+    ),
+    (flat, flat),
     "The quotient without its fraction.", "0.", oracle=lambda x, y: np.trunc(x / y), names=None,
 )  # fmt: skip
 

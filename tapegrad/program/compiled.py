@@ -100,10 +100,11 @@ class Compiled:
             return self.function(*args, **kwargs)  # a part of the program that is being traced
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, _VALUES)]
         inputs = [as_tensor(leaves[place]) for place in places]
+        is_recorded = modes.is_grad_enabled()
         key = (
             structure((args, kwargs)),
             tuple(places),
-            tuple([(own.shape, own.dtype) for own in inputs]),
+            tuple([(own.shape, own.dtype, own.requires_grad and is_recorded) for own in inputs]),
             tuple([(leaf.__class__, leaf) for leaf in leaves if not isinstance(leaf, _VALUES)]),
         )
         has_arrays = bool(inputs) and not any(isinstance(leaves[place], Tensor) for place in places)
@@ -121,7 +122,9 @@ class Compiled:
             self._give_up(key, versions)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         version = self._trace((args, kwargs), leaves, places, inputs)
-        if version.run.fused is None and not versions:
+        asked = is_recorded and any(own.requires_grad for own in (*inputs, *version.captured))
+        has_rules = asked and version.program.has_functions
+        if (version.run.fused is None or has_rules) and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
             self._versions[key] = None
             self._refused.append(version.run)
@@ -189,8 +192,10 @@ class Compiled:
             returned.append(self.function(*args, **kwargs))
             return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
 
+        is_recorded = modes.is_grad_enabled()
         with enable_grad():
-            program, captured = trace(call, [own._data for own in inputs])
+            wanted = [own.requires_grad and is_recorded for own in inputs]
+            program, captured = trace(call, [own._data for own in inputs], wanted)
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])

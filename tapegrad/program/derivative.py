@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -10,6 +11,7 @@ import numpy as np
 
 from tapegrad.autograd.backward import grad
 from tapegrad.autograd.function import Function
+from tapegrad.autograd.roots import zeros_of
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.gateway import constant
 from tapegrad.program.program import Program
@@ -19,7 +21,7 @@ from tapegrad.program.trace import trace
 from tapegrad.tape.layout import layout_of
 from tapegrad.tensor import Tensor
 
-_vjps: Final[WeakKeyDictionary[Program, dict[Any, tuple[Program, Runner]]]] = WeakKeyDictionary()
+_vjps: Final[WeakKeyDictionary[Program, dict[Any, tuple[Program, Runner, list[Tensor]]]]] = WeakKeyDictionary()
 
 
 class _Call(Function):
@@ -32,16 +34,17 @@ class _Call(Function):
         arrays, values = run([own._data for own in inputs])
         guards[:] = values
         outputs = tuple([constant(array, layout_of(array)) for array in map(np.asarray, arrays)])
-        ctx.mark_non_differentiable(*[own for own in outputs if not own._layout.floating])
+        wanted = [own for own, is_wanted in zip(program.inputs, ctx.needs_input_grad[3:], strict=True) if is_wanted]
+        smooth = program.differentiable(wanted)
+        ctx.mark_non_differentiable(
+            *[own for own, number in zip(outputs, program.outputs, strict=True) if number not in smooth]
+        )
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
-        inputs, program = ctx.saved_tensors, ctx.program
         wanted = tuple(ctx.needs_input_grad[3:])
-        floating = [number for number, own in enumerate(program.outputs) if program.layouts[own].floating]
-        vjp, run = _vjp(program, wanted)
-        gradients = iter(differentiable(vjp, run, [*inputs, *[cts[number] for number in floating]])[0])
+        gradients = iter(_pulled(ctx.program, wanted, [*ctx.saved_tensors, *cts]))
         return (None, None, None, *[next(gradients) if is_wanted else None for is_wanted in wanted])
 
 
@@ -52,29 +55,36 @@ def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> t
     return list(outputs), guards
 
 
-def _vjp(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, Runner]:
-    """Return the program of the wanted inputs' cotangents, from the inputs and the cotangents of floating outputs."""
+def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
     known = _vjps.setdefault(program, {})
     if wanted not in known:
-        vjp = _traced_vjp(program, wanted)
-        known[wanted] = vjp, Runner(vjp)
-    return known[wanted]
+        vjp, captured = trace(functools.partial(_pull, program, wanted), [own._data for own in tensors],
+                              [own._layout.floating for own in tensors])  # fmt: skip
+        known[wanted] = vjp, Runner(vjp), captured
+    vjp, run, captured = known[wanted]
+    if run.fused is None:
+        return _pull(program, wanted, *tensors)
+    outputs, values = differentiable(vjp, run, [*tensors, *captured])
+    outcomes = [guard.outcome.tobytes() for guard in vjp.guards]
+    if [np.asarray(value).tobytes() for value in values] != outcomes:
+        return _pull(program, wanted, *tensors)
+    return outputs
 
 
-def _traced_vjp(program: Program, wanted: tuple[bool, ...]) -> Program:
+def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor) -> Sequence[Tensor]:
+    """Return the cotangents of the wanted inputs by the rules of the program's operations."""
     n_inputs = len(program.inputs)
-
-    def pull(*tensors: Tensor) -> list[Tensor]:
-        fresh = [own.detach().requires_grad_() if is_wanted else own
-                 for own, is_wanted in zip(tensors, wanted, strict=False)]  # fmt: skip
-        with enable_grad():
-            outputs, _ = replay(program, fresh)
-        pairs = [(own, ct) for own, ct in zip([own for own in outputs if own._layout.floating], tensors[n_inputs:],
-                                              strict=True) if own.requires_grad]  # fmt: skip
-        chosen = [own for own, is_wanted in zip(fresh, wanted, strict=True) if is_wanted]
+    with enable_grad():
+        inputs = [own if own.requires_grad or not is_wanted else own.detach().requires_grad_()
+                  for own, is_wanted in zip(tensors, wanted, strict=False)]  # fmt: skip
+        outputs, _ = replay(program, inputs)
+        pairs = [(own, ct) for own, ct in zip(outputs, tensors[n_inputs:], strict=True) if own.requires_grad]
+        chosen = [own for own, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]
+        if not pairs:
+            return [zeros_of(own) for own in chosen]
         roots, seeds = zip(*pairs, strict=True)
-        return list(grad(roots, chosen, seeds, allow_unused=True, materialize_grads=True))
-
-    floating = [number for number in program.outputs if program.layouts[number].floating]
-    examples = [np.ones(program.layouts[own].shape, program.layouts[own].dtype) for own in (*program.inputs, *floating)]
-    return trace(pull, examples)[0]
+        found: Sequence[Tensor] = grad(
+            roots, chosen, seeds, create_graph=True, allow_unused=True, materialize_grads=True
+        )
+    return found

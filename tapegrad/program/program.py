@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.ops.table.op import Op
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
 
@@ -25,6 +25,8 @@ class Entry(NamedTuple):
         The numbers of the values that are its arrays of indices.
     results : tuple of int
         The numbers of the values that it computes, one for each of the op's results.
+    records : bool
+        Whether gradients go through it: not if it was computed without a graph.
     """
 
     op: Op
@@ -32,6 +34,19 @@ class Entry(NamedTuple):
     attrs: Mapping[str, Any]
     index_arrays: tuple[int, ...]
     results: tuple[int, ...]
+    records: bool = False
+
+
+#: `Tensor.detach` as an operation of programs.
+detach_op: Final = Op(
+    name="detach",
+    operands=("x",),
+    forward=lambda x: x,
+    vjp=(NOT_DIFFERENTIABLE,),
+    family="unary",
+    fx=lambda x: x,
+)
+del op_table[detach_op.name]  # it is a method, and stands only in programs
 
 
 class Guard(NamedTuple):
@@ -69,6 +84,8 @@ class Program:
     entries : list of Entry
     outputs : tuple of int
     guards : tuple of Guard
+    has_functions : bool
+        Whether a `tapegrad.autograd.Function` was called, whose rule is not a part of the program.
     """
 
     def __init__(
@@ -82,6 +99,7 @@ class Program:
     ) -> None:
         self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
+        self.has_functions = False
 
     def cleaned(self) -> Program:
         """Return the program without operations that no output and no guard depends on."""
@@ -93,6 +111,14 @@ class Program:
                 entries.append(entry)
         constants = {number: value for number, value in self.constants.items() if number in alive}
         return Program(self.layouts, self.inputs, constants, entries[::-1], self.outputs, self.guards)
+
+    def differentiable(self, wanted: Sequence[int]) -> set[int]:
+        """Return the outputs that gradients reach from, of inputs with these numbers."""
+        reached = set(wanted)
+        for entry in self.entries:
+            if entry.records and not reached.isdisjoint(entry.operands):
+                reached.update(number for number in entry.results if self.layouts[number].floating)
+        return reached.intersection(self.outputs)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

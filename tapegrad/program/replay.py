@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.table.gateway import compute, constant, forward
+from tapegrad.modes import is_grad_enabled, no_grad
+from tapegrad.ops.table.gateway import compute, constant, forward, raw_data
+from tapegrad.ops.table.index_values import index_values
 from tapegrad.ops.table.op import Bound
 from tapegrad.program.program import Program
 from tapegrad.runtime.locks import module_lock
@@ -28,18 +30,22 @@ def replay(program: Program, inputs: Sequence[Tensor]) -> tuple[list[Tensor], li
     values: dict[int, Tensor] = dict(zip(program.inputs, inputs, strict=True))
     for number, data in program.constants.items():
         values[number] = constant(data, layout_of(data))
-    last = _last_uses(program)
+    last, is_recorded = _last_uses(program), is_grad_enabled()
     for position, entry in enumerate(program.entries):
         bound = Bound(
             [values[number] for number in entry.operands],
             dict(entry.attrs),
-            tuple([np.asarray(values[number]._data) for number in entry.index_arrays]),
+            tuple([index_values(values[number]) for number in entry.index_arrays]),
         )
-        result: Any = compute(entry.op, bound)[0]
+        if entry.records or not is_recorded:
+            result: Any = compute(entry.op, bound)[0]
+        else:
+            with no_grad():
+                result = compute(entry.op, bound)[0]
         values.update(zip(entry.results, (result,) if isinstance(result, Tensor) else result, strict=True))
         for number in last.get(position, ()):
             del values[number]
-    guards = [np.asarray(values[guard.value]._data) for guard in program.guards]
+    guards = [np.asarray(raw_data(values[guard.value])) for guard in program.guards]
     return [values[number] for number in program.outputs], guards
 
 

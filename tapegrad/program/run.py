@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.compiler.jit import JitError
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.loops import Staged, staged
 from tapegrad.program.program import Program
 from tapegrad.program.replay import Replay
 
@@ -29,12 +30,12 @@ class Runner:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.fused: Fused | None = None
+        self.fused: Fused | Staged | None = None
         self.refused = ""
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = fuse(program)
+            self.fused = staged(program) or fuse(program)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)

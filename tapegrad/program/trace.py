@@ -18,7 +18,7 @@ from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
-from tapegrad.program.program import Entry, Guard, Program
+from tapegrad.program.program import Entry, Guard, Program, detach_op
 from tapegrad.tape import traces
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
@@ -80,8 +80,7 @@ class Traced(Tensor):
 
     def detach(self) -> Tensor:
         """Return a traced tensor of the same value without a graph."""
-        tracer = _tracer()
-        return tracer.traced(gateway.constant(raw_data(self), self._layout.plain), tracer.number_of(self))
+        return _tracer().detached(self)
 
     @property
     def data(self) -> Tensor:
@@ -129,6 +128,7 @@ class Tracer:
         self.constants: dict[int, Any] = {}
         self.entries: list[Entry] = []
         self.guards: list[Guard] = []
+        self.has_functions = False
         self._numbers: dict[int, int] = {}  # of values, by the identity of their data
         self._held: list[Any] = []  # the data, so that no identity is used twice
         self._values: list[Any] = []  # by number
@@ -170,6 +170,10 @@ class Tracer:
                 "backward() accumulates gradients of tensors from outside, which is not traced yet; return them by "
                 "autograd.grad()"
             )
+
+    def called(self) -> None:
+        """Note that the user's own rule is a part of the function: see `Version`."""
+        self.has_functions = True
 
     def written(self, array: np.ndarray) -> None:
         """Refuse a write in place: the list is pure."""
@@ -221,18 +225,30 @@ class Tracer:
         arrays = tuple([self._index_number(array) for array in bound.index_arrays])
         result = gateway.compute(op, Bound(operands, bound.attrs, bound.index_arrays))[0]
         results = (result,) if isinstance(result, Tensor) else tuple(result)
-        key = op, numbers, arrays, tuple(bound.attrs.values())
+        records = any(own._node is not None for own in results)
+        key = op, numbers, arrays, tuple(bound.attrs.values()), records
         known = self._known.get(key)
         if known is None:
             known = tuple([self.new(raw_data(own), own._layout) for own in results])
             self._known[key] = known
-            self.entries.append(Entry(op, numbers, bound.attrs, arrays, known))
+            self.entries.append(Entry(op, numbers, bound.attrs, arrays, known, records))
         for own in results:
             self._bind_residuals(op, own._node, known)
         traced = [self.traced(own, number) for own, number in zip(results, known, strict=True)]
         if isinstance(result, Tensor):
             return traced[0]
         return op.result_type(*traced) if op.result_type is not None else tuple(traced)
+
+    def detached(self, tensor: Tensor) -> Traced:
+        """Return a traced tensor of the same value without a graph."""
+        number, data = self.number_of(tensor), raw_data(tensor)
+        if tensor._node is not None:
+            known = self._known.setdefault((detach_op, number), (len(self.layouts),))
+            if known[0] == len(self.layouts):
+                self.new(data[...], tensor._layout.plain)
+                self.entries.append(Entry(detach_op, (number,), {}, (), known))
+            number, data = known[0], self._values[known[0]]
+        return self.traced(gateway.constant(data, tensor._layout.plain), number)
 
     def _bind_residuals(self, op: Op, node: Any, numbers: Sequence[int]) -> None:
         """Let what an entry saved of its results stand for them: it may be another object than the tensor's data."""
@@ -259,7 +275,9 @@ class Tracer:
                 continue
             entries.append(entry)
         guards = [guard for guard in self.guards if guard.value in active]
-        return Program(self.layouts, inputs, constants, entries, outputs, guards).cleaned()
+        program = Program(self.layouts, inputs, constants, entries, outputs, guards).cleaned()
+        program.has_functions = self.has_functions
+        return program
 
     def _index_number(self, array: np.ndarray) -> int:
         number = self._numbers.get(id(array))
@@ -289,7 +307,9 @@ def _tracer() -> Tracer:
     return tracer
 
 
-def trace(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[Program, list[Tensor]]:
+def trace(
+    function: Callable[..., Any], arrays: Sequence[np.ndarray], requires_grad: Sequence[bool] = ()
+) -> tuple[Program, list[Tensor]]:
     """Call a function of tensors with example values, and return its program, and the tensors that it captured.
 
     Those that it took from outside are inputs of the program, behind its arguments.
@@ -299,13 +319,17 @@ def trace(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[P
     function : callable
         Takes tensors, and returns a sequence of tensors.
     arrays : sequence of array
+    requires_grad : sequence of bool
+        Whether gradients of the inputs are wanted of the program; default none.
     """
     tracer = Tracer()
     inputs, numbers = [], []
-    for array in arrays:
+    for place, array in enumerate(arrays):
         array = np.array(array, order="C")  # its identity is this trace's own
         numbers.append(tracer.new(array, layout_of(array)))
         inputs.append(tracer.traced(gateway.constant(array, layout_of(array)), numbers[-1]))
+        if place < len(requires_grad) and requires_grad[place]:
+            inputs[-1].requires_grad_()
     with modes.intercept(tracer), pass_modes.tracing():
         outputs = function(*inputs)
     results = [tracer.number_of(own) for own in outputs]

@@ -186,11 +186,15 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     return cts
 
 
+def ids_by_slot(sweep: Sweep) -> dict[int, int]:
+    """Return the ids of all entries and leaves that a sweep has found, by slot."""
+    slots = sweep.workspace.arrays[ws.SLOTS_AT][: sweep.workspace.state[ws.N_IDS]].tolist()
+    return {slot: entry_id for entry_id, slot in enumerate(slots)}
+
+
 def ids_of(sweep: Sweep, inputs: Sequence[Leaf | TapeNode]) -> list[int] | None:
     """Return the ids of leaves and results; None if one has a hook or was not found."""
-    state = sweep.workspace.state
-    slots = sweep.workspace.arrays[ws.SLOTS_AT][: state[ws.N_IDS]].tolist()
-    id_at = {slot: entry_id for entry_id, slot in enumerate(slots)}
+    id_at = ids_by_slot(sweep)
     ids = []
     for node in inputs:
         hooks, slot = (node.hooks, node.slot) if isinstance(node, Leaf) else (node_hooks(node), node[SLOT])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT, Leaf, TapeNode, operand_nodes
-from tapegrad.tape.hooks import HookTable, RemovableHandle, hooks_of
+from tapegrad.tape.hooks import HookTable, RemovableHandle, hooks_of, is_freed
 
 if TYPE_CHECKING:
     from tapegrad.tensor import Tensor
@@ -84,7 +84,11 @@ class Node:
         return self._node
 
     def __getattr__(self, name: str) -> Any:
-        """Return a saved value by PyTorch's name, e.g. ``_saved_self``: see `saved_value`."""
+        """Return a saved value by PyTorch's name, e.g. ``_saved_self``, or ``_raw_saved_self``: see `saved_value`."""
+        if name.startswith("_raw_saved_") and isinstance(self._node, list):
+            from tapegrad.autograd.saved import SavedTensor  # at call time, as below
+
+            return SavedTensor(self._node, name.removeprefix("_raw_saved_"))
         if name.startswith("_saved_") and isinstance(self._node, list):
             from tapegrad.autograd.saved import saved_value  # at call time: it needs tensors
 
@@ -179,7 +183,7 @@ def node_of(node: TapeNode | Leaf) -> Node:
 
 def whole_node(node: TapeNode) -> TapeNode:
     """Return the node of the entry that stands for all results; users see this one for each of several."""
-    is_part = len(node) > FIRST_OPERAND and "number_of_result" in node[PLAN_OBJECT].attrs
+    is_part = not is_freed(node) and "number_of_result" in node[PLAN_OBJECT].attrs
     whole: TapeNode = node[FIRST_OPERAND] if is_part else node
     return whole
 

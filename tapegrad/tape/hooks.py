@@ -126,6 +126,12 @@ class Packed:
     def __init__(self, value: Any, unpack: Callable[[Any], Any], layout: Layout, place: int = 0) -> None:
         self.value, self.unpack, self.layout, self.place = value, unpack, layout, place
 
+    def pack_into(self, node: TapeNode, place: int) -> None:
+        """Put this into the place of the residual."""
+        self.place = place
+        hooks_of(node).packed.append(self)
+        node[place] = self
+
     def tensor(self) -> Tensor:
         """Return what the unpack hook makes of it."""
         result = self.unpack(self.value)
@@ -271,6 +277,11 @@ def retains_grad(tensor: Tensor) -> bool:
         return False
     hooks = node_hooks(tensor._node)
     return hooks is not None and hooks.retained is not None and hooks.retained() is tensor
+
+
+def is_freed(node: TapeNode) -> bool:
+    """Whether a backward pass has emptied a node."""
+    return len(node) <= FIRST_OPERAND or node[FIRST_OPERAND].__class__ is Hooks
 
 
 def empty(node: TapeNode) -> None:

@@ -6,6 +6,7 @@ numbers are within 2 ulp of the truth everywhere, and loops with them vectorise:
 
 from __future__ import annotations
 
+from tapegrad.vmath.division import floor_divide, fmod, remainder, trunc_divide
 from tapegrad.vmath.error import erf, erfc
 from tapegrad.vmath.exponential import cosh, exp, expm1, sinh, tanh
 from tapegrad.vmath.inverse_error import erfinv
@@ -15,7 +16,7 @@ from tapegrad.vmath.simple import alike, conj, pow, real, sgn, sigmoid, sqrt, ta
 from tapegrad.vmath.trigonometric import cos, sin
 
 __all__ = [
-    "alike", "conj", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "expm1", "log", "log1p", "pow", "real", "sgn",
-    "sigmoid",
-    "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma", "where",
+    "alike", "conj", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "expm1", "floor_divide", "fmod", "log", "log1p",
+    "pow", "real", "remainder", "sgn", "sigmoid", "sin", "sinh", "softplus", "sqrt", "tan", "tanh", "trigamma",
+    "trunc_divide", "where",
 ]  # fmt: skip

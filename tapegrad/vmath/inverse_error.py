@@ -1,7 +1,4 @@
-"""erfinv: x times a polynomial in w = -log(1 - x**2), for large w in its root.
-
-The form is that of M. Giles, "Approximating the erfinv function", GPU Computing Gems 2 (2012).
-"""
+"""erfinv: x times a polynomial in w = -log(1 - x**2), of large w in its root (M. Giles, GPU Computing Gems 2)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = [
     "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "narrow", "number", "polynomial", "rint",
-    "root", "scaled", "where", "wide",
+    "root", "scaled", "trunc", "where", "wide",
 ]  # fmt: skip
 
 
@@ -206,6 +206,11 @@ def root(x: Lanes) -> Lanes:
 def rint(x: Lanes) -> Lanes:
     """Round to the nearest integer, ties to even."""
     return _call("rint", x)
+
+
+def trunc(x: Lanes) -> Lanes:
+    """Round toward 0."""
+    return _call("trunc", x)
 
 
 def where(mask: Lanes, x: Any, y: Any) -> Lanes:

@@ -1,6 +1,7 @@
 """Layers, losses and containers, with PyTorch's names; `tapegrad.nn` has them all."""
 
 from tapegrad.nn.modules.activation import *
+from tapegrad.nn.modules.adaptive import *
 from tapegrad.nn.modules.attention import *
 from tapegrad.nn.modules.batchnorm import *
 from tapegrad.nn.modules.cells import *

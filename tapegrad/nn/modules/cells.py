@@ -59,7 +59,7 @@ class RNNCellBase(Recurrent):
             state = (zeros((len(x), self.hidden_size), dtype=x.dtype),) * count
         elif input.ndim == 1:
             state = tuple(own.unsqueeze(0) for own in state)
-        weights = Weights(*(self.__dict__[name] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")))
+        weights = Weights(*(getattr(self, name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")))
         state = make(weights)(by_input(self._mode, weights, x), state)
         state = state if input.ndim == 2 else tuple(own.squeeze(0) for own in state)
         return state if count == 2 else state[0]

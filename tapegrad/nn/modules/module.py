@@ -97,6 +97,35 @@ class Module(Stateful):
             raise AttributeError(f"`{name}` is not {what}")
         return getattr(module, name)
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module at a path, in the place of another or as a new one.
+
+        Parameters
+        ----------
+        target : str
+        module : Module
+        strict : bool
+            Raise an error if there is none yet.
+
+        Raises
+        ------
+        ValueError
+            If the path is empty, or it is no module.
+        AttributeError
+            If there is no module on the way, or something else at its end.
+        """
+        if not target:
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if not isinstance(getattr(parent, name, module), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter at a path, such as ``"net.0.weight"``.
 
@@ -210,6 +239,10 @@ class Module(Stateful):
     def double(self) -> Self:
         """Convert floating parameters and buffers to float64, in place, and return the module."""
         return self._apply(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Give parameters and buffers new memory, whose values may be any."""
+        return self._apply(lambda tensor: empty(tensor.shape, dtype=tensor.dtype, device=device), recurse)
 
     def cpu(self) -> Self:
         """Return the module: it is on the CPU."""

@@ -117,9 +117,9 @@ class RNNBase(Recurrent):
 
     def _layers(self, x: Tensor, sizes: Tensor | None, items: int, start: State | None) -> tuple[Tensor, ...]:
         """Return the outputs of the last layer, and the last states of all layers and directions."""
-        start, own = self._start(x, items, start), self.__dict__
+        start = self._start(x, items, start)
         hx = start if self._two_states else start[0]
-        params = [own[name] for names in self._names for name in names]
+        params = [getattr(self, name) for names in self._names for name in names]
         options = self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
         function: Any = _FUNCTIONS[self.mode]
         if sizes is None:
@@ -143,7 +143,7 @@ class RNNBase(Recurrent):
 
     def _start(self, x: Tensor, items: int, state: State | None) -> State:
         """Return the first state, zeros if there is none; check input and state."""
-        weight = self.__dict__[self._names[0][0]]
+        weight = getattr(self, self._names[0][0])
         if x.dtype != weight.dtype:
             raise ValueError(
                 f"RNN input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "

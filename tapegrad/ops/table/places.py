@@ -129,7 +129,7 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "properties": {
         "complex": "imag real",
-        "facts": "_version device is_cpu is_cuda itemsize nbytes",
+        "facts": "_version device is_cpu is_cuda itemsize nbytes output_nr",
         "permutations": "H T mH mT",
     },
     "reduces": {

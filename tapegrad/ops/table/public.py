@@ -218,18 +218,18 @@ def contents(namespace: str, module: str = "") -> tuple[Callable[[str], Any], Ca
     def attribute(name: str) -> Any:
         one = None if name.startswith("_") else find(namespace, name)
         if one is None:
-            raise AttributeError(
-                f"module {module!r} has no attribute {name!r}{_why_missing(namespace, name)}", name=name
-            )
+            raise missing(module, namespace, name)
         setattr(sys.modules[module], name, one.function)
         return one.function
 
     return attribute, lambda: names_in(namespace)
 
 
-def _why_missing(namespace: str, name: str) -> str:
-    if name.startswith("_"):
-        return ""
-    from tapegrad.ops.table.scope import why_missing  # a long list, for programs that are about to fail
+def missing(module: str, namespace: str, name: str) -> AttributeError:
+    """Return the error for a name that a module does not have."""
+    why = ""
+    if not name.startswith("_"):
+        from tapegrad.ops.table.scope import why_missing  # a long list, for programs that are about to fail
 
-    return f": {why_missing(namespace, name)}"
+        why = f": {why_missing(namespace, name)}"
+    return AttributeError(f"module {module!r} has no attribute {name!r}{why}", name=name)

@@ -1,4 +1,4 @@
-"""What there is not: names of PyTorch that are out of scope, and what a program that asks is told."""
+"""What there is not: names of PyTorch that are out of scope or not made yet, and what a program that asks is told."""
 
 from __future__ import annotations
 
@@ -45,14 +45,27 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
          "adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices fractional_max_pool2d_with_indices "
          "fractional_max_pool3d_with_indices"), "use return_indices=True"),
         ("grouped_mm scaled_mm scaled_grouped_mm", "it is for half precision; use matmul"),
+        ("DataParallel SyncBatchNorm", "there is one device and one process; use the module itself, or BatchNorm2d"),
+        ("SparseAdam", "there are no sparse gradients; use Adam"),
+        ("Container", "PyTorch has deprecated it; derive from nn.Module"),
+        ("CrossMapLRN2d", "use nn.LocalResponseNorm"),
+        ("UninitializedParameter UninitializedBuffer UninitializedTensorMixin is_lazy",
+         "lazy layers get parameters of the right size in the first call; see nn.LazyLinear"),
+        ("convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format", "memory has NumPy's order"),
+        (("DFIterDataPipe DataChunk IterDataPipe MapDataPipe argument_validation functional_datapipe non_deterministic "
+          "guaranteed_datapipes_determinism runtime_validation runtime_validation_disabled"),
+         "PyTorch has deprecated data pipes; use Dataset and IterableDataset"),
         ("range", "PyTorch has deprecated it; use arange, which leaves the end out"),
         ("chain_matmul", "PyTorch has deprecated it; use linalg.multi_dot"),
         ("nuclear_norm frobenius_norm", "PyTorch has deprecated it; use linalg.matrix_norm"),
         ("symeig", "PyTorch has removed it; use linalg.eigh"),
         ("is_conj is_neg", "conjugates and negatives are computed at once"),
         ("volatile reinforce new", "PyTorch has deprecated it"),
-        (("slice_inverse hash_tensor as_subclass output_nr grad_dtype "
-         "module_load index norm_except_dim"), _INTERNAL),
+        (("slice_inverse hash_tensor as_subclass grad_dtype "
+         "module_load index norm_except_dim T_destination call_super_init dump_patches factory_kwargs "
+         "OptimizerPostHook OptimizerPreHook profile_hook_step swap_in_optimizer_params_and_state DefaultDeviceType "
+         "GraphExecGroup SAC_IGNORED_OPS check_backward_validity detach_variable get_device_states "
+         "set_device_states"), _INTERNAL),
     )
     for name in names.split()
 }  # fmt: skip
@@ -66,6 +79,13 @@ _KINDS_OF_NAMES: Final = (
      r"_copy$|torch_function|^init_num_threads$|^embedding_renorm_$|^affine_grid_generator$|^legacy_|_notes$|_args$|"
      r"_common$"), _INTERNAL),
 )  # fmt: skip
+
+#: Names of PyTorch, by module, that belong here and are not made yet.
+NOT_YET: Final[dict[str, str]] = {
+    "tapegrad.nn": "LinearCrossEntropyLoss LinearCrossEntropyOptions",
+    "tapegrad.utils.checkpoint": "CheckpointPolicy SelectiveCheckpointContext create_selective_checkpoint_contexts "
+                                 "set_checkpoint_debug_enabled set_checkpoint_early_stop",
+}  # fmt: skip
 
 
 def nearest(name: str) -> str:
@@ -99,4 +119,6 @@ def why_missing(module: str, name: str) -> str:
     if hasattr(Tensor, name):
         return f"it is a method of tensors: x.{name}(...)" if callable(getattr(Tensor, name)) else f"write x.{name}"
     near = nearest(name)
+    if any(name in names.split() for names in NOT_YET.values()):
+        return "PyTorch has it, tapegrad not yet" + (f"; nearest is {near}" if near else f"; see {PAGE}")
     return f"did you mean {near}?" if near else f"{PAGE} lists what there is"

@@ -10,14 +10,19 @@ import numpy as np
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.bodies import Memory
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
-from tapegrad.program.fuse.lowering import lower
-from tapegrad.program.fuse.scalars import Refused
-from tapegrad.program.fuse.schedule import Phase, plan
+from tapegrad.program.fuse.lowering import Lowered, lower, moves
+from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
+from tapegrad.program.fuse.nests import LANES, chunk_of, plan_nests
+from tapegrad.program.fuse.roles import roles_of
+from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.schedule import plan
 from tapegrad.program.program import Program
 
 __all__ = ["Fused", "Refused", "fuse"]
 
-_LONG: Final = 64
+#: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
+#: one choice, because a slice of an axis is short, say, it may fit to another.
+_ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
 _LIMIT: Final = 200_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
 
@@ -33,9 +38,8 @@ class Fused:
         Of memory that a call needs, aligned to 64 bytes.
     """
 
-    def __init__(self, ir: str, scratch_bytes: int, phases: list[Phase], notes: list[str]) -> None:
-        self.ir, self.scratch_bytes = ir, scratch_bytes
-        self._phases, self._notes = phases, notes
+    def __init__(self, ir: str, scratch_bytes: int, notes: list[str]) -> None:
+        self.ir, self.scratch_bytes, self._notes = ir, scratch_bytes, notes
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
@@ -62,25 +66,66 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
     Refused
         If it cannot be fused; the message says which operation, and why.
     """
-    lowered = lower(program, _LONG, _LIMIT)
+    refused: Refused | None = None
+    for long, enough in _ROLES:
+        try:
+            return _fused(program, long, enough, width)
+        except Refused as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _fused(program: Program, long: int, enough: int, width: int | None) -> Fused:
+    """Return a program as machine code, in which dimensions longer than this are axes."""
+    roles = None
+    if any(length > long for layout in program.layouts for length in layout.shape):
+        roles = roles_of(program, long, enough, moves(program))
+    if roles is None or roles.single:
+        lowered = lower(program, long, _LIMIT)
+        memory, constants = _memory(program, lowered)
+        phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
+        count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
+        if count > _SCALARS:
+            raise Refused(f"straight code of {count} scalars")
+        emitter = Emitter(lowered.graph, memory, width)
+        ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
+        return Fused(ir, 0, [])
+    lowered = lower(program, long, _LIMIT, roles)
+    memory, constants = _memory(program, lowered)
+    lanes = width or 8
+    chunk = chunk_of(roles.lengths[LANES], lanes)
+    nests = plan_nests(lowered.graph, _stores(lowered), roles.lengths, chunk)
+    size, head = lay_out(nests, memory)
+    nested = NestEmitter(lowered.graph, memory, width, nests, lanes, chunk)
+    ir = module_text(nested, lambda: [nested.stage(stage) for stage in nests.stages] and None, head, constants)
+    return Fused(ir, size, [])
+
+
+def _stores(lowered: Lowered) -> list[tuple[Node, tuple[str, int], int, dict[int, int]]]:
+    """Return the elements of outputs, and where they are stored."""
+    stores = []
+    for k, array in enumerate(lowered.outputs):
+        steps = [math.prod(array.shape[d + 1 :]) for d in range(array.ndim)]
+        strides = {axis: step for axis, step in zip(array.axes, steps, strict=True) if axis is not None}
+        for place, node in zip(np.ndindex(array.nodes.shape), array.nodes.reshape(-1), strict=True):
+            offset = sum(at * step for at, step in zip(place, steps, strict=True))
+            stores.append((lowered.graph.cast(node, array.dtype.char), ("out", k), offset, strides))
+    return stores
+
+
+def _memory(program: Program, lowered: Lowered) -> tuple[Memory, list[str]]:
+    """Return where inputs, outputs and constants stand, and the definitions of constants."""
     memory = Memory()
     for k, number in enumerate(program.inputs):
         memory.pointers["in", k], memory.sizes["in", k] = f"%in{k}", math.prod(program.layouts[number].shape)
-    outputs = []
     for k, array in enumerate(lowered.outputs):
         memory.pointers["out", k], memory.sizes["out", k] = f"%out{k}", array.size
-        outputs.append((array, ("out", k)))
     constants = []
     for k, data in enumerate(lowered.constants):
         memory.pointers["const", k], memory.sizes["const", k] = f"@const{k}", data.size
         constants.append(_data(f"@const{k}", data))
-    phases, _ = plan(lowered.graph, outputs)
-    emitter = Emitter(lowered.graph, memory, width)
-    count = sum(len(phase.uniform) for phase in phases)
-    if count > _SCALARS:
-        raise Refused(f"straight code of {count} scalars")
-    ir = module_text(emitter, phases, (len(program.inputs), len(outputs)), constants)
-    return Fused(ir, 0, phases, [])
+    return memory, constants
 
 
 def _data(name: str, data: np.ndarray) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.program.fuse.scalars import Graph, Node, Refused
 
-__all__ = ["Array", "Space"]
+__all__ = ["Array", "Space", "positions_of"]
 
 Axes = tuple[int | None, ...]
 
@@ -152,6 +152,7 @@ class Space:
     def __init__(self, graph: Graph, long: int, functions: Any) -> None:
         self.graph, self.long, self.functions = graph, long, functions
         self._moves: dict[Any, Any] = {}
+        self.wish: tuple[tuple[int, ...], Axes] | None = None  # shape and axes of the result that is being made
 
     def char(self, dtype: Any) -> str:
         """Return the character of a dtype that scalars may have."""
@@ -175,9 +176,9 @@ class Space:
         """Return the shape of the nodes."""
         return tuple([1 if axis is not None else length for length, axis in zip(shape, axes, strict=True)])
 
-    def memory(self, base: tuple[str, int], shape: tuple[int, ...], dtype: Any) -> Array:
+    def memory(self, base: tuple[str, int], shape: tuple[int, ...], dtype: Any, axes: Axes | None = None) -> Array:
         """Return the array whose elements stand row by row in memory."""
-        char, axes = self.char(dtype), self.fresh(shape)
+        char, axes = self.char(dtype), self.fresh(shape) if axes is None else axes
         steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
         strides = tuple([(axis, step) for axis, step in zip(axes, steps, strict=True) if axis is not None])
         held = self.held(shape, axes)
@@ -188,12 +189,12 @@ class Space:
             )
         return Array(self, nodes, shape, axes, dtype)
 
-    def array(self, value: Any) -> Array:
+    def array(self, value: Any, axes: Axes | None = None) -> Array:
         """Return an array of numbers as one of constants."""
         if isinstance(value, Array):
             return value
         data = np.asarray(value)
-        char, axes = self.char(data.dtype), self.fresh(data.shape)
+        char, axes = self.char(data.dtype), self.fresh(data.shape) if axes is None else axes
         held = self.held(data.shape, axes)
         first = data[tuple([slice(1) if axis is not None else slice(None) for axis in axes])]
         if held != data.shape and data.size and not (data == first).all():
@@ -271,12 +272,13 @@ class Space:
         shapes = tuple([own.shape for own in arrays])
         positions = self._moves.get((key, shapes)) if key is not None else None
         if positions is None:
-            positions = _positions(function, shapes)
+            positions = positions_of(function, shapes)
             if key is not None:
                 self._moves[key, shapes] = positions
         char = self.char(dtype)
         absent = self.graph.zero(char) if sparse else self.graph.const(0, char)
-        if not any(map(self.is_long, positions.shape)) and all(own.nodes.size == own.size for own in arrays):
+        scalars = all(own.nodes.size == own.size and not any(map(_is_axis, own.axes)) for own in arrays)
+        if scalars and not self._wished(positions.shape, any(map(self.is_long, positions.shape))):
             pool = np.empty(1 + sum(own.size for own in arrays), object)
             pool[0], at = absent, 1
             for own in arrays:
@@ -289,24 +291,31 @@ class Space:
             return Array(self, nodes, positions.shape, (None,) * positions.ndim, dtype)
         return self._moved_axes(positions, arrays, absent, dtype)
 
+    def _wished(self, shape: tuple[int, ...], otherwise: bool) -> bool:
+        """Return whether a result of this shape has axes."""
+        if self.wish is not None and self.wish[0] == shape:
+            return any(map(_is_axis, self.wish[1]))
+        return otherwise
+
     def _moved_axes(self, positions: np.ndarray, arrays: list[Array], absent: Node, dtype: Any) -> Array:
         """Do the same where dimensions of operands or of the result are axes."""
         graph, shape = self.graph, positions.shape
         starts = np.cumsum([1, *[own.size for own in arrays]])
-        longs = [k for k, length in enumerate(shape) if self.is_long(length)]
-        axes = self._axes_for(positions, arrays, starts, longs)
+        if self.wish is not None and self.wish[0] == shape:
+            axes = self.wish[1]
+        else:
+            axes = self._axes_for(positions, arrays, starts)
+        longs = [k for k, axis in enumerate(axes) if axis is not None]
         held = self.held(shape, axes)
         lines = np.moveaxis(positions, longs, range(positions.ndim - len(longs), positions.ndim))
         lines = lines.reshape(-1, *[shape[k] for k in longs])  # (scalars, long, long, ...)
-        ranges = [_ranges(np.moveaxis(lines, k + 1, -1)) for k in range(len(longs))]
+        ranges = [_ranges(np.moveaxis(lines, k + 1, -1), starts) for k in range(len(longs))]
         names = [axes[k] for k in longs]
         nodes = []
         for line in lines:
             total: Node = graph.zero(absent.dtype)
             gaps = False
-            for box in _boxes(ranges):
-                corner = line[tuple([low for low, _ in box])]
-                node = self._source(line, box, names, arrays, starts) if corner else None
+            for box, node in self._sources(line, ranges, names, arrays, starts):
                 if node is None:
                     gaps = True
                     continue
@@ -324,10 +333,11 @@ class Space:
         made.reshape(-1)[:] = nodes
         return Array(self, made, shape, axes, dtype)
 
-    def _axes_for(self, positions: np.ndarray, arrays: list[Array], starts: np.ndarray, longs: list[int]) -> Axes:
+    def _axes_for(self, positions: np.ndarray, arrays: list[Array], starts: np.ndarray) -> Axes:
         """Return axes for the result of a movement: where it can be, those of the operands."""
         axes: list[int | None] = [None] * positions.ndim
-        for k in longs:
+        longs = []
+        for k, length in enumerate(positions.shape):
             axis = None
             # The dimension along which the operand's position changes.
             line = np.moveaxis(positions, k, -1).reshape(-1, positions.shape[k])
@@ -341,11 +351,28 @@ class Space:
                 )
                 changed = [d for d in range(own.ndim) if one[d] != two[d]]
                 axis = own.axes[changed[0]] if len(changed) == 1 else None
+            if axis is not None or self.is_long(length):
+                longs.append(k)
             axes[k] = axis if axis not in axes else None
         for k in longs:
             if axes[k] is None:
                 axes[k] = next(number for number in range(positions.ndim + 1) if number not in axes)
         return tuple(axes)
+
+    def _sources(self, line: np.ndarray, ranges: Any, names: Any, arrays: list[Array], starts: np.ndarray) -> Any:
+        """Yield the boxes of a result with the nodes that they are moved from; None where they are absent."""
+        for box in _boxes(ranges):
+            if not line[tuple([low for low, _ in box])]:
+                yield box, None
+                continue
+            try:
+                yield box, self._source(line, box, names, arrays, starts)
+            except Refused:
+                if math.prod([high - low for low, high in box]) > self.long:
+                    raise
+                for place in np.ndindex(*[high - low for low, high in box]):  # elements of a short dimension
+                    one = [(low + k, low + k + 1) for k, (low, _) in zip(place, box, strict=True)]
+                    yield one, self._source(line, one, names, arrays, starts)
 
     def _source(self, line: np.ndarray, box: Any, names: Any, arrays: list[Array], starts: np.ndarray) -> Node:
         """Return the node that a box of a result is moved from."""
@@ -389,7 +416,11 @@ class Space:
         return self.graph.pull(node, tuple(where))
 
 
-def _positions(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> np.ndarray:
+def _is_axis(axis: int | None) -> bool:
+    return axis is not None
+
+
+def positions_of(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> np.ndarray:
     """Return for each element of a result the position of its source, counted from 1 over all operands; 0 for none."""
     sources, at = [], 1
     for shape in shapes:
@@ -416,12 +447,12 @@ def _positions(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]
     return result
 
 
-def _ranges(lines: np.ndarray) -> list[tuple[int, int]]:
-    """Return the ranges of the last dimension in which all lines of positions go on by equal steps, or are absent."""
+def _ranges(lines: np.ndarray, starts: np.ndarray) -> list[tuple[int, int]]:
+    """Return the ranges of the last dimension in which all lines go on by equal steps in one operand, or are absent."""
     length = lines.shape[-1]
     lines = lines.reshape(-1, length)
-    absent = lines == 0
-    cuts = [0, *(np.flatnonzero((absent[:, 1:] != absent[:, :-1]).any(0)) + 1).tolist(), length]
+    owners = np.searchsorted(starts, lines, "right")
+    cuts = [0, *(np.flatnonzero((owners[:, 1:] != owners[:, :-1]).any(0)) + 1).tolist(), length]
     steps = np.diff(lines, axis=1)
     bends = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(0)) + 1  # step k differs from step k - 1
     ranges = []

@@ -249,10 +249,13 @@ class Body:
         lanes = ", ".join(f"i64 {lane * stride}" for lane in range(self.width))
         return self.text.op(f"getelementptr {kind}, ptr {address}, <{self.width} x i64> <{lanes}>")
 
-    def store(self, node: Node, base: tuple[str, int], offset: int, stride: int) -> None:
-        """Write the value of a node for the lanes of this body."""
+    def store(
+        self, node: Node, base: tuple[str, int], offset: int, stride: int, strides: Sequence[tuple[int, int]] | None = None
+    ) -> None:
+        """Write the value of a node for the lanes of this body, which stand by a stride."""
         char, text, value = node.dtype, self.text, self.name(node)
-        strides = ((self.axis, stride),) if stride else ()
+        if strides is None:
+            strides = ((self.axis, stride),) if stride else ()
         address = self._address(base, offset, strides, char, self.width)
         kind = STORED[char] if self.width == 1 else f"<{self.width} x {STORED[char]}>"
         if char == "?":

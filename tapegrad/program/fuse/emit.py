@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.bodies import Body, Memory
@@ -36,6 +36,11 @@ class Emitter:
         self.uniform: dict[int, str] = {}
         self.block = "entry"
 
+    def phases(self, phases: Sequence[Phase]) -> None:
+        """Write the phases of a program of one axis."""
+        for phase in phases:
+            self.phase(phase)
+
     def phase(self, phase: Phase) -> None:
         """Write straight code, and the loops behind it."""
         self.lanes = max(phase.lanes, self._forced or 1)
@@ -46,7 +51,7 @@ class Emitter:
             straight.store(node, base, offset, 0)
         reds = [root for root in phase.roots if root.red is not None]
         totals = {
-            id(root): [constant(start_of(root), root.red.dtype, self.width)] * (self.lanes // self.width)
+            id(root): [constant(start_of(root.red.attr[0], root.red.dtype), root.red.dtype, self.width)] * (self.lanes // self.width)
             for root in reds if root.red is not None
         }  # fmt: skip
         singles: dict[int, list[str]] = {id(root): [] for root in reds}
@@ -142,6 +147,21 @@ class Emitter:
                         new = text.op(f"select <{width} x i1> {mask}, {kind} {new}, {kind} {old}")
                     totals[id(root)] = [*totals[id(root)][:part], new, *totals[id(root)][part + 1 :]]
 
+    def halved(self, kind: str, char: str, value: str) -> str:
+        """Combine the lanes of a vector: one half with the other, until one is left."""
+        text, width = self.text, self.width
+        while width > 2:
+            of, width = typed(char, width), width // 2
+            low, high = (
+                text.op(f"shufflevector {of} {value}, {of} poison, <{width} x i32> <{lanes}>")
+                for lanes in (", ".join(f"i32 {k}" for k in range(start, start + width)) for start in (0, width))
+            )
+            value = Body(text, self.memory, width, self.uniform).combine(kind, char, low, high)
+        if width == 2:
+            low, high = (text.op(f"extractelement {typed(char, 2)} {value}, i64 {k}") for k in (0, 1))
+            value = Body(text, self.memory, 1, self.uniform).combine(kind, char, low, high)
+        return value
+
     def total(self, root: Root, parts: Sequence[str], singles: Sequence[str]) -> str:
         """Return a reduction: halves of the lanes are combined until one is left, then single elements follow."""
         assert root.red is not None
@@ -152,14 +172,7 @@ class Emitter:
                 body = Body(text, self.memory, width, self.uniform)
                 half = len(values) // 2
                 values = [body.combine(kind, char, x, y) for x, y in zip(values[:half], values[half:], strict=True)]
-            value = values[0]
-            while width > 1:
-                of, width = typed(char, width), width // 2
-                low, high = (
-                    text.op(f"shufflevector {of} {value}, {of} poison, <{width} x i32> <{lanes}>")
-                    for lanes in (", ".join(f"i32 {k}" for k in range(s, s + width)) for s in (0, width))
-                ) if width > 1 else (text.op(f"extractelement {of} {value}, i64 {k}") for k in (0, 1))  # fmt: skip
-                value = Body(text, self.memory, width, self.uniform).combine(kind, char, low, high)
+            value = self.halved(kind, char, values[0])
         else:
             value, singles = singles[0], singles[1:]
         one = Body(text, self.memory, 1, self.uniform)
@@ -168,10 +181,8 @@ class Emitter:
         return value
 
 
-def start_of(root: Root) -> float:
+def start_of(kind: str, char: str) -> float:
     """Return what a reduction of nothing is."""
-    assert root.red is not None
-    kind, char = root.red.attr[0], root.red.dtype
     if kind in _START:
         return _START[kind] if char in "df" else abs(_START[kind])
     if char in "df":
@@ -181,34 +192,35 @@ def start_of(root: Root) -> float:
     return -(2**63) if kind == "max" else 2**63 - 1
 
 
-def module_text(emitter: Emitter, phases: Sequence[Phase], counts: tuple[int, int], constants: Sequence[str]) -> str:
+def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str], constants: Sequence[str]) -> str:
     """Return the module of a schedule.
 
     Parameters
     ----------
-    counts : pair of int
-        Of inputs and outputs.
+    emitter : Emitter
+    write : callable
+        Writes the instructions.
+    head : sequence of str
+        Lines that find the parts of the scratch memory.
     constants : sequence of str
         Definitions of constants that stand in memory.
     """
     text, pointers = emitter.text, emitter.memory.pointers
-    head = []
-    for base, name in pointers.items():
-        kind, number = base
+    entry = []
+    arguments = []
+    for (kind, number), name in pointers.items():
         if kind in ("in", "out"):
-            argument = "%inputs" if kind == "in" else "%outputs"
-            head.append(f"  {name}.p = getelementptr ptr, ptr {argument}, i64 {number}")
-            head.append(f"  {name} = load ptr, ptr {name}.p, align 8")
-    arguments = [name for base, name in pointers.items() if base[0] in ("in", "out")]
-    for phase in phases:
-        emitter.phase(phase)
+            entry.append(f"  {name}.p = getelementptr ptr, ptr {'%inputs' if kind == 'in' else '%outputs'}, i64 {number}")
+            entry.append(f"  {name} = load ptr, ptr {name}.p, align 8")
+            arguments.append(name)
+    write()
     formulas, known = vmath_text(frozenset(text.functions))
     declared = "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)
     parameters = ", ".join([f"ptr noalias {name}" for name in arguments] + ["ptr noalias align 64 %scratch"])
     given = ", ".join([f"ptr {name}" for name in arguments] + ["ptr %scratch"])
     return "\n".join([
         formulas, *constants, declared,
-        f"define internal void @fused({parameters}) alwaysinline nounwind {{", "entry:", *text.lines, "  ret void", "}",
-        f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", *head,
+        f"define internal void @fused({parameters}) alwaysinline nounwind {{", "entry:", *head, *text.lines, "  ret void", "}",
+        f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", *entry,
         f"  call void @fused({given})", "  ret void", "}", "",
     ])  # fmt: skip

@@ -16,13 +16,14 @@ from tapegrad.dtypes import default_dtype
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op
 from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
-from tapegrad.program.fuse.arrays import Array, Space
+from tapegrad.program.fuse.arrays import Array, Space, positions_of
 from tapegrad.program.fuse.formulas import of_op, rebound
+from tapegrad.program.fuse.roles import Roles
 from tapegrad.program.fuse.scalars import Graph, Refused
 from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.program import Entry, Program
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["Lowered", "lower", "moves"]
 
 _BITS: Final = {"d": np.int64, "f": np.int32, "l": np.int64, "?": np.int8}  # of numbers that are equal to the last one
 _FEW: Final = 4096  # elements of an operand that is asked for one by one
@@ -50,7 +51,7 @@ class Lowered:
         self.graph, self.outputs, self.constants = graph, outputs, constants
 
 
-def lower(program: Program, long: int, limit: int) -> Lowered:
+def lower(program: Program, long: int, limit: int, roles: Roles | None = None) -> Lowered:
     """Return the nodes of a program.
 
     Parameters
@@ -60,18 +61,20 @@ def lower(program: Program, long: int, limit: int) -> Lowered:
         Dimensions longer than this are axes.
     limit : int
         Of the number of scalars.
+    roles : Roles, optional
+        Which dimensions are axes; default those that are long.
 
     Raises
     ------
     Refused
         If an operation has no lowering.
     """
-    return _Lowering(program, long, limit).run()
+    return _Lowering(program, long, limit, roles).run()
 
 
 class _Lowering:
-    def __init__(self, program: Program, long: int, limit: int) -> None:
-        self.program = program
+    def __init__(self, program: Program, long: int, limit: int, roles: Roles | None) -> None:
+        self.program, self.roles = program, roles
         self.graph = Graph()
         self.graph.limit = limit
         self.space = Space(self.graph, long, functions)
@@ -82,8 +85,10 @@ class _Lowering:
         program = self.program
         for position, number in enumerate(program.inputs):
             layout = program.layouts[number]
-            self.values[number] = self.space.memory(("in", position), layout.shape, layout.dtype)
+            self.values[number] = self.space.memory(("in", position), layout.shape, layout.dtype, self.axes(number))
         for entry in program.entries:
+            axes = self.axes(entry.results[0])
+            self.space.wish = None if axes is None else (program.layouts[entry.results[0]].shape, axes)
             try:
                 results = self.entry(entry)
             except Refused as error:
@@ -107,18 +112,22 @@ class _Lowering:
             if number not in self.program.constants:
                 raise Refused("a value that no operation computes")
             data = np.asarray(self.program.constants[number], self.program.layouts[number].dtype)
-            value = self.values[number] = self.constant(data)
+            value = self.values[number] = self.constant(data, self.axes(number))
         return value
 
-    def constant(self, data: np.ndarray) -> Array:
+    def axes(self, number: int) -> tuple[int | None, ...] | None:
+        """Return the axes of a value, if it is said which dimensions are axes."""
+        return None if self.roles is None else self.roles.axes[number]
+
+    def constant(self, data: np.ndarray, axes: tuple[int | None, ...] | None) -> Array:
         """Return an array of numbers: constants, unless it is long."""
-        if (
-            not any(map(self.space.is_long, data.shape))
-            or len(np.unique(data.reshape(-1).view(_BITS[data.dtype.char]))) == 1
-        ):
-            return self.space.array(data)
+        if axes is None:
+            axes = self.space.fresh(data.shape)
+        bits = np.ascontiguousarray(data).reshape(-1).view(_BITS[data.dtype.char])
+        if all(axis is None for axis in axes) or (bits == bits[:1]).all():
+            return self.space.array(data, axes)
         self.constants.append(np.ascontiguousarray(data))
-        return self.space.memory(("const", len(self.constants) - 1), data.shape, data.dtype)
+        return self.space.memory(("const", len(self.constants) - 1), data.shape, data.dtype, axes)
 
     def entry(self, entry: Entry) -> tuple[Any, ...]:
         """Return the results of an operation."""
@@ -199,6 +208,26 @@ class _Lowering:
         char = space.char(result)
         out.nodes.reshape(-1)[:] = [self.graph.cast(node, char) for node in out.nodes.flat]
         return out
+
+
+def moves(program: Program) -> Callable[[Entry], np.ndarray | None]:
+    """Return a function that says where an operation's elements are moved from, counted from 1; None if it computes."""
+    known: dict[Any, np.ndarray | None] = {}
+
+    def positions(entry: Entry) -> np.ndarray | None:
+        op = entry.op
+        if not op.linear or op.family not in _MOVEMENTS or entry.index_arrays or op.has_constants:
+            return None
+        shapes = tuple([program.layouts[number].shape for number in entry.operands])
+        key = (op.name, shapes, *entry.attrs.values())
+        if key not in known:
+            try:
+                known[key] = positions_of(_call(entry, [None] * len(shapes)), shapes)
+            except Exception:  # it adds elements, or its forward does not take positions
+                known[key] = None
+        return known[key]
+
+    return positions
 
 
 def _call(entry: Entry, given: list[Any]) -> Callable[..., Any]:

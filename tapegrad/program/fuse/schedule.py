@@ -81,8 +81,8 @@ class Phase:
 
 def plan(
     graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]
-) -> tuple[list[Phase], dict[tuple[str, int], int]]:
-    """Return the phases, and the numbers of elements of memory between them."""
+) -> list[Phase]:
+    """Return the phases."""
     stores: list[tuple[Node, tuple[str, int], int]] = []
     roots: list[Root] = []
     for array, base in outputs:
@@ -126,7 +126,7 @@ def plan(
         phase.uniform = [
             node for node in cone(graph, wanted) if not node.axes and node.kind not in ("const", "zero", "red")
         ]
-    return phases, {}
+    return phases
 
 
 def cone(graph: Graph, roots: Iterable[Node]) -> list[Node]:

@@ -1,0 +1,324 @@
+"""From nests to LLVM's text: loops over axes around vectors of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tapegrad.program.fuse.bodies import Body, Memory
+from tapegrad.program.fuse.emit import Emitter, start_of
+from tapegrad.program.fuse.nests import LANES, Nest, NestPlan, Stage, Target
+from tapegrad.program.fuse.rows import load_rows
+from tapegrad.program.fuse.scalars import Graph, Node, Refused
+from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, suffix, typed
+
+__all__ = ["NestEmitter", "lay_out"]
+
+_TILE: Final = 4  # turns of a loop that are computed side by side
+_REGISTERS: Final = 24  # accumulators that turns side by side may have
+
+
+class _NestBody(Body):
+    """A body within loops over several axes."""
+
+    def __init__(
+        self, text: Text, memory: Memory, width: int, uniform: dict[int, str], places: dict[int, tuple[str, int]],
+        local: str, mask: str,
+    ) -> None:  # fmt: skip
+        super().__init__(text, memory, width, uniform, LANES if LANES in places else -1, "0", (0, 1), mask)
+        self.names = {}
+        self.places, self.local = places, local  # positions and lengths by axes; the first lane's place in its chunk
+        if LANES in places:
+            self.position, self.bounds = places[LANES][0], (0, places[LANES][1])
+
+    def _address(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int) -> str:
+        low = high = offset
+        terms = []
+        for axis, stride in strides:
+            position, length = self.places[axis]
+            if axis == LANES and base[0] == "buf":
+                position, length = self.local, 1  # chunks are as long as the memory's rows
+            ends = stride * (length - 1)
+            low, high = low + min(ends, 0), high + max(ends, 0)
+            terms.append(position if stride == 1 else self.text.op(f"mul i64 {position}, {stride}"))
+        if low < 0 or high >= self.memory.sizes[base]:
+            raise Refused(f"an access to {base} at {low} to {high} of {self.memory.sizes[base]}")
+        if offset:
+            terms.append(str(offset))
+        pointer = self.memory.pointers[base]
+        if not terms:
+            return pointer
+        at = terms[0]
+        for term in terms[1:]:
+            at = self.text.op(f"add i64 {at}, {term}")
+        return self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {at}")
+
+    def put(self, target: Target, value: str, offset: int) -> None:
+        """Store a value where a target stands."""
+        self.names[target.node.number] = value
+        stride = target.strides.get(LANES, 0) if LANES in self.places else 0
+        self.store(target.node, target.base, offset, stride, tuple(target.strides.items()))
+
+
+class NestEmitter(Emitter):
+    """Writes the nests of a plan."""
+
+    def __init__(self, graph: Graph, memory: Memory, width: int | None, plan: NestPlan, lanes: int, chunk: int) -> None:
+        super().__init__(graph, memory, width)
+        self.lanes = self.width = lanes
+        self.plan, self.chunk = plan, chunk
+
+    def stage(self, stage: Stage) -> None:
+        """Write the nests of a stage."""
+        for nest in stage.before:
+            self.straight([target.node for target in nest.targets])
+            self.nest(nest, {}, "0")
+        nodes = [node for node, _, _ in stage.scalars]
+        self.straight([*nodes, *[target.node for nest in stage.chunked for target in nest.targets]])
+        for node, base, offset in stage.scalars:
+            Body(self.text, self.memory, 1, self.uniform).store(node, base, offset, 0)
+        if not stage.chunked:
+            return
+        sums = {own.base: own for nest in stage.chunked for own in nest.targets if own.kind == "lanes"}
+        partial = {base: self.partials(own) for base, own in sums.items()}
+        length = self.plan.lengths[LANES]
+
+        def chunk(start: str) -> None:
+            for nest in stage.chunked:
+                self.nest(nest, partial, start)
+
+        if length <= self.chunk:
+            chunk("0")
+        else:
+            self.loop_over(length, self.chunk, chunk)
+        for base, own in sums.items():
+            self.combined(own, partial[base])
+
+    def straight(self, roots: Sequence[Node]) -> None:
+        """Write the scalars that roots depend on."""
+        nodes = self.graph.cone(roots)
+        Body(self.text, self.memory, 1, self.uniform).compute(
+            node for node in nodes if not node.axes and node.kind not in ("const", "zero")
+        )
+
+    def loop_over(self, length: int | str, step: int, body: Callable[[str], None]) -> None:
+        """Write a loop of which a function writes the body; it is run at least once."""
+        text = self.text
+        before, loop, after = self.block, text.label(), text.label()
+        text.put(f"br label %{loop}")
+        text.start(loop)
+        self.block = loop
+        position, following, top = text.name(), text.name(), len(text.lines)
+        body(position)
+        text.put(f"{following} = add nuw nsw i64 {position}, {step}")
+        text.lines.insert(top, f"  {position} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]")
+        more = text.op(f"icmp slt i64 {following}, {length}")
+        text.put(f"br i1 {more}, label %{loop}, label %{after}")
+        text.start(after)
+        self.block = after
+
+    def accumulate(
+        self, length: int | str, step: int, starts: Sequence[tuple[str, str]], body: Callable[[str, list[str]], list[str]]
+    ) -> list[str]:
+        """Write a loop that carries values, of which types and starts are given; return their last."""
+        text = self.text
+        before, loop, after = self.block, text.label(), text.label()
+        text.put(f"br label %{loop}")
+        text.start(loop)
+        self.block = loop
+        position, following, top = text.name(), text.name(), len(text.lines)
+        names = [text.name() for _ in starts]
+        ends = body(position, names)
+        text.put(f"{following} = add nuw nsw i64 {position}, {step}")
+        phis = [f"  {position} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]"]
+        for name, (kind, start), end in zip(names, starts, ends, strict=True):
+            phis.append(f"  {name} = phi {kind} [ {start}, %{before} ], [ {end}, %{self.block} ]")
+        text.lines[top:top] = phis
+        more = text.op(f"icmp slt i64 {following}, {length}")
+        text.put(f"br i1 {more}, label %{loop}, label %{after}")
+        text.start(after)
+        self.block = after
+        return ends
+
+    # ---- partial results of lanes
+
+    def partials(self, target: Target) -> str:
+        """Allot memory for the partial results of reductions over lanes, and begin with none."""
+        count = self.memory.sizes[target.base]
+        char = target.node.dtype
+        name = self.text.op(f"alloca [{count * self.width} x {STORED[char]}], align 64")
+        kind, start = typed(char, self.width), constant(start_of(target.how, char), char, self.width)
+
+        def begin(position: str) -> None:
+            at = self.text.op(f"getelementptr {kind}, ptr {name}, i64 {position}")
+            self.text.put(f"store {kind} {start}, ptr {at}, align {BYTES[char]}")
+
+        self.loop_over(count, 1, begin)
+        return name
+
+    def combined(self, target: Target, partial: str) -> None:
+        """Combine the partial results of reductions over lanes."""
+        char, kind = target.node.dtype, typed(target.node.dtype, self.width)
+
+        def one(position: str) -> None:
+            at = self.text.op(f"getelementptr {kind}, ptr {partial}, i64 {position}")
+            value = self.text.op(f"load {kind}, ptr {at}, align {BYTES[char]}")
+            total = self.halved(target.how, char, value)
+            pointer = self.memory.pointers[target.base]
+            at = self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {position}")
+            self.text.put(f"store {STORED[char]} {total}, ptr {at}, align {BYTES[char]}")
+
+        self.loop_over(self.memory.sizes[target.base], 1, one)
+
+    # ---- nests
+
+    def nest(self, nest: Nest, partial: dict[tuple[str, int], str], start: str) -> None:
+        """Write a nest for a chunk of lanes."""
+        tile = 1
+        if nest.outer:
+            length = self.plan.lengths[nest.outer[-1]]
+            sums = max(1, sum(own.kind != "store" for own in nest.targets))
+            room = _REGISTERS // sums if nest.inner is not None or any(own.kind == "lanes" for own in nest.targets) else 1
+            tile = max(own for own in range(1, _TILE + 1) if length % own == 0 and own <= max(1, room))
+
+        def inside(places: dict[int, tuple[str, int]], rest: tuple[int, ...]) -> None:
+            if rest:
+                length = self.plan.lengths[rest[0]]
+                step = tile if len(rest) == 1 else 1
+                self.loop_over(length, step, lambda at: inside({**places, rest[0]: (at, length)}, rest[1:]))
+            else:
+                self.turns(nest, places, tile, partial, start)
+
+        inside({}, nest.outer)
+
+    def turns(self, nest: Nest, places: dict[int, tuple[str, int]], tile: int, partial: dict[tuple[str, int], str], start: str) -> None:
+        """Write turns of the innermost outer loop side by side, along all lanes of a chunk."""
+        graph = self.graph
+        copies: list[tuple[Target, Node, int]] = []  # the target, its value, and how much further it is stored
+        for turn in range(tile):
+            for target in nest.targets:
+                node, shift = target.node, 0
+                if turn:
+                    axis = nest.outer[-1]
+                    node = graph.pull(node, ((axis, 1, axis, turn),))
+                    shift = target.strides.get(axis, 0) * turn
+                copies.append((target, node, shift))
+        if tile > 1:  # the last turn's position is as far as the first's can be
+            axis = nest.outer[-1]
+            places = {**places, axis: (places[axis][0], places[axis][1] - tile + 1)}
+        if not nest.lanes:
+            self.lane_block(nest, copies, places, "0", "", 1, [])
+            return
+        length = self.plan.lengths[LANES]
+        whole = length % self.width == 0
+        count: int | str = min(length, self.chunk)
+        if length > self.chunk:
+            left = self.text.op(f"sub i64 {length}, {start}")
+            less = self.text.op(f"icmp slt i64 {left}, {self.chunk}")
+            count = self.text.op(f"select i1 {less}, i64 {left}, i64 {self.chunk}")
+        sums = [(target, node, shift) for target, node, shift in copies if target.kind == "lanes"]
+        starts = [
+            (typed(node.dtype, self.width), constant(start_of(target.how, node.dtype), node.dtype, self.width))
+            for target, node, _ in sums
+        ]  # fmt: skip
+
+        def block(local: str, values: list[str]) -> list[str]:
+            position = local if start == "0" else self.text.op(f"add i64 {start}, {local}")
+            mask = ""
+            if not whole:
+                lanes = ", ".join(f"i64 {lane}" for lane in range(self.width))
+                spread = Body(self.text, self.memory, self.width, self.uniform).spread(local, "l")
+                at = self.text.op(f"add <{self.width} x i64> {spread}, <{lanes}>")
+                end = Body(self.text, self.memory, self.width, self.uniform).spread(str(count), "l")
+                mask = self.text.op(f"icmp slt <{self.width} x i64> {at}, {end}")
+            here = {**places, LANES: (position, length)}
+            return self.lane_block(nest, copies, here, local, mask, self.width, values)
+
+        ends = self.accumulate(count, self.width, starts, block)
+        for (target, node, shift), end in zip(sums, ends, strict=True):
+            self.gathered(nest, target, node, places, shift, end, partial[target.base])
+
+    def gathered(
+        self, nest: Nest, target: Target, node: Node, places: dict[int, tuple[str, int]], shift: int, value: str, partial: str
+    ) -> None:  # fmt: skip
+        """Add the partial results of a chunk to those of the chunks before."""
+        text, kind = self.text, typed(node.dtype, self.width)
+        at = str(target.offset + shift)
+        for axis in nest.outer:
+            term = text.op(f"mul i64 {places[axis][0]}, {target.strides.get(axis, 0)}")
+            at = text.op(f"add i64 {at}, {term}")
+        pointer = text.op(f"getelementptr {kind}, ptr {partial}, i64 {at}")
+        old = text.op(f"load {kind}, ptr {pointer}, align {BYTES[node.dtype]}")
+        body = Body(text, self.memory, self.width, self.uniform)
+        new = body.combine(target.how, node.dtype, old, value)
+        text.put(f"store {kind} {new}, ptr {pointer}, align {BYTES[node.dtype]}")
+
+    def lane_block(
+        self, nest: Nest, copies: list[tuple[Target, Node, int]], places: dict[int, tuple[str, int]], local: str, mask: str,
+        width: int, values: list[str],
+    ) -> list[str]:  # fmt: skip
+        """Write one vector of lanes, or one element where a nest has none; return the new values of sums over lanes."""
+        text = self.text
+        if nest.inner is not None:
+            length = self.plan.lengths[nest.inner]
+            starts = [
+                (typed(node.dtype, width), constant(start_of(target.how, node.dtype), node.dtype, width))
+                for target, node, _ in copies
+            ]  # fmt: skip
+
+            def step(at: str, sums: list[str]) -> list[str]:
+                assert nest.inner is not None
+                body = _NestBody(text, self.memory, width, self.uniform, {**places, nest.inner: (at, length)}, local, mask)
+                self.values(body, copies)
+                return [
+                    self.added(body, target.how, node, old) for (target, node, _), old in zip(copies, sums, strict=True)
+                ]
+
+            ends = self.accumulate(length, 1, starts, step)
+            for (target, node, shift), end in zip(copies, ends, strict=True):
+                body = _NestBody(text, self.memory, width, self.uniform, places, local, mask)
+                body.names[target.node.number] = end
+                body.put(target, end, target.offset + shift)
+            return []
+        body = _NestBody(text, self.memory, width, self.uniform, places, local, mask)
+        self.values(body, copies)
+        results = []
+        for target, node, shift in copies:
+            if target.kind == "lanes":
+                old = values[len(results)]
+                new = self.added(body, target.how, node, old)
+                if mask:
+                    new = text.op(f"select <{width} x i1> {mask}, {typed(node.dtype, width)} {new}, {typed(node.dtype, width)} {old}")
+                results.append(new)
+        for target, node, shift in copies:
+            if target.kind == "store":
+                body.put(target, body.name(node), target.offset + shift)
+        return results
+
+    def added(self, body: Body, how: str, node: Node, old: str) -> str:
+        """Return a step of an inner reduction: of a product, with one rounding."""
+        if how == "sum" and node.kind == "mul" and node.dtype in "df" and node.number not in body.names:
+            kind, args = typed(node.dtype, body.width), [body.name(arg) for arg in node.args]
+            name = f"llvm.fma.{suffix(node.dtype, body.width)}"
+            return self.text.call(name, kind, *[f"{kind} {value}" for value in (*args, old)])
+        return body.combine(how, node.dtype, old, body.name(node))
+
+    def values(self, body: Body, copies: Sequence[tuple[Target, Node, int]]) -> None:
+        """Write the values of targets, but products that are only added up."""
+        roots = []
+        for target, node, _ in copies:
+            roots += node.args if target.how == "sum" and node.kind == "mul" else [node]
+        nodes = [node for node in self.graph.cone(roots) if node.axes and node.kind not in ("const", "zero")]
+        load_rows(body, nodes)
+        body.compute(nodes)
+
+
+def lay_out(plan: NestPlan, memory: Memory) -> tuple[int, list[str]]:
+    """Allot a plan's memory in the scratch; return its bytes, and the lines that find its parts."""
+    at, lines = 0, []
+    for base, (size, char) in plan.memory.items():
+        name = f"%{base[0]}{base[1]}"
+        memory.pointers[base], memory.sizes[base] = name, size
+        lines.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {at}")
+        at += (size * BYTES[char] + 63) // 64 * 64
+    return at, lines

@@ -1,0 +1,273 @@
+"""Programs with several axes, as nests of loops: which nest computes what, and what stands in memory between them.
+
+One axis is in the lanes of vectors, in chunks; the others are loops around them. A nest computes roots that depend on
+the same axes. What a nest needs of fewer axes than its own, reductions over other axes than that of the lanes, and
+functions that several nests need, are roots of nests before it: they stand in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tapegrad.program.fuse.scalars import Graph, Node, Refused
+
+__all__ = ["LANES", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
+
+LANES: Final = 0  # the axis in the lanes
+_CHEAP: Final = frozenset(("load", "const", "zero", "index", "neg"))
+_LARGE: Final = 32  # instructions that are not repeated in another nest
+Base = tuple[str, int]
+
+
+class Target:
+    """What a nest leaves behind.
+
+    Attributes
+    ----------
+    node : Node
+        What is computed in each turn.
+    kind : str
+        ``store``; ``lanes``, a reduction over lanes; or ``inner``, a reduction over the nest's innermost axis.
+    how : str
+        Of a reduction: ``sum``, ``max``, ``min``, ``prod``.
+    base, offset, strides
+        Where the result is stored; strides by axes.
+    """
+
+    def __init__(self, node: Node, kind: str, how: str, base: Base, offset: int, strides: dict[int, int]) -> None:
+        self.node, self.kind, self.how = node, kind, how
+        self.base, self.offset, self.strides = base, offset, strides
+
+
+class Nest:
+    """Loops around some targets.
+
+    Attributes
+    ----------
+    outer : tuple of int
+        The axes of the loops, from outside; not that of the lanes.
+    lanes : bool
+        Whether it runs along the lanes.
+    inner : int, optional
+        The axis that is reduced innermost.
+    """
+
+    def __init__(self, outer: tuple[int, ...], lanes: bool, inner: int | None) -> None:
+        self.outer, self.lanes, self.inner = outer, lanes, inner
+        self.targets: list[Target] = []
+
+
+class Stage:
+    """What is computed between two reductions over lanes: scalars, nests without lanes, then nests in chunks of lanes."""
+
+    def __init__(self) -> None:
+        self.scalars: list[tuple[Node, Base, int]] = []
+        self.before: list[Nest] = []
+        self.chunked: list[Nest] = []
+
+
+class NestPlan:
+    """The stages of a program, and its memory.
+
+    Attributes
+    ----------
+    lengths : dict
+        Of axes.
+    memory : dict
+        From the bases of arrays between nests to their numbers of elements, and their dtype.
+    """
+
+    def __init__(self, lengths: dict[int, int]) -> None:
+        self.lengths = lengths
+        self.memory: dict[Base, tuple[int, str]] = {}
+        self.stages: list[Stage] = []
+
+
+class _Planner:
+    def __init__(self, graph: Graph, lengths: dict[int, int], chunk: int) -> None:
+        self.graph, self.chunk = graph, chunk
+        self.plan = NestPlan(lengths)
+        self.known: dict[int, Node] = {}  # by the numbers of reductions over lanes: loads of their results
+
+    def allot(self, node: Node, kind: str, count: int = 1) -> tuple[Base, dict[int, int]]:
+        """Return memory for some values for all positions of their axes: those of a chunk of lanes lie side by side."""
+        strides: dict[int, int] = {}
+        size = count
+        if LANES in node.axes:
+            strides[LANES], size = 1, self.chunk
+        for axis in sorted(node.axes - {LANES}, reverse=True):
+            strides[axis] = size
+            size *= self.plan.lengths[axis]
+        base = kind, len(self.plan.memory)
+        self.plan.memory[base] = size, node.dtype
+        return base, strides
+
+    def run(self, stores: Sequence[tuple[Node, Base, int, dict[int, int]]]) -> NestPlan:
+        """Plan stage after stage."""
+        graph = self.graph
+        tops: dict[int, int] = {}
+        for node in graph.cone([node for node, *_ in stores]):
+            if node.kind == "place":
+                raise Refused("parts of long dimensions in a program of several")
+            over_lanes = node.kind == "red" and node.attr[1] == LANES
+            tops[node.number] = max([tops[arg.number] for arg in node.args], default=0) + over_lanes
+        reds = [node for node in graph.cone([node for node, *_ in stores]) if node.kind == "red" and node.attr[1] == LANES]
+        for red in reds:
+            if LANES in red.axes or red.attr[2:] != (0, self.plan.lengths[LANES]):
+                raise Refused("a reduction over a part of a long dimension")
+        for top in range(max([tops[node.number] for node, *_ in stores], default=0) + 1):
+            targets = [
+                Target(self.now(node), "store", "", base, offset, strides)
+                for node, base, offset, strides in stores if tops[node.number] == top
+            ]  # fmt: skip
+            after = []
+            alike: dict[object, list[Node]] = {}
+            for red in reds:
+                if tops[red.number] == top + 1:
+                    alike.setdefault((tuple(sorted(red.axes)), red.attr[0], red.dtype), []).append(red)
+            for own in alike.values():  # their results stand side by side
+                base, strides = self.allot(own[0], "tmp", len(own))
+                for k, red in enumerate(own):
+                    targets.append(Target(self.now(red.args[0]), "lanes", red.attr[0], base, k, strides))
+                    after.append((red, base, k, strides))
+            self.plan.stages.append(self.stage(targets))
+            for red, base, k, strides in after:
+                self.known[red.number] = graph.load(base, k, tuple(strides.items()), red.dtype)
+        return self.plan
+
+    def now(self, node: Node) -> Node:
+        """Return a node with loads in the place of what earlier stages have reduced."""
+        if not self.known:
+            return self.graph.solid(node)
+        return self.graph.solid(self.graph.rebuild([node], lambda own, args: self.known.get(own.number))[node.number])
+
+    def stage(self, targets: list[Target]) -> Stage:
+        """Return the nests for some targets."""
+        shared: set[int] = set()
+        while True:
+            users: dict[int, set[object]] = {}
+            nodes: dict[int, Node] = {}
+            waiting = [(own.node, own.node.axes, None) for own in targets]
+            found: dict[int, Node] = {}
+            while waiting:
+                root, loops, inner = waiting.pop()
+                nest = tuple(sorted(loops)), inner, root.depth  # nearly: nests are not known before their levels
+                for node in self.below(root, loops, shared):
+                    nodes[node.number] = node
+                    users.setdefault(node.number, set()).add(nest)
+                    if self.is_cut(node, root, loops, shared) and node.number not in found:
+                        found[node.number] = node
+                        if node.kind == "red":
+                            waiting.append((node.args[0], node.args[0].axes | node.axes, node.attr[1]))
+                        else:
+                            waiting.append((node, node.axes, None))
+            more = [
+                nodes[number] for number, own in users.items()
+                if len(own) > 1 and number not in shared and number not in found and nodes[number].axes
+                and nodes[number].kind not in _CHEAP
+            ]  # fmt: skip
+            calls = {node.number for node in more if node.kind == "call"}
+            large = [node for node in more if self.weight(node, shared) >= _LARGE]
+            if not calls and not large:
+                return self.nests(targets, found)
+            shared |= calls or {max(large, key=lambda node: node.number).number}
+
+    def weight(self, node: Node, shared: set[int]) -> int:
+        """Return how many instructions a node takes, about."""
+        return sum(own.kind not in _CHEAP for own in self.below(node, node.axes, shared))
+
+    def below(self, root: Node, loops: frozenset[int], shared: set[int]) -> list[Node]:
+        """Return the nodes of a root's cone up to those that are computed by other nests, these included."""
+        met: dict[int, Node] = {}
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.number in met:
+                continue
+            met[node.number] = node
+            if not self.is_cut(node, root, loops, shared):
+                waiting.extend(node.args)
+        return list(met.values())
+
+    def is_cut(self, node: Node, root: Node, loops: frozenset[int], shared: set[int]) -> bool:
+        """Return whether a node is computed by a nest of its own."""
+        if node.kind == "red":
+            return True
+        if node is root or node.kind in _CHEAP or not node.axes:
+            return False
+        return node.axes < loops or node.number in shared
+
+    def nests(self, targets: list[Target], found: dict[int, Node]) -> Stage:
+        """Group cuts and targets, level by level."""
+        graph, stage = self.graph, Stage()
+        loads: dict[int, Node] = {}
+        levels: dict[int, int] = {}
+        groups: dict[tuple[int, bool, tuple[int, ...], int], Nest] = {}
+
+        def replaced(node: Node, own: bool) -> tuple[Node, int]:
+            """Return a node with loads in the place of cuts, and the level behind these."""
+            level = 0
+            for each in graph.cone([node], lambda one: one.number in loads and not (own and one is node)):
+                if each.number in loads and not (own and each is node):
+                    level = max(level, levels[each.number] + 1)
+
+            def change(one: Node, args: tuple[Node, ...]) -> Node | None:
+                return None if own and one is node else loads.get(one.number)
+
+            return graph.rebuild([node], change)[node.number], level
+
+        def add(target: Target, level: int, axes: frozenset[int], inner: int | None) -> None:
+            outer = tuple(sorted(axes - {LANES} - ({inner} if inner is not None else set())))
+            key = (level, LANES in axes, outer, -1 if inner is None else inner)
+            if key not in groups:
+                groups[key] = Nest(outer, LANES in axes, inner)
+            groups[key].targets.append(target)
+
+        for number in sorted(found):  # arguments first
+            node = found[number]
+            base, strides = self.allot(node, "buf" if LANES in node.axes else "tmp")
+            if node.kind == "red":
+                how, axis, low, high = node.attr
+                if (low, high) != (0, self.plan.lengths[axis]):
+                    raise Refused("a reduction over a part of a dimension")
+                inside, level = replaced(node.args[0], False)
+                add(Target(graph.solid(inside), "inner", how, base, 0, strides), level, node.axes | inside.axes, axis)
+            else:
+                inside, level = replaced(node, True)
+                add(Target(inside, "store", "", base, 0, strides), level, node.axes, None)
+            levels[number] = level
+            loads[number] = graph.load(base, 0, tuple(strides.items()), node.dtype)
+        for target in targets:
+            target.node, level = replaced(target.node, False)
+            if target.kind == "store" and not target.strides:
+                stage.scalars.append((target.node, target.base, target.offset))
+                continue
+            axes = target.node.axes | frozenset(target.strides) | ({LANES} if target.kind == "lanes" else frozenset())
+            add(target, level, axes, None)
+        for key in sorted(groups):
+            (stage.chunked if key[1] else stage.before).append(groups[key])
+        return stage
+
+
+def plan_nests(
+    graph: Graph, stores: Iterable[tuple[Node, Base, int, dict[int, int]]], lengths: dict[int, int], chunk: int
+) -> NestPlan:
+    """Return the nests of a program.
+
+    Parameters
+    ----------
+    stores : iterable
+        Nodes, and where their values are stored: base, offset, and strides by axes.
+    lengths : dict
+        Of axes.
+    chunk : int
+        How many lanes a chunk has.
+    """
+    return _Planner(graph, lengths, chunk).run(list(stores))
+
+
+def chunk_of(length: int, width: int) -> int:
+    """Return how many lanes a chunk has: all, if they are few."""
+    return math.ceil(length / width) * width if length <= 512 else 256

@@ -1,0 +1,183 @@
+"""Which dimensions of a program belong together, and which of them become axes of loops.
+
+Dimensions that an operation pairs are of one class: those of operands that are broadcast together, or that a movement
+only carries on. Long classes are axes. If that leaves too many scalars, more classes become axes, until it does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from tapegrad.program.fuse.scalars import Refused
+from tapegrad.program.program import Entry, Program
+
+__all__ = ["Roles", "roles_of"]
+
+
+_SINGLE: Final = 4000  # elements of all values that are not along one long axis: below it, the rest is scalars
+
+Axes = tuple[int | None, ...]
+
+
+class Roles:
+    """The axis of each dimension of each value, or None.
+
+    Attributes
+    ----------
+    axes : dict
+        By numbers of values. The longest class is axis 0.
+    lengths : dict
+        By axes.
+    single : bool
+        Whether no more than one dimension of a value is long, and what else there is is not too much for scalars.
+    """
+
+    def __init__(self, axes: dict[int, Axes], lengths: dict[int, int], single: bool) -> None:
+        self.axes, self.lengths, self.single = axes, lengths, single
+
+
+class _Classes:
+    def __init__(self) -> None:
+        self._parents: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def find(self, dim: tuple[int, int]) -> tuple[int, int]:
+        """Return the representative of a dimension ``(value, place)``."""
+        root = dim
+        while root in self._parents:
+            root = self._parents[root]
+        while dim != root:
+            self._parents[dim], dim = root, self._parents.get(dim, root)
+        return root
+
+    def join(self, one: tuple[int, int], two: tuple[int, int]) -> None:
+        one, two = self.find(one), self.find(two)
+        if one != two:
+            self._parents[two] = one
+
+
+def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], np.ndarray | None]) -> Roles:
+    """Return the roles of a program's dimensions.
+
+    Parameters
+    ----------
+    program : Program
+    long : int
+        Longer classes are axes anyway.
+    enough : int
+        How many elements all values together may have, besides those along axes.
+    moves : callable
+        From an entry to the positions that its elements are moved from, counted from 1 over its operands; None if it
+        computes.
+    """
+    classes, layouts = _Classes(), program.layouts
+    for entry in program.entries:
+        _join(classes, program, entry, moves)
+    members: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for number, layout in enumerate(layouts):
+        for place, length in enumerate(layout.shape):
+            if length > 1:
+                members.setdefault(classes.find((number, place)), []).append((number, place))
+    lengths = {root: max(layouts[number].shape[place] for number, place in own) for root, own in members.items()}
+    rolled = [root for root, length in lengths.items() if length > long]
+    used = [number for entry in program.entries for number in entry.results]
+
+    def scalars(roots: Sequence[tuple[int, int]]) -> int:
+        total = 0
+        for number in used:
+            total += math.prod([
+                length for place, length in enumerate(layouts[number].shape) if classes.find((number, place)) not in roots
+            ])  # fmt: skip
+        return total
+
+    longs = set(rolled)
+    single = scalars(rolled) <= _SINGLE and all(
+        sum(classes.find((number, place)) in longs for place in range(layout.ndim)) < 2
+        for number, layout in enumerate(layouts)
+    )
+    while rolled and scalars(rolled) > enough:
+        others = [root for root, length in lengths.items() if root not in rolled and length > 3]
+        if not others:
+            break
+        rolled.append(min(others, key=lambda root: scalars([*rolled, root])))
+    rolled.sort(key=lambda root: -lengths[root])
+    numbers = {root: axis for axis, root in enumerate(rolled)}
+    axes: dict[int, Axes] = {}
+    for number, layout in enumerate(layouts):
+        found: list[int | None] = []
+        for place, length in enumerate(layout.shape):
+            axis = numbers.get(classes.find((number, place))) if length > 1 else None
+            if axis is not None and axis in found:  # two dimensions of one class
+                axis = len(numbers) + axis
+                if axis in found:
+                    raise Refused("three dimensions of one class")
+            found.append(axis)
+        axes[number] = tuple(found)
+    spans = {axis: lengths[root] for root, axis in numbers.items()}
+    spans.update({len(numbers) + axis: length for axis, length in list(spans.items())})
+    return Roles(axes, spans, single)
+
+
+def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[Entry], np.ndarray | None]) -> None:
+    """Join the dimensions that an operation pairs."""
+    layouts, (result, *_) = program.layouts, entry.results
+    shape = layouts[result].shape
+    if entry.op.name == "matmul":
+        x, y = entry.operands
+        a, b = layouts[x].ndim, layouts[y].ndim
+        classes.join((x, a - 1), (y, max(b - 2, 0)))
+        rest = len(shape)
+        if a > 1:
+            classes.join((x, a - 2), (result, rest - 1 - (b > 1)))
+        if b > 1:
+            classes.join((y, b - 1), (result, rest - 1))
+        for own, ndim in ((x, a), (y, b)):
+            for k in range(3, ndim + 1):
+                if layouts[own].shape[ndim - k] > 1:
+                    classes.join((own, ndim - k), (result, rest - k))
+        return
+    if entry.op.family == "reduction":
+        dims = entry.attrs.get("dim", ())
+        dims = (dims,) if isinstance(dims, int) else tuple(range(layouts[entry.operands[0]].ndim)) if dims is None else dims
+        if not entry.attrs.get("keepdim"):
+            kept = [k for k in range(layouts[entry.operands[0]].ndim) if k not in dims]
+            for place, k in enumerate(kept[: len(shape)]):
+                classes.join((entry.operands[0], k), (result, place))
+            return
+    positions = moves(entry)
+    if positions is not None:
+        _join_moved(classes, program, entry, positions)
+        return
+    for number in entry.operands:
+        own = layouts[number].shape
+        for k in range(1, min(len(own), len(shape)) + 1):
+            if own[-k] == shape[-k] > 1:
+                classes.join((number, len(own) - k), (result, len(shape) - k))
+    for other in entry.results[1:]:
+        for k in range(min(layouts[other].ndim, len(shape))):
+            if layouts[other].shape[k] == shape[k]:
+                classes.join((other, k), (result, k))
+
+
+def _join_moved(classes: _Classes, program: Program, entry: Entry, positions: np.ndarray) -> None:
+    """Join each dimension of the result with the one of an operand along which it goes on."""
+    layouts, (result,) = program.layouts, entry.results
+    starts = np.cumsum([1, *[math.prod(layouts[number].shape) for number in entry.operands]])
+    for k, length in enumerate(positions.shape):
+        if length < 2:
+            continue
+        lines = np.moveaxis(positions, k, -1).reshape(-1, length)
+        one, two = lines[:, :-1], lines[:, 1:]
+        for operand, number in enumerate(entry.operands):
+            start, end = int(starts[operand]), int(starts[operand + 1])
+            rows, places = np.nonzero((one >= start) & (two >= start) & (one < end) & (two < end) & (one != two))
+            if not len(rows):
+                continue
+            shape = layouts[number].shape
+            here, there = (np.unravel_index(int(own[rows[0], places[0]]) - start, shape) for own in (one, two))
+            changed = [d for d in range(len(shape)) if here[d] != there[d]]
+            if len(changed) == 1:
+                classes.join((number, changed[0]), (result, k))

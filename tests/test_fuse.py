@@ -1,0 +1,197 @@
+"""Fused programs: each op's samples with their gradients, workloads, forced widths and lengths around them, against eager."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import autograd, func
+from tapegrad.ops.table.op import Op, Sample, op_table
+from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.program import Program
+from tapegrad.program.trace import TracingError, trace
+from tapegrad.testing.operands import operands_of
+
+# A correct result may differ from the eager one by the order of sums, and by 2 ulp for each function.
+ULPS = 60
+
+
+def call(program: Program, fused: Fused, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run machine code on arrays, with guards of known bytes around what it writes."""
+    numbers = (*program.outputs, *[guard.value for guard in program.guards])
+    layouts = [program.layouts[number] for number in numbers]
+    memory = [np.full(64 + int(np.prod(own.shape)) * own.dtype.itemsize + 64, 0xA5, np.uint8) for own in layouts]
+    scratch = np.empty(fused.scratch_bytes + 64, np.uint8)
+    table = ctypes.c_void_p * max(1, len(arrays), len(memory))
+    given = [np.ascontiguousarray(own) for own in arrays]
+    inputs = table(*[own.ctypes.data for own in given])
+    outputs = table(*[own.ctypes.data + 64 for own in memory])
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(fused.address())
+    function(ctypes.addressof(inputs), ctypes.addressof(outputs), (scratch.ctypes.data + 63) // 64 * 64)
+    for own in memory:
+        assert (own[:64] == 0xA5).all() and (own[-64:] == 0xA5).all(), "it writes outside of its outputs"
+    return [own[64:-64].view(layout.dtype).reshape(layout.shape) for own, layout in zip(memory, layouts, strict=True)]
+
+
+def eager(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [np.asarray(own.detach().numpy()) for own in function(*[tg.tensor(own) for own in arrays])]
+
+
+def assert_near(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], ulps: float = ULPS) -> None:
+    assert len(actual) == len(expected)
+    for one, two in zip(actual, expected, strict=True):
+        assert one.shape == two.shape and one.dtype == two.dtype
+        if two.dtype.kind != "f":
+            np.testing.assert_array_equal(one, two)
+            continue
+        finite = np.abs(two[np.isfinite(two)])
+        eps = ulps * np.finfo(two.dtype).eps
+        np.testing.assert_allclose(one, two, rtol=eps, atol=eps * float(finite.max(initial=0.0)), equal_nan=True)
+
+
+def value_and_gradient(
+    op: Op, sample: Sample, operands: Sequence[Any]
+) -> tuple[Callable[..., list[tg.Tensor]], list[np.ndarray]]:
+    """Return the function of the floating operands that computes the value and the gradient, and these operands."""
+    which = [
+        k
+        for k, own in enumerate(operands)
+        if isinstance(own, float) or getattr(own, "dtype", np.dtype(int)).kind == "f"
+    ]
+
+    def function(*tensors: tg.Tensor) -> list[tg.Tensor]:
+        full, leaves = list(operands), []
+        for k, own in zip(which, tensors, strict=True):
+            full[k] = own.detach().requires_grad_()
+            leaves.append(full[k])
+        out = op.called(full, sample.attrs)
+        results = [out]
+        if leaves and out.requires_grad:
+            weights = np.linspace(0.5, 1.5, out.numel()).reshape(out.shape).astype(out.dtype)
+            found = autograd.grad((out * tg.tensor(weights)).sum(), leaves, allow_unused=True)
+            results += [own for own in found if own is not None]
+        return [own.detach() for own in results]
+
+    return function, [np.array(operands[k]) for k in which]
+
+
+@pytest.mark.parametrize("name", sorted(op_table))
+def test_samples(name: str, record_property: Callable[..., None]) -> None:
+    """Each op's samples, with gradient, are fused or refused with a reason."""
+    op = op_table[name]
+    fused_count, reasons = 0, set()
+    for sample in op.samples:
+        for dtype in (np.float64, np.float32):
+            operands = operands_of(op, sample, dtype, np.random.default_rng(5))
+            function, arrays = value_and_gradient(op, sample, operands)
+            try:
+                program, _ = trace(function, arrays)
+            except (TracingError, RuntimeError, ValueError, TypeError, NotImplementedError) as error:
+                reasons.add(f"trace: {error}")
+                continue
+            try:
+                code = fuse(program)
+            except Refused as error:
+                reasons.add(str(error))
+                continue
+            with np.errstate(all="ignore"):
+                assert_near(call(program, code, arrays), eager(function, arrays))
+            fused_count += 1
+    record_property("fused", fused_count)
+    record_property("refused", "; ".join(sorted(reasons)))
+    if not fused_count:
+        pytest.skip("; ".join(sorted(reasons))[:200])
+
+
+def of_value_and_gradient(function: Callable[..., Any]) -> Callable[..., list[tg.Tensor]]:
+    def both(*args: tg.Tensor) -> list[tg.Tensor]:
+        gradients, value = func.grad_and_value(function, argnums=tuple(range(len(args))))(*args)
+        return [value, *gradients]
+
+    return both
+
+
+def rosenbrock(x: tg.Tensor) -> tg.Tensor:
+    a, b = x[1:], x[:-1]
+    return (100.0 * (a - b * b) ** 2 + (1 - b) ** 2).sum()
+
+
+def logistic(w: tg.Tensor, x: tg.Tensor) -> tg.Tensor:
+    z = x @ w
+    return (tg.log1p(tg.exp(-abs(z))) + tg.maximum(z, tg.zeros_like(z))).sum() + 0.5 * (w * w).sum()
+
+
+def softmax_twice(x: tg.Tensor) -> tg.Tensor:
+    return (tg.softmax(tg.sin(x), 0) * x).sum() + tg.logsumexp(x, 0)
+
+
+def joined(x: tg.Tensor) -> tg.Tensor:
+    y = tg.cat([x[2:], x[:2], -x])
+    return (y * y.flip(0)).sum()
+
+
+LENGTHS = (0, 1, 2, 7, 8, 9, 31, 32, 33, 65, 66, 72, 96, 97, 127, 128, 129, 1000)
+
+
+@pytest.mark.parametrize("width", [None, 1, 2, 4, 8, 16, 32])
+def test_widths_and_lengths(width: int | None) -> None:
+    rng = np.random.default_rng(0)
+    for length in LENGTHS:
+        for function in (rosenbrock, joined) if length > 1 else (rosenbrock,) if length else ():
+            check(of_value_and_gradient(function), [rng.normal(size=length)], width)
+        check(of_value_and_gradient(logistic), [rng.normal(size=3), rng.normal(size=(length, 3))], width)
+        check(lambda x: [tg.sin(x) * 2 > 1, x.sum(), tg.exp(x).astype("float32")], [rng.normal(size=length)], width)
+        if length:
+            check(of_value_and_gradient(softmax_twice), [rng.normal(size=length).astype(np.float32)], width)
+
+
+def check(function: Callable[..., Any], arrays: Sequence[np.ndarray], width: int | None = None) -> None:
+    program, _ = trace(function, arrays)
+    assert_near(call(program, fuse(program, width=width), arrays), eager(function, arrays), 200)
+
+
+def test_same_bits_for_all_widths_and_addresses() -> None:
+    """Partial results belong to elements, not to vectors; no loop begins at an aligned address."""
+    x = np.random.default_rng(1).normal(size=1003)
+    program, _ = trace(of_value_and_gradient(rosenbrock), [x])
+    results = [call(program, fuse(program, width=width), [x]) for width in (None, 1, 2, 4, 8)]
+    shifted = np.empty(1100)
+    for start in (1, 2, 3, 5):
+        shifted[start : start + 1003] = x
+        results.append(call(program, fuse(program), [shifted[start : start + 1003]]))
+    for own in results[1:]:
+        for one, two in zip(own, results[0], strict=True):
+            assert one.tobytes() == two.tobytes()
+
+
+def test_nan_and_inf_survive() -> None:
+    values = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308, 5e-324] * 20)
+    for function in (
+        lambda x: [x * 0.0, x - x, tg.log(x), tg.exp(x), x / x, tg.sqrt(x)],
+        lambda x: [tg.amax(x), x.sum(), tg.maximum(x, -x), tg.where(x > 0, x, 1.0), -x],
+    ):
+        with np.errstate(all="ignore"):
+            check(function, [values])
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 5, 7, 8, 9, 12, 16, 17])
+def test_rows_of_structs(columns: int) -> None:
+    """Columns of an array of rows are loaded and stored by transposition."""
+
+    def function(x: tg.Tensor) -> list[tg.Tensor]:
+        parts = [x[:, k] * (k + 1.0) for k in range(columns)]
+        return [tg.stack(parts[::-1], 1), sum(parts[1:], parts[0])]
+
+    for length in (65, 72, 200):
+        check(function, [np.random.default_rng(2).normal(size=(length, columns))])
+
+
+def test_refusals_name_the_operation() -> None:
+    program, _ = trace(lambda x: [tg.sort(x)[0]], [np.ones(3)])
+    with pytest.raises(Refused, match="sort"):
+        fuse(program)

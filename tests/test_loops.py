@@ -1,0 +1,264 @@
+"""Loops that are found in programs: value and gradient against the function itself, at two points; wrong runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import func
+from tapegrad.program.loops import find, stages
+from tapegrad.program.loops.body import Loop, OutOfStepError
+from tapegrad.program.loops.find import Run, find_runs
+from tapegrad.program.program import Program
+from tapegrad.program.run import Runner
+from tapegrad.program.trace import trace
+
+RNG = np.random.default_rng(0)
+SEEN = RNG.normal(size=(40, 2))
+CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray, int]] = {}
+
+
+def case(point: np.ndarray, loops: int = 2) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Note a function, a point, and the fewest loops of its value and gradient."""
+
+    def decorate(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        CASES[function.__name__] = function, point, loops
+        return function
+
+    return decorate
+
+
+def slopes(y: Any, p: Any) -> Any:
+    return [p[0] * y[0] - p[1] * y[0] * y[1], p[2] * y[0] * y[1] - p[3] * y[1]]
+
+
+@case(RNG.uniform(0.3, 1, 4))
+def runge_kutta(p: Any) -> Any:
+    y, h = [p[0] * 0.5, p[1] + 0.2], 0.01
+    for _ in range(12):
+        one = slopes(y, p)
+        two = slopes([a + h / 2 * k for a, k in zip(y, one, strict=True)], p)
+        three = slopes([a + h / 2 * k for a, k in zip(y, two, strict=True)], p)
+        four = slopes([a + h * k for a, k in zip(y, three, strict=True)], p)
+        rates = zip(y, one, two, three, four, strict=True)
+        y = [a + h / 6 * (q + 2 * r + 2 * s + t) for a, q, r, s, t in rates]
+    return y[0] * y[0] + y[1]
+
+
+@case(RNG.normal(size=3))
+def stacked_trajectory(p: Any) -> Any:
+    y, found = p[:2], []
+    for _ in range(30):
+        y = y + 0.01 * tg.stack([y[1] * p[2], -y[0] * tg.sin(y[1])])
+        found.append(y)
+    return (tg.stack(found) ** 2).sum()
+
+
+@case(RNG.normal(size=40), 1)
+def loss_of_each_input(u: Any) -> Any:
+    y, loss = tg.zeros(()), 0.0
+    for t in range(40):
+        y = 0.9 * y + tg.sin(u[t])
+        loss = loss + (y - 0.3) ** 2
+    return loss
+
+
+@case(RNG.normal(size=3))
+def second_order(p: Any) -> Any:
+    a, b = p[0], p[1]
+    for _ in range(30):
+        a, b = b, tg.sin(a) * 0.9 + b * p[2]
+    return a * b
+
+
+@case(RNG.normal(size=3))
+def third_order(p: Any) -> Any:
+    x = [p[0], p[1], p[2]]
+    for _ in range(40):
+        x.append(tg.cos(x[-1]) + 0.1 * x[-3])
+    return x[-1]
+
+
+@case(RNG.normal(size=30))
+def heat(u: Any) -> Any:
+    for _ in range(20):
+        u = u + 0.1 * tg.cat([u[1:2] - u[:1], u[2:] - 2 * u[1:-1] + u[:-2], u[-2:-1] - u[-1:]])
+    return (u * u).sum()
+
+
+@case(RNG.normal(size=100), 0)
+def heat_in_vectors(u: Any) -> Any:
+    for _ in range(20):
+        u = u + 0.1 * tg.cat([u[1:2] - u[:1], u[2:] - 2 * u[1:-1] + u[:-2], u[-2:-1] - u[-1:]])
+    return (u * u).sum()
+
+
+@case(RNG.uniform(0.5, 1, 4))
+def kalman_filter(p: Any) -> Any:
+    mean, variance, total = p[0], p[1], 0.0
+    for t in range(40):
+        variance = variance + p[2]
+        spread = variance + p[3]
+        gain, rest = variance / spread, SEEN[t, 0] - mean
+        total = total - 0.5 * (tg.log(spread) + rest * rest / spread)
+        mean, variance = mean + gain * rest, (1 - gain) * variance
+    return total
+
+
+@case(RNG.uniform(0.2, 0.5, 2))
+def alternating(p: Any) -> Any:
+    y = p[0]
+    for t in range(60):
+        y = tg.sin(y) * p[1] if t % 2 else y * y + 0.1
+    return y
+
+
+@case(RNG.uniform(0.2, 0.5, 2))
+def another_tenth_turn(p: Any) -> Any:
+    y = p[0]
+    for t in range(120):
+        y = tg.sin(y) * p[1]
+        if t % 10 == 9:
+            y = y + tg.exp(-y)
+    return y
+
+
+@case(RNG.normal(size=(4, 6)) * 0.3)
+def recurrent_network(w: Any) -> Any:
+    h = tg.zeros(4)
+    for t in range(25):
+        h = tg.tanh(w[:, :4] @ h + w[:, 4:] @ tg.tensor(SEEN[t]))
+    return h.sum()
+
+
+@case(RNG.uniform(0.2, 0.9, 3))
+def loop_in_a_loop(p: Any) -> Any:
+    y = p[0]
+    for _ in range(20):
+        for _ in range(8):
+            y = tg.sin(y) + p[1] * 0.1
+        y = y * p[2]
+    return y
+
+
+@case(np.array([2.0, 5.0]))
+def newton(p: Any) -> Any:
+    x = p[0]
+    for _ in range(30):
+        x = x - (x**3 - p[1]) / (3 * x * x)
+    return x
+
+
+@case(RNG.uniform(0.2, 0.9, 2))
+def backwards_over_a_trajectory(p: Any) -> Any:
+    y, found = p[0], []
+    for _ in range(40):
+        y = tg.sin(y) * p[1] + 0.5
+        found.append(y)
+    total = 0.0
+    for y in reversed(found):
+        total = total * 0.9 + y * y
+    return total
+
+
+@case(RNG.uniform(0.2, 0.9, 2))
+def first_and_last_turns_differ(p: Any) -> Any:
+    y = p[0]
+    for t in range(40):
+        y = tg.sin(y) * p[1]
+        if t in (0, 1, 38, 39):
+            y = y + 0.3 * p[0]
+    return y
+
+
+def gradient(name: str) -> tuple[Program, np.ndarray, Callable[[Any], Any]]:
+    function, point, _ = CASES[name]
+    both = func.grad_and_value(function)
+    return trace(lambda p: both(p), [point])[0], point, both
+
+
+def assert_right(run: Callable[..., Any], point: np.ndarray, expected: Callable[[Any], Any]) -> None:
+    for x in (point, point * 1.01):
+        for own, other in zip(run(x), expected(x), strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_value_and_gradient(name: str) -> None:
+    program, point, both = gradient(name)
+    runner = Runner(program)
+    assert runner.fused is not None, runner.refused
+    found = stages.staged(program)
+    assert found is not None
+    assert sum(isinstance(stage, Loop) for stage in found.stages) >= CASES[name][2]
+    assert_right(lambda x: runner([x])[0], point, both)
+
+
+@pytest.mark.parametrize("name", ["runge_kutta", "stacked_trajectory", "third_order", "kalman_filter", "alternating"])
+def test_any_run_is_proved_or_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that begin anywhere, with too many turns and with other periods, give the right numbers or no loop."""
+    program, point, both = gradient(name)
+    right, rng, count = find_runs(program), np.random.default_rng(1), 0
+    for _ in range(6):
+        wrong, end = [], 0
+        for run in right:
+            start = max(end, run.start + int(rng.integers(-run.period, run.period)))
+            period = run.period + int(rng.choice([0, 0, 0, 1, -1]))
+            turns = min(run.turns + int(rng.integers(-1, 3)), (len(program.entries) - start) // period)
+            wrong.append(Run(start, period, turns))
+            end = wrong[-1].stop
+        monkeypatch.setattr(stages, "find_runs", lambda _, wrong=wrong: wrong)
+        found = stages.staged(program)
+        count += found is not None
+        runner = Runner(program)
+        assert_right(lambda x, runner=runner: runner([x])[0], point, both)
+    assert count
+
+
+def test_a_turn_that_differs_is_no_part_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proof, and not what finds runs, says that turns are alike."""
+
+    def function(p: Any) -> list[Any]:
+        y = p[0]
+        for t in range(60):
+            y = tg.sin(y) * p[1] if t != 30 else tg.sin(y) * p[0]
+        return [y]
+
+    program, _ = trace(function, [np.array([0.3, 0.4])])
+    monkeypatch.setattr(stages, "find_runs", lambda program: [Run(2, 2, len(program.entries) // 2 - 1)])
+    found = stages.staged(program)
+    assert found is not None
+    assert max(stage.turns for stage in found.stages if isinstance(stage, Loop)) <= 30
+    assert_right(
+        lambda x: Runner(program)([x])[0],
+        np.array([0.3, 0.4]),
+        lambda x: [own.numpy() for own in function(tg.tensor(x))],
+    )
+
+
+def test_code_does_not_grow_with_turns() -> None:
+    def function(p: Any, turns: int) -> list[Any]:
+        y = p[0]
+        for _ in range(turns):
+            y = tg.sin(y) * p[1] + p[0]
+        return [y]
+
+    sizes = []
+    for turns in (50, 500):
+        program, _ = trace(lambda p, turns=turns: function(p, turns), [np.array([0.3, 0.4])])
+        found = stages.staged(program)
+        assert found is not None
+        sizes.append(sum(len(own.ir) for own in found._fused))
+    assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_short_programs_have_no_loops() -> None:
+    program, _ = trace(lambda x: [tg.sin(x) * x], [np.ones(3)])
+    assert find_runs(program) == []
+    assert stages.staged(program) is None
+    assert issubclass(OutOfStepError, Exception)
+    assert find._TURNS >= 3
