@@ -111,7 +111,7 @@ ZEROS = {
     r"(cross_entropy|nll_loss)\(": "the negative of a zero in PyTorch",
     r"remainder_?\(|%|__imod__": "that of the divisor, as in NumPy",
     r"\b(maximum|minimum|max|min|fmax|fmin|amax|amin|clamp|clamp_min|clamp_max|clip)_?\(": "of two that are equal",
-    r"\b(linear|matmul|mm|bmm|mv|dot|einsum|addmm|conv2d|cumsum|index_add_?)\(| @ ": "sums begin with a 0, or do not",
+    r"\b(linear|matmul|mm|bmm|mv|dot|einsum|addmm|conv2d|cumsum|index_(add|put)_?)\(| @ ": "sums begin with a 0, or do not",
     r"pow_*\(.*\b0\.5\)$|\*\* 0\.5$": "without dimensions that of C's power",
     r"m\.linalg\.|\b(cholesky_\w+|inverse|pinverse|\w+_solve|lu\w*|or[gm]qr|qr)\(": "of numbers that LAPACK computes",
     r"\b(add\w*m[mv]|baddbmm|addr|ger|inner|kron|tensordot|v(ec)?dot)\(": "sums begin with a 0, or do not",
