@@ -1081,7 +1081,8 @@ class TensorMethods:
 
     def new_empty(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1101,7 +1102,8 @@ class TensorMethods:
 
     def new_ones(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1120,7 +1122,8 @@ class TensorMethods:
 
     def new_zeros(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1392,7 +1395,9 @@ class TensorMethods:
         dim: builtins.int = 0,
         *,
         axis: builtins.int | None = None,
-    ) -> tuple[Tensor, ...]: ...
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views; see `tapegrad.split`."""
+
     def split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:

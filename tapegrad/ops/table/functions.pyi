@@ -626,7 +626,13 @@ def dstack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
-def empty(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
 
 def empty_like(
@@ -1445,7 +1451,13 @@ def not_equal(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def numel(input: Any) -> int:
     """Return how many elements a tensor has."""
 
-def ones(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of ones."""
 
 def ones_like(
@@ -1560,7 +1572,8 @@ def rad2deg(input: Any, *, out: Any = ...) -> Tensor:
     """Convert radians to degrees."""
 
 def rand(
-    *size: Any,
+    *shape: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
@@ -1605,7 +1618,8 @@ def randint_like(
     """Return integers, as `randint` draws them, of the shape and dtype of another tensor."""
 
 def randn(
-    *size: Any,
+    *shape: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
@@ -2218,7 +2232,13 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def xlogy(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
 
-def zeros(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def zeros(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of zeros."""
 
 def zeros_like(

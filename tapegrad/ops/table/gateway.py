@@ -162,7 +162,7 @@ def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...]) -> tuple[Plan, An
     operands, attrs, index_arrays = bound
     arrays = tuple([(array.shape, array.strides, array.dtype) for array in index_arrays]) if index_arrays else ()
     key = (layouts, tuple(attrs.values()), arrays)
-    data = [tensor._data for tensor in operands]
+    data = [raw_data(tensor) for tensor in operands]
     plan = op.plans.get(key)
     if plan is not None:
         return plan, plan.forward(*data, *index_arrays), True

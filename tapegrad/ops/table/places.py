@@ -148,7 +148,7 @@ PLACES: dict[str, dict[str, str]] = {
         "casts": "cast",
         "cholesky": "cholesky cholesky_ex",
         "complex": "alike conj imag real",
-        "complex_parts": "complex view_as_complex view_as_real",
+        "complex_parts": "angle_of_real complex view_as_complex view_as_real",
         "concat": "cat stack",
         "convolution": "conv2d conv2d_biased",
         "crosses": "cross",

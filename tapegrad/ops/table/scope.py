@@ -1,4 +1,4 @@
-"""What there is not: names of PyTorch that are out of scope or not made yet, and what a program that asks is told."""
+"""What there is not: names of PyTorch that are out of scope, and what a program that asks is told."""
 
 from __future__ import annotations
 
@@ -55,6 +55,10 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         (("DFIterDataPipe DataChunk IterDataPipe MapDataPipe argument_validation functional_datapipe non_deterministic "
           "guaranteed_datapipes_determinism runtime_validation runtime_validation_disabled"),
          "PyTorch has deprecated data pipes; use Dataset and IterableDataset"),
+        ("LinearCrossEntropyLoss LinearCrossEntropyOptions", "use nn.functional.linear_cross_entropy"),
+        (("CheckpointPolicy SelectiveCheckpointContext create_selective_checkpoint_contexts "
+          "set_checkpoint_debug_enabled set_checkpoint_early_stop"),
+         "what is kept is chosen by what is given to checkpoint(): give it smaller functions"),
         ("range", "PyTorch has deprecated it; use arange, which leaves the end out"),
         ("chain_matmul", "PyTorch has deprecated it; use linalg.multi_dot"),
         ("nuclear_norm frobenius_norm", "PyTorch has deprecated it; use linalg.matrix_norm"),
@@ -79,13 +83,6 @@ _KINDS_OF_NAMES: Final = (
      r"_copy$|torch_function|^init_num_threads$|^embedding_renorm_$|^affine_grid_generator$|^legacy_|_notes$|_args$|"
      r"_common$"), _INTERNAL),
 )  # fmt: skip
-
-#: Names of PyTorch, by module, that belong here and are not made yet.
-NOT_YET: Final[dict[str, str]] = {
-    "tapegrad.nn": "LinearCrossEntropyLoss LinearCrossEntropyOptions",
-    "tapegrad.utils.checkpoint": "CheckpointPolicy SelectiveCheckpointContext create_selective_checkpoint_contexts "
-                                 "set_checkpoint_debug_enabled set_checkpoint_early_stop",
-}  # fmt: skip
 
 
 def nearest(name: str) -> str:
@@ -119,6 +116,4 @@ def why_missing(module: str, name: str) -> str:
     if hasattr(Tensor, name):
         return f"it is a method of tensors: x.{name}(...)" if callable(getattr(Tensor, name)) else f"write x.{name}"
     near = nearest(name)
-    if any(name in names.split() for names in NOT_YET.values()):
-        return "PyTorch has it, tapegrad not yet" + (f"; nearest is {near}" if near else f"; see {PAGE}")
     return f"did you mean {near}?" if near else f"{PAGE} lists what there is"

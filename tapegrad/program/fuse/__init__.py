@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
+from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.bodies import Memory
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
-from tapegrad.program.fuse.nests import LANES, chunk_of, plan_nests
+from tapegrad.program.fuse.nests import LANES, NestPlan, chunk_of, plan_nests
 from tapegrad.program.fuse.roles import roles_of
 from tapegrad.program.fuse.scalars import Node, Refused
-from tapegrad.program.fuse.schedule import plan
+from tapegrad.program.fuse.schedule import Phase, plan
+from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.program import Program
 
 __all__ = ["Fused", "Refused", "fuse"]
@@ -23,7 +26,7 @@ __all__ = ["Fused", "Refused", "fuse"]
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
 _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
-_LIMIT: Final = 200_000  # scalars while lowering
+_LIMIT: Final = 100_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
 
 
@@ -36,21 +39,30 @@ class Fused:
         LLVM's text.
     scratch_bytes : int
         Of memory that a call needs, aligned to 64 bytes.
+    stages : tuple of int
+        Of a long program that threads share; see `tapegrad.program.variants.Variant`.
     """
 
-    def __init__(self, ir: str, scratch_bytes: int, notes: list[str]) -> None:
-        self.ir, self.scratch_bytes, self._notes = ir, scratch_bytes, notes
+    def __init__(
+        self, ir: str, scratch_bytes: int, source: Callable[[], str], notes: list[str], stages: Sequence[int] = ()
+    ) -> None:
+        self.ir, self.scratch_bytes, self._source, self._notes = ir, scratch_bytes, source, notes
+        self.stages = tuple(stages)
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
         return address_of_ir("program", self.ir, lambda: self.ir, SYMBOL)
+
+    def source(self) -> str:
+        """Return what the code computes, as loops to read."""
+        return self._source()
 
     def explain(self) -> list[str]:
         """Return what was done with the program, a line for each decision."""
         return list(self._notes)
 
 
-def fuse(program: Program, *, width: int | None = None, checked: bool = False) -> Fused:
+def fuse(program: Program, *, width: int | None = None, checked: bool = False, in_threads: bool = False) -> Fused:
     """Return a program as machine code.
 
     Parameters
@@ -59,24 +71,29 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
     width : int, optional
         Of vectors; default what suits the program.
     checked : bool
-        Check positions that are computed.
+        For the day when positions are computed: today each access is proved to be within its memory as it is emitted.
+    in_threads : bool
+        Let threads share long loops: the machine code then has stages.
 
     Raises
     ------
     Refused
         If it cannot be fused; the message says which operation, and why.
     """
-    refused: Refused | None = None
+    lengths = {length for layout in program.layouts for length in layout.shape}
+    reasons: dict[object, Refused] = {}
     for long, enough in _ROLES:
-        try:
-            return _fused(program, long, enough, width)
-        except Refused as error:
-            refused = refused or error
-    assert refused is not None
-    raise refused
+        longer = frozenset(length for length in lengths if length > long)
+        choice = longer, enough if longer else 0
+        if choice not in reasons:
+            try:
+                return _fused(program, long, enough, width, in_threads)
+            except Refused as error:
+                reasons[choice] = error
+    raise next(iter(reasons.values()))
 
 
-def _fused(program: Program, long: int, enough: int, width: int | None) -> Fused:
+def _fused(program: Program, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
     roles = None
     if any(length > long for layout in program.layouts for length in layout.shape):
@@ -88,9 +105,13 @@ def _fused(program: Program, long: int, enough: int, width: int | None) -> Fused
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
         if count > _SCALARS:
             raise Refused(f"straight code of {count} scalars")
+        if in_threads and is_worth_blocks(lowered.graph, phases):
+            blocks = BlockEmitter(lowered.graph, memory, width)
+            module, source = blocks.module(phases, constants), lambda: of_phases(lowered.graph, phases)
+            return Fused(module, blocks.scratch, source, _notes_of_phases(phases), blocks.counts)
         emitter = Emitter(lowered.graph, memory, width)
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
-        return Fused(ir, 0, [])
+        return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(program, long, _LIMIT, roles)
     memory, constants = _memory(program, lowered)
     lanes = width or 8
@@ -98,8 +119,34 @@ def _fused(program: Program, long: int, enough: int, width: int | None) -> Fused
     nests = plan_nests(lowered.graph, _stores(lowered), roles.lengths, chunk)
     size, head = lay_out(nests, memory)
     nested = NestEmitter(lowered.graph, memory, width, nests, lanes, chunk)
-    ir = module_text(nested, lambda: [nested.stage(stage) for stage in nests.stages] and None, head, constants)
-    return Fused(ir, size, [])
+    ir = module_text(nested, nested.stages, head, constants)
+    return Fused(ir, size, lambda: of_nests(lowered.graph, nests), _notes_of_nests(nests, lanes, size))
+
+
+def _notes_of_phases(phases: Sequence[Phase]) -> list[str]:
+    """Return what became of a program of one axis."""
+    notes = []
+    for phase in phases:
+        if phase.uniform:
+            notes.append(f"straight code of {len(phase.uniform)} scalars")
+        sums = sum(root.red is not None for root in phase.roots)
+        notes += [
+            f"a pass over elements {segment.low} to {segment.high}, {phase.lanes} at once: "
+            f"{sums} reductions, {len(segment.roots) - sums} stores"
+            for segment in phase.segments
+        ]
+    return notes
+
+
+def _notes_of_nests(nests: NestPlan, lanes: int, size: int) -> list[str]:
+    """Return what became of a program of several axes."""
+    notes = [f"axes of lengths {nests.lengths}; axis {LANES} in vectors of {lanes}; {size} bytes of scratch memory"]
+    for stage in nests.stages:
+        for nest in (*stage.before, *stage.chunked):
+            loops = " x ".join(str(nests.lengths[axis]) for axis in (*nest.outer, *([LANES] if nest.lanes else [])))
+            inner = "" if nest.inner is None else f", reducing {nests.lengths[nest.inner]} inside"
+            notes.append(f"a nest of {loops or 1}{inner}: {len(nest.targets)} results")
+    return notes
 
 
 def _stores(lowered: Lowered) -> list[tuple[Node, tuple[str, int], int, dict[int, int]]]:

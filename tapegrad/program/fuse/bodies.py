@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any, Final
 
 from tapegrad.program.fuse.scalars import Node, Refused
@@ -17,6 +19,9 @@ _ORDERED: Final = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oe
 _SIGNED: Final = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _INTRINSIC: Final = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
                      "rint": "rint", "fma": "fma", "copysign": "copysign"}  # fmt: skip
+
+
+_NORMAL: Final = (2.0**-600, 2.0**600)  # sizes of numbers whose quotients and their parts are normal numbers
 
 
 class Memory:
@@ -90,7 +95,7 @@ class Body:
         if kind == "load":
             return self._load(node)
         if kind == "index":
-            return self._positions()
+            return self._positions(node.attr)
         args = [self.name(arg) for arg in node.args]
         first = node.args[0].dtype
         source = typed(first, self.width)
@@ -99,6 +104,8 @@ class Body:
                 return text.op(f"fcmp {_ORDERED[kind]} {source} {args[0]}, {args[1]}")
             signed = _SIGNED[kind] if first == "l" else _SIGNED[kind].replace("s", "u", 1)
             return text.op(f"icmp {signed} {source} {args[0]}, {args[1]}")
+        if kind == "div" and char == "d" and node.args[1].kind == "const" and _divides(node.args[1].attr):
+            return self._quotient(args[0], node.args[1].attr)
         if kind in _FLOAT and char in "df":
             return text.op(f"{_FLOAT[kind]} {of} {args[0]}, {args[1]}")
         if kind in _WHOLE and char == "l":
@@ -129,6 +136,28 @@ class Body:
         if kind == "libm":
             return self._lanewise(node.attr, char, args)
         raise Refused(f"no instruction for {kind} of {char}")
+
+    def _quotient(self, x: str, divisor: float) -> str:
+        """Divide by a known number: a product with its reciprocal in two parts.
+
+        Rounded as the quotient is: N. Brisebarre, J.-M. Muller, S. K. Raina, "Accelerating correctly rounded
+        floating-point division when the divisor is known in advance" (2004), method 2. What is very large or small, or
+        not finite, is multiplied by the first part alone.
+        """
+        exact = 1 / Fraction(divisor)
+        high = float(exact)
+        low = float(exact - Fraction(high))
+        text, width = self.text, self.width
+        of, end = typed("d", width), suffix("d", width)
+        first, second = (constant(part, "d", width) for part in (high, low))
+        small = text.op(f"fmul {of} {x}, {second}")
+        result = text.call(f"llvm.fma.{end}", of, f"{of} {x}", f"{of} {first}", f"{of} {small}")
+        size = text.call(f"llvm.fabs.{end}", of, f"{of} {x}")
+        above = text.op(f"fcmp ogt {of} {size}, {constant(_NORMAL[0], 'd', width)}")
+        below = text.op(f"fcmp olt {of} {size}, {constant(_NORMAL[1], 'd', width)}")
+        plain = text.op(f"and {typed('?', width)} {above}, {below}")
+        other = text.op(f"fmul {of} {x}, {first}")
+        return text.op(f"select {typed('?', width)} {plain}, {of} {result}, {of} {other}")
 
     def extreme(self, kind: str, char: str, x: str, y: str) -> str:
         """Return the larger or smaller of two as NumPy's maximum and minimum: nan if one is."""
@@ -188,7 +217,8 @@ class Body:
 
     # ---- memory
 
-    def _positions(self) -> str:
+    def _positions(self, axis: int) -> str:
+        """Return the positions of the lanes along an axis."""
         if self.width == 1:
             return self.position if self.position.startswith("%") else self.text.op(f"add i64 0, {self.position}")
         start = self.spread(self.position, "l")
@@ -250,7 +280,12 @@ class Body:
         return self.text.op(f"getelementptr {kind}, ptr {address}, <{self.width} x i64> <{lanes}>")
 
     def store(
-        self, node: Node, base: tuple[str, int], offset: int, stride: int, strides: Sequence[tuple[int, int]] | None = None
+        self,
+        node: Node,
+        base: tuple[str, int],
+        offset: int,
+        stride: int,
+        strides: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         """Write the value of a node for the lanes of this body, which stand by a stride."""
         char, text, value = node.dtype, self.text, self.name(node)
@@ -279,6 +314,11 @@ class Body:
                 name, "void", f"{kind} {value}", f"<{self.width} x ptr> {pointers}", f"i32 {BYTES[char]}",
                 f"<{self.width} x i1> {self.mask or 'splat (i1 true)'}",
             )  # fmt: skip
+
+
+def _divides(value: float) -> bool:
+    """Return whether a quotient by a number is worth a product: not by powers of 2, of which LLVM knows it."""
+    return 1e-100 < abs(value) < 1e100 and abs(math.frexp(value)[0]) != 0.5
 
 
 def _ones(char: str) -> str:

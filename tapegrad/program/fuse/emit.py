@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.bodies import Body, Memory
+from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.rows import load_rows, store_rows
-from tapegrad.program.fuse.scalars import Graph
+from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
-from tapegrad.program.fuse.text import Text, constant, typed, vmath_text
+from tapegrad.program.fuse.text import Text, constant, suffix, typed, vmath_text
 
 __all__ = ["SYMBOL", "module_text"]
 
@@ -51,12 +52,12 @@ class Emitter:
             straight.store(node, base, offset, 0)
         reds = [root for root in phase.roots if root.red is not None]
         totals = {
-            id(root): [constant(start_of(root.red.attr[0], root.red.dtype), root.red.dtype, self.width)] * (self.lanes // self.width)
+            id(root): [self.nothing(root.red.attr[0], root.red.dtype)] * (self.lanes // self.width)
             for root in reds if root.red is not None
         }  # fmt: skip
         singles: dict[int, list[str]] = {id(root): [] for root in reds}
         for segment in phase.segments:
-            if segment.high - segment.low <= _SHORT:
+            if is_short(segment):
                 self.short(segment, singles)
             else:
                 self.loop(segment, totals)
@@ -67,14 +68,18 @@ class Emitter:
         """Write a few elements one by one."""
         for position in range(segment.low, segment.high):
             body = Body(self.text, self.memory, 1, self.uniform, 0, str(position), (position, position + 1))
-            self.fill(body, segment)
+            self.fill(body, segment, whole=True)
             for root, node in segment.roots:
                 if root.red is not None:
                     singles[id(root)].append(body.name(node))
 
-    def fill(self, body: Body, segment: Segment) -> None:
-        """Write a body's values and stores."""
-        nodes = cone(self.graph, [node for _, node in segment.roots])
+    def fill(self, body: Body, segment: Segment, whole: bool = False) -> None:
+        """Write a body's values and stores; products that are only added up only if the `whole` is wanted."""
+        roots: list[Node] = []
+        for root, node in segment.roots:
+            is_sum = root.red is not None and root.red.attr[0] == "sum"
+            roots += node.args if is_sum and node.kind == "mul" and not whole else [node]
+        nodes = cone(self.graph, roots)
         nodes = [node for node in nodes if node.axes and node.kind not in ("red", "const", "zero")]
         load_rows(body, nodes)
         body.compute(nodes)
@@ -82,6 +87,14 @@ class Emitter:
         for root, node in store_rows(body, stored):
             assert root.base is not None
             body.store(node, root.base, root.offset, root.stride)
+
+    def added(self, body: Body, how: str, node: Node, old: str) -> str:
+        """Return a step of an inner reduction: of a product, with one rounding."""
+        if how == "sum" and node.kind == "mul" and node.dtype in "df" and node.number not in body.names:
+            kind, args = typed(node.dtype, body.width), [body.name(arg) for arg in node.args]
+            name = f"llvm.fma.{suffix(node.dtype, body.width)}"
+            return self.text.call(name, kind, *[f"{kind} {value}" for value in (*args, old)])
+        return body.combine(how, node.dtype, old, body.name(node))
 
     def loop(self, segment: Segment, totals: dict[int, list[str]]) -> None:
         """Write the loop over whole vectors, and the vector that is not whole."""
@@ -112,7 +125,7 @@ class Emitter:
             self.fill(body, segment)
             for root, node, names in sums:
                 assert root.red is not None
-                later[id(root)].append(body.combine(root.red.attr[0], node.dtype, names[part], body.name(node)))
+                later[id(root)].append(self.added(body, root.red.attr[0], node, names[part]))
         phis = [f"  {position} = phi i64 [ {segment.low}, %{before} ], [ {following}, %{loop} ]"]
         for root, node, names in sums:
             for name, start, end in zip(names, totals[id(root)], later[id(root)], strict=True):
@@ -141,11 +154,15 @@ class Emitter:
             for root, node in segment.roots:
                 if root.red is not None:
                     old = totals[id(root)][part]
-                    new = body.combine(root.red.attr[0], node.dtype, old, body.name(node))
+                    new = self.added(body, root.red.attr[0], node, old)
                     kind = typed(node.dtype, width)
                     if mask:
                         new = text.op(f"select <{width} x i1> {mask}, {kind} {new}, {kind} {old}")
                     totals[id(root)] = [*totals[id(root)][:part], new, *totals[id(root)][part + 1 :]]
+
+    def nothing(self, kind: str, char: str) -> str:
+        """Return the partial results that reductions begin with."""
+        return constant(start_of(kind, char), char, self.width)
 
     def halved(self, kind: str, char: str, value: str) -> str:
         """Combine the lanes of a vector: one half with the other, until one is left."""
@@ -181,6 +198,11 @@ class Emitter:
         return value
 
 
+def is_short(segment: Segment) -> bool:
+    """Return whether a segment is not worth a loop."""
+    return segment.high - segment.low <= _SHORT
+
+
 def start_of(kind: str, char: str) -> float:
     """Return what a reduction of nothing is."""
     if kind in _START:
@@ -205,22 +227,33 @@ def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str]
     constants : sequence of str
         Definitions of constants that stand in memory.
     """
-    text, pointers = emitter.text, emitter.memory.pointers
-    entry = []
-    arguments = []
-    for (kind, number), name in pointers.items():
-        if kind in ("in", "out"):
-            entry.append(f"  {name}.p = getelementptr ptr, ptr {'%inputs' if kind == 'in' else '%outputs'}, i64 {number}")
-            entry.append(f"  {name} = load ptr, ptr {name}.p, align 8")
-            arguments.append(name)
+    text = emitter.text
+    arguments, entry = arguments_of(emitter.memory)
     write()
-    formulas, known = vmath_text(frozenset(text.functions))
-    declared = "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)
+    formulas, declared = outside(text)
     parameters = ", ".join([f"ptr noalias {name}" for name in arguments] + ["ptr noalias align 64 %scratch"])
     given = ", ".join([f"ptr {name}" for name in arguments] + ["ptr %scratch"])
     return "\n".join([
         formulas, *constants, declared,
-        f"define internal void @fused({parameters}) alwaysinline nounwind {{", "entry:", *head, *text.lines, "  ret void", "}",
+        f"define internal void @fused({parameters}) alwaysinline nounwind {{",
+        "entry:", *head, *text.lines, "  ret void", "}",
         f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", *entry,
         f"  call void @fused({given})", "  ret void", "}", "",
     ])  # fmt: skip
+
+
+def arguments_of(memory: Memory) -> tuple[list[str], list[str]]:
+    """Return the names of the pointers to inputs and outputs, and the lines that read them from their tables."""
+    names, lines = [], []
+    for (kind, number), name in memory.pointers.items():
+        if kind in ("in", "out"):
+            names.append(name)
+            lines.append(f"  {name}.p = getelementptr ptr, ptr %{kind}puts, i64 {number}")
+            lines.append(f"  {name} = load ptr, ptr {name}.p, align 8")
+    return names, lines
+
+
+def outside(text: Text) -> tuple[str, str]:
+    """Return the definitions of the functions of vmath that were called, and the declarations of others."""
+    formulas, known = vmath_text(frozenset(text.functions))
+    return formulas, "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)

@@ -168,7 +168,8 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "square": lambda x: x * x, "reciprocal": lambda x: 1 / x, "power": power, "pow": power, "float_power": power,
     "sqrt": _floating(lambda graph, x: graph.unary("sqrt", x)),
     "floor": _unary("floor"), "ceil": _unary("ceil"), "trunc": _unary("trunc"), "rint": _unary("rint"),
-    "maximum": _extreme("max"), "minimum": _extreme("min"), "fmax": _other_extreme("max"), "fmin": _other_extreme("min"),
+    "maximum": _extreme("max"), "minimum": _extreme("min"),
+    "fmax": _other_extreme("max"), "fmin": _other_extreme("min"),
     "copysign": _floating(lambda graph, x, y: graph.node("copysign", (graph.solid(x), graph.solid(y)), None, x.dtype)),
     "sign": _sign, "sgn": _sign, "where": where, "isnan": lambda x: x != x, "isfinite": _is_finite,
     "isinf": lambda x: abs(x) == np.inf if x.dtype in "df" else x.graph.const(False, "?"),
@@ -207,7 +208,10 @@ def of_name(name: str) -> Callable[..., Any]:
     """Return a function of nodes: of the table, or the formula of the op of this name."""
     if name in TABLE:
         return TABLE[name]
-    op = op_table[name] if name in op_table else None
+    try:
+        op = op_table[name]
+    except KeyError:
+        op = None
     if op is None or op.formula is None or getattr(op.formula, "__name__", "") == name:
         raise Refused(f"{name} has no formula")
     return of_nodes(op.formula)
@@ -246,12 +250,10 @@ def rebound(function: types.FunctionType, names: dict[str, Any]) -> Callable[...
     def again(own: types.FunctionType) -> types.FunctionType:
         if id(own) in made:
             return made[id(own)]
-        scope: dict[str, Any] = {}
+        scope: dict[str, Any] = dict(own.__globals__)
         twin = types.FunctionType(own.__code__, scope, own.__name__, own.__defaults__, own.__closure__)
         twin.__kwdefaults__ = own.__kwdefaults__
         made[id(own)] = twin
-        for name, value in own.__globals__.items():
-            scope[name] = value
         for name in _names(own.__code__):
             value = own.__globals__.get(name)
             if isinstance(value, Intrinsic):

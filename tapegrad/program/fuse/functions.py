@@ -9,17 +9,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.fuse.arrays import Array, Space
+from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.formulas import TABLE, of_ufunc
 from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.space import Space
 
 __all__ = ["function", "ufunc"]
 
 _MOVES: Final = frozenset((
     "reshape", "ravel", "transpose", "permute_dims", "moveaxis", "swapaxes", "squeeze", "expand_dims", "broadcast_to",
     "concatenate", "stack", "flip", "roll", "rot90", "diagonal", "diag", "tril", "triu", "repeat", "tile", "take",
-    "take_along_axis", "copy", "atleast_1d", "atleast_2d", "matrix_transpose", "pad", "flipud", "fliplr", "ascontiguousarray",
-    "asarray", "array", "hstack", "vstack",
+    "take_along_axis", "copy", "atleast_1d", "atleast_2d", "matrix_transpose", "pad", "flipud", "fliplr",
+    "ascontiguousarray", "asarray", "array", "hstack", "vstack",
 ))  # fmt: skip
 #: How many multiplications a product of matrices may be made of.
 PRODUCTS: Final = 20000

@@ -12,15 +12,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.dtypes import default_dtype
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op
 from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
-from tapegrad.program.fuse.arrays import Array, Space, positions_of
+from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.formulas import of_op, rebound
+from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.moves import positions_of
+from tapegrad.program.fuse.picks import PICKS
 from tapegrad.program.fuse.roles import Roles
-from tapegrad.program.fuse.scalars import Graph, Refused
+from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.fuse.small import SMALL
+from tapegrad.program.fuse.space import Space
 from tapegrad.program.program import Entry, Program
 
 __all__ = ["Lowered", "lower", "moves"]
@@ -78,6 +81,7 @@ class _Lowering:
         self.graph = Graph()
         self.graph.limit = limit
         self.space = Space(self.graph, long, functions)
+        self.space.lengths = None if roles is None else roles.lengths
         self.values: dict[int, Array] = {}
         self.constants: list[np.ndarray] = []
 
@@ -136,6 +140,13 @@ class _Lowering:
             return (self.elementwise(entry, operands),)
         if op.name == "cast":
             return (operands[0].astype(self.program.layouts[entry.results[0]].dtype),)
+        if op.name in PICKS and any(number not in self.program.constants for number in entry.index_arrays):
+            constants = self.program.constants
+            picked = [
+                np.asarray(constants[number]) if number in constants else self.value(number)
+                for number in entry.index_arrays
+            ]
+            return (PICKS[op.name](self.space, operands, picked, entry.attrs),)
         indices: list[Any] = [self.fixed(number) for number in entry.index_arrays]
         small = SMALL.get(op.name)
         if small is not None:
@@ -169,7 +180,8 @@ class _Lowering:
             raise error
         (x,) = operands
         graph, char = self.graph, self.space.char(x.dtype)
-        total = None
+        total: np.ndarray | None = None
+        image = np.empty(0)
         nodes = x.nodes.reshape(-1)
         for k in range(x.size):
             unit = np.zeros(x.size)
@@ -194,7 +206,7 @@ class _Lowering:
         taken = [layout for layout, is_condition in zip(layouts, conditions, strict=True) if not is_condition]
         common = promote(taken) if taken else result
         if result.kind == "f" and common.kind != "f":
-            common = result if result.kind == "f" else default_dtype()
+            common = result
         operands = [
             own if is_condition else own.astype(common) for own, is_condition in zip(operands, conditions, strict=True)
         ]

@@ -7,10 +7,11 @@ from typing import Final
 
 from tapegrad.program.fuse.bodies import Body, Memory
 from tapegrad.program.fuse.emit import Emitter, start_of
+from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.nests import LANES, Nest, NestPlan, Stage, Target
 from tapegrad.program.fuse.rows import load_rows
-from tapegrad.program.fuse.scalars import Graph, Node, Refused
-from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, suffix, typed
+from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, typed
 
 __all__ = ["NestEmitter", "lay_out"]
 
@@ -31,7 +32,9 @@ class _NestBody(Body):
         if LANES in places:
             self.position, self.bounds = places[LANES][0], (0, places[LANES][1])
 
-    def _address(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int) -> str:
+    def _address(
+        self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str, span: int
+    ) -> str:
         low = high = offset
         terms = []
         for axis, stride in strides:
@@ -53,6 +56,9 @@ class _NestBody(Body):
             at = self.text.op(f"add i64 {at}, {term}")
         return self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {at}")
 
+    def _positions(self, axis: int) -> str:
+        return super()._positions(axis) if axis == LANES else self.spread(self.places[axis][0], "l")
+
     def put(self, target: Target, value: str, offset: int) -> None:
         """Store a value where a target stands."""
         self.names[target.node.number] = value
@@ -67,6 +73,11 @@ class NestEmitter(Emitter):
         super().__init__(graph, memory, width)
         self.lanes = self.width = lanes
         self.plan, self.chunk = plan, chunk
+
+    def stages(self) -> None:
+        """Write all stages of the plan."""
+        for stage in self.plan.stages:
+            self.stage(stage)
 
     def stage(self, stage: Stage) -> None:
         """Write the nests of a stage."""
@@ -118,7 +129,11 @@ class NestEmitter(Emitter):
         self.block = after
 
     def accumulate(
-        self, length: int | str, step: int, starts: Sequence[tuple[str, str]], body: Callable[[str, list[str]], list[str]]
+        self,
+        length: int | str,
+        step: int,
+        starts: Sequence[tuple[str, str]],
+        body: Callable[[str, list[str]], list[str]],
     ) -> list[str]:
         """Write a loop that carries values, of which types and starts are given; return their last."""
         text = self.text
@@ -178,7 +193,9 @@ class NestEmitter(Emitter):
         if nest.outer:
             length = self.plan.lengths[nest.outer[-1]]
             sums = max(1, sum(own.kind != "store" for own in nest.targets))
-            room = _REGISTERS // sums if nest.inner is not None or any(own.kind == "lanes" for own in nest.targets) else 1
+            room = (
+                _REGISTERS // sums if nest.inner is not None or any(own.kind == "lanes" for own in nest.targets) else 1
+            )
             tile = max(own for own in range(1, _TILE + 1) if length % own == 0 and own <= max(1, room))
 
         def inside(places: dict[int, tuple[str, int]], rest: tuple[int, ...]) -> None:
@@ -191,7 +208,9 @@ class NestEmitter(Emitter):
 
         inside({}, nest.outer)
 
-    def turns(self, nest: Nest, places: dict[int, tuple[str, int]], tile: int, partial: dict[tuple[str, int], str], start: str) -> None:
+    def turns(
+        self, nest: Nest, places: dict[int, tuple[str, int]], tile: int, partial: dict[tuple[str, int], str], start: str
+    ) -> None:
         """Write turns of the innermost outer loop side by side, along all lanes of a chunk."""
         graph = self.graph
         copies: list[tuple[Target, Node, int]] = []  # the target, its value, and how much further it is stored
@@ -218,7 +237,7 @@ class NestEmitter(Emitter):
             count = self.text.op(f"select i1 {less}, i64 {left}, i64 {self.chunk}")
         sums = [(target, node, shift) for target, node, shift in copies if target.kind == "lanes"]
         starts = [
-            (typed(node.dtype, self.width), constant(start_of(target.how, node.dtype), node.dtype, self.width))
+            (typed(node.dtype, self.width), self.nothing(target.how, node.dtype))
             for target, node, _ in sums
         ]  # fmt: skip
 
@@ -239,7 +258,8 @@ class NestEmitter(Emitter):
             self.gathered(nest, target, node, places, shift, end, partial[target.base])
 
     def gathered(
-        self, nest: Nest, target: Target, node: Node, places: dict[int, tuple[str, int]], shift: int, value: str, partial: str
+        self, nest: Nest, target: Target, node: Node, places: dict[int, tuple[str, int]], shift: int, value: str,
+        partial: str,
     ) -> None:  # fmt: skip
         """Add the partial results of a chunk to those of the chunks before."""
         text, kind = self.text, typed(node.dtype, self.width)
@@ -254,8 +274,8 @@ class NestEmitter(Emitter):
         text.put(f"store {kind} {new}, ptr {pointer}, align {BYTES[node.dtype]}")
 
     def lane_block(
-        self, nest: Nest, copies: list[tuple[Target, Node, int]], places: dict[int, tuple[str, int]], local: str, mask: str,
-        width: int, values: list[str],
+        self, nest: Nest, copies: list[tuple[Target, Node, int]], places: dict[int, tuple[str, int]], local: str,
+        mask: str, width: int, values: list[str],
     ) -> list[str]:  # fmt: skip
         """Write one vector of lanes, or one element where a nest has none; return the new values of sums over lanes."""
         text = self.text
@@ -268,44 +288,39 @@ class NestEmitter(Emitter):
 
             def step(at: str, sums: list[str]) -> list[str]:
                 assert nest.inner is not None
-                body = _NestBody(text, self.memory, width, self.uniform, {**places, nest.inner: (at, length)}, local, mask)
+                body = _NestBody(
+                    text, self.memory, width, self.uniform, {**places, nest.inner: (at, length)}, local, mask
+                )
                 self.values(body, copies)
                 return [
                     self.added(body, target.how, node, old) for (target, node, _), old in zip(copies, sums, strict=True)
                 ]
 
             ends = self.accumulate(length, 1, starts, step)
-            for (target, node, shift), end in zip(copies, ends, strict=True):
+            for (target, _, shift), end in zip(copies, ends, strict=True):
                 body = _NestBody(text, self.memory, width, self.uniform, places, local, mask)
                 body.names[target.node.number] = end
                 body.put(target, end, target.offset + shift)
             return []
         body = _NestBody(text, self.memory, width, self.uniform, places, local, mask)
         self.values(body, copies)
-        results = []
-        for target, node, shift in copies:
+        results: list[str] = []
+        for target, node, _ in copies:
             if target.kind == "lanes":
                 old = values[len(results)]
                 new = self.added(body, target.how, node, old)
                 if mask:
-                    new = text.op(f"select <{width} x i1> {mask}, {typed(node.dtype, width)} {new}, {typed(node.dtype, width)} {old}")
+                    kind = typed(node.dtype, width)
+                    new = text.op(f"select <{width} x i1> {mask}, {kind} {new}, {kind} {old}")
                 results.append(new)
         for target, node, shift in copies:
             if target.kind == "store":
                 body.put(target, body.name(node), target.offset + shift)
         return results
 
-    def added(self, body: Body, how: str, node: Node, old: str) -> str:
-        """Return a step of an inner reduction: of a product, with one rounding."""
-        if how == "sum" and node.kind == "mul" and node.dtype in "df" and node.number not in body.names:
-            kind, args = typed(node.dtype, body.width), [body.name(arg) for arg in node.args]
-            name = f"llvm.fma.{suffix(node.dtype, body.width)}"
-            return self.text.call(name, kind, *[f"{kind} {value}" for value in (*args, old)])
-        return body.combine(how, node.dtype, old, body.name(node))
-
     def values(self, body: Body, copies: Sequence[tuple[Target, Node, int]]) -> None:
         """Write the values of targets, but products that are only added up."""
-        roots = []
+        roots: list[Node] = []
         for target, node, _ in copies:
             roots += node.args if target.how == "sum" and node.kind == "mul" else [node]
         nodes = [node for node in self.graph.cone(roots) if node.axes and node.kind not in ("const", "zero")]

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tapegrad.program.fuse.scalars import Graph, Node, Refused
+from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.scalars import Node, Refused
 
 __all__ = ["LANES", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
 
@@ -60,7 +61,7 @@ class Nest:
 
 
 class Stage:
-    """What is computed between two reductions over lanes: scalars, nests without lanes, then nests in chunks of lanes."""
+    """What is computed between two reductions over lanes: nests without lanes, scalars, nests in chunks of lanes."""
 
     def __init__(self) -> None:
         self.scalars: list[tuple[Node, Base, int]] = []
@@ -113,7 +114,9 @@ class _Planner:
                 raise Refused("parts of long dimensions in a program of several")
             over_lanes = node.kind == "red" and node.attr[1] == LANES
             tops[node.number] = max([tops[arg.number] for arg in node.args], default=0) + over_lanes
-        reds = [node for node in graph.cone([node for node, *_ in stores]) if node.kind == "red" and node.attr[1] == LANES]
+        reds = [
+            node for node in graph.cone([node for node, *_ in stores]) if node.kind == "red" and node.attr[1] == LANES
+        ]
         for red in reds:
             if LANES in red.axes or red.attr[2:] != (0, self.plan.lengths[LANES]):
                 raise Refused("a reduction over a part of a long dimension")

@@ -7,11 +7,12 @@ only carries on. Long classes are axes. If that leaves too many scalars, more cl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container
 from typing import Final
 
 import numpy as np
 
+from tapegrad.program.fuse.moves import along
 from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.program import Entry, Program
 
@@ -19,6 +20,7 @@ __all__ = ["Roles", "roles_of"]
 
 
 _SINGLE: Final = 4000  # elements of all values that are not along one long axis: below it, the rest is scalars
+_SUMS: Final = 64  # and so many reductions along it
 
 Axes = tuple[int | None, ...]
 
@@ -83,20 +85,39 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
                 members.setdefault(classes.find((number, place)), []).append((number, place))
     lengths = {root: max(layouts[number].shape[place] for number, place in own) for root, own in members.items()}
     rolled = [root for root, length in lengths.items() if length > long]
-    used = [number for entry in program.entries for number in entry.results]
 
-    def scalars(roots: Sequence[tuple[int, int]]) -> int:
+    def unrolled(number: int, roots: Container[tuple[int, int]]) -> int:
+        dims = enumerate(layouts[number].shape)
+        return math.prod([length for place, length in dims if classes.find((number, place)) not in roots])
+
+    def scalars(roots: Container[tuple[int, int]]) -> int:
         total = 0
-        for number in used:
-            total += math.prod([
-                length for place, length in enumerate(layouts[number].shape) if classes.find((number, place)) not in roots
-            ])  # fmt: skip
+        for entry in program.entries:
+            for number in entry.results:
+                total += unrolled(number, roots)
+            if entry.op.name == "matmul":  # of each element, as many products as the contracted dimension has
+                number = entry.operands[0]
+                last = number, layouts[number].ndim - 1
+                total += unrolled(entry.results[0], roots) * (
+                    1 if classes.find(last) in roots else layouts[number].shape[-1]
+                )
         return total
 
     longs = set(rolled)
-    single = scalars(rolled) <= _SINGLE and all(
-        sum(classes.find((number, place)) in longs for place in range(layout.ndim)) < 2
-        for number, layout in enumerate(layouts)
+    sums = 0
+    for entry in program.entries:
+        if entry.op.name == "matmul" or entry.op.family == "reduction":
+            operand, result = entry.operands[0], entry.results[0]
+            kept = {classes.find((result, place)) for place in range(layouts[result].ndim)}
+            if any(classes.find((operand, place)) in longs - kept for place in range(layouts[operand].ndim)):
+                sums += unrolled(result, longs)
+    single = (
+        sums <= _SUMS
+        and scalars(rolled) <= _SINGLE
+        and all(
+            sum(classes.find((number, place)) in longs for place in range(layout.ndim)) < 2
+            for number, layout in enumerate(layouts)
+        )
     )
     while rolled and scalars(rolled) > enough:
         others = [root for root, length in lengths.items() if root not in rolled and length > 3]
@@ -140,13 +161,18 @@ def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[En
                     classes.join((own, ndim - k), (result, rest - k))
         return
     if entry.op.family == "reduction":
-        dims = entry.attrs.get("dim", ())
-        dims = (dims,) if isinstance(dims, int) else tuple(range(layouts[entry.operands[0]].ndim)) if dims is None else dims
+        said, ndim = entry.attrs.get("dim", ()), layouts[entry.operands[0]].ndim
+        dims = (said,) if isinstance(said, int) else tuple(range(ndim)) if said is None else said
         if not entry.attrs.get("keepdim"):
             kept = [k for k in range(layouts[entry.operands[0]].ndim) if k not in dims]
             for place, k in enumerate(kept[: len(shape)]):
                 classes.join((entry.operands[0], k), (result, place))
             return
+    if entry.index_arrays:  # one element for each row
+        for number in (*entry.operands, *entry.index_arrays):
+            if layouts[number].ndim and layouts[number].shape[0] == shape[0]:
+                classes.join((number, 0), (result, 0))
+        return
     positions = moves(entry)
     if positions is not None:
         _join_moved(classes, program, entry, positions)
@@ -170,14 +196,7 @@ def _join_moved(classes: _Classes, program: Program, entry: Entry, positions: np
         if length < 2:
             continue
         lines = np.moveaxis(positions, k, -1).reshape(-1, length)
-        one, two = lines[:, :-1], lines[:, 1:]
-        for operand, number in enumerate(entry.operands):
-            start, end = int(starts[operand]), int(starts[operand + 1])
-            rows, places = np.nonzero((one >= start) & (two >= start) & (one < end) & (two < end) & (one != two))
-            if not len(rows):
-                continue
-            shape = layouts[number].shape
-            here, there = (np.unravel_index(int(own[rows[0], places[0]]) - start, shape) for own in (one, two))
-            changed = [d for d in range(len(shape)) if here[d] != there[d]]
+        for number, start in zip(entry.operands, starts.tolist(), strict=False):
+            changed = along(lines, start, layouts[number].shape)
             if len(changed) == 1:
                 classes.join((number, changed[0]), (result, k))

@@ -1,21 +1,18 @@
-"""The scalar graph: one node for each number that fused code computes, and equal nodes once.
+"""Scalars: one node for each number that fused code computes.
 
 A node may depend on *axes*: variables that run over the elements of long dimensions. So one node stands for all
-elements of a vector, and its loads say by which strides they follow the axes. `Graph.pull` puts other positions in the
-place of axes, which is how slices, transposes and broadcasts cost nothing.
+elements of a vector, and its loads say by which strides they follow the axes.
 
 `ZERO` nodes are absent terms: elements of a cotangent that no part was added to.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["Graph", "Node", "Refused"]
+__all__ = ["COMMUTATIVE", "FLOATS", "PREDICATES", "Node", "Refused"]
 
 FLOATS: Final = "df"
 #: Kinds of nodes whose result is a truth value, whatever they take.
@@ -23,7 +20,7 @@ PREDICATES: Final = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 COMMUTATIVE: Final = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818  # what a program is, not what went wrong
     """A program cannot be fused: the message says which operation, and why."""
 
 
@@ -51,14 +48,11 @@ class Node:
     __slots__ = ("args", "attr", "axes", "depth", "dtype", "graph", "kind", "number")
 
     def __init__(
-        self, graph: Graph, number: int, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int]
+        self, graph: Any, number: int, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int]
     ) -> None:
         self.graph, self.number, self.kind, self.args = graph, number, kind, args
         self.attr, self.dtype, self.axes = attr, dtype, axes
-        depth = 0
-        for arg in args:
-            depth = max(depth, arg.depth)
-        self.depth = depth + (kind == "red")
+        self.depth: int = max([arg.depth for arg in args], default=0) + (kind == "red")
 
     def __repr__(self) -> str:
         return f"{self.kind}{self.number}"
@@ -74,7 +68,8 @@ class Node:
                 return NotImplemented
             other = self.graph.number_like(other, self)
         pair = (other, self) if swap else (self, other)
-        return self.graph.binary(kind, *pair)
+        node: Node = self.graph.binary(kind, *pair)
+        return node
 
     def __add__(self, other: Any) -> Node:
         return self._with("add", other)
@@ -140,312 +135,3 @@ class Node:
         return self
 
     __hash__ = object.__hash__
-
-
-_PYTHON: Final[dict[str, Callable[..., Any]]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "lt": np.less, "le": np.less_equal,
-    "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and,
-    "or": np.bitwise_or, "xor": np.bitwise_xor, "abs": np.absolute, "sqrt": np.sqrt, "floor": np.floor,
-    "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
-}  # fmt: skip
-
-
-class Graph:
-    """All nodes of a program, and how they are made."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self._known: dict[Any, Node] = {}
-        self._pulled: dict[Any, Node] = {}
-        self.limit = 1 << 30
-
-    def node(
-        self, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int] | None = None
-    ) -> Node:
-        """Return the node, made if there is none like it."""
-        key = (kind, attr, dtype, *[arg.number for arg in args])
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        if axes is None:
-            axes = args[0].axes if args else frozenset()
-            for arg in args[1:]:
-                if arg.axes is not axes:
-                    axes = axes | arg.axes
-        node = Node(self, len(self.nodes), kind, args, attr, dtype, axes)
-        if len(self.nodes) >= self.limit:
-            raise Refused(f"the program has more than {self.limit} scalars")
-        self.nodes.append(node)
-        self._known[key] = node
-        return node
-
-    # ---- leaves
-
-    def const(self, value: Any, dtype: str) -> Node:
-        """Return a constant; -0.0 and the bits of nan count."""
-        number = np.dtype(dtype).type(value)
-        key = ("const", number.tobytes(), dtype)
-        known = self._known.get(key)
-        if known is None:
-            known = Node(self, len(self.nodes), "const", (), number.item(), dtype, frozenset())
-            self.nodes.append(known)
-            self._known[key] = known
-        return known
-
-    def zero(self, dtype: str) -> Node:
-        """Return the absent term."""
-        return self.node("zero", (), None, dtype)
-
-    def load(self, base: tuple[str, int], offset: int, strides: tuple[tuple[int, int], ...], dtype: str) -> Node:
-        """Return an element of memory: ``base[offset + sum of stride * axis]``."""
-        strides = tuple(sorted((axis, stride) for axis, stride in strides if stride))
-        return self.node("load", (), (base, offset, strides), dtype, frozenset(axis for axis, _ in strides))
-
-    def number_like(self, value: Any, other: Node) -> Node:
-        """Return a Python number as a constant beside a node: it does not widen the node's dtype."""
-        if other.dtype == "?" and not isinstance(value, (bool, np.bool_)):
-            return self.const(value, "d" if isinstance(value, float) else "l")
-        if other.dtype == "l" and isinstance(value, float):
-            return self.const(value, "d")
-        return self.const(value, other.dtype)
-
-    # ---- arithmetic
-
-    def cast(self, x: Node, dtype: str) -> Node:
-        """Return a node in another dtype."""
-        if x.dtype == dtype:
-            return x
-        if x.kind == "const":
-            with np.errstate(all="ignore"):
-                return self.const(np.dtype(x.dtype).type(x.attr).astype(dtype), dtype)
-        if x.kind == "zero":
-            return self.zero(dtype)
-        return self.node("cast", (x,), None, dtype)
-
-    def solid(self, x: Node) -> Node:
-        """Return an absent term as the number 0."""
-        return self.const(0, x.dtype) if x.kind == "zero" else x
-
-    def neg(self, x: Node) -> Node:
-        if x.kind == "zero":
-            return x
-        if x.kind == "neg":
-            return x.args[0]
-        if x.kind == "const":
-            return self.const(-x.attr, x.dtype)
-        return self.node("neg", (x,), None, x.dtype)
-
-    def unary(self, kind: str, x: Node) -> Node:
-        """Return a node of one argument."""
-        x = self.solid(x)
-        if x.kind == "const":
-            if kind == "not":
-                return self.const(not x.attr, "?") if x.dtype == "?" else self.const(~x.attr, x.dtype)
-            with np.errstate(all="ignore"):
-                return self.const(_PYTHON[kind](np.dtype(x.dtype).type(x.attr)), x.dtype)
-        return self.node(kind, (x,), None, x.dtype)
-
-    def binary(self, kind: str, x: Node, y: Node) -> Node:
-        """Return a node of two arguments, which get a common dtype."""
-        if x.dtype != y.dtype:
-            dtype = np.result_type(x.dtype, y.dtype).char
-            x, y = self.cast(x, dtype), self.cast(y, dtype)
-        dtype = x.dtype
-        if x.kind == "zero" or y.kind == "zero":
-            if kind == "add":
-                return y if x.kind == "zero" else x
-            if kind == "sub":
-                return x if y.kind == "zero" else self.neg(y)
-            if kind == "mul" or (kind == "div" and y.kind != "zero"):
-                return self.zero(dtype)
-            x, y = self.solid(x), self.solid(y)
-        if x.kind == "const" and y.kind == "const":
-            with np.errstate(all="ignore"):
-                value = _PYTHON[kind](np.dtype(dtype).type(x.attr), np.dtype(dtype).type(y.attr))
-            return self.const(value, "?" if kind in PREDICATES else value.dtype.char)
-        if dtype in FLOATS:
-            if kind == "mul":  # exact for every number
-                if y.kind == "const" and y.attr == 1:
-                    return x
-                if x.kind == "const" and x.attr == 1:
-                    return y
-            elif kind == "div" and y.kind == "const" and y.attr == 1:
-                return x
-        elif kind == "div":
-            raise Refused("division of integers")
-        if dtype == "?" and kind in ("add", "mul"):
-            kind = "or" if kind == "add" else "and"
-        if kind in COMMUTATIVE and x.number > y.number:
-            x, y = y, x
-        return self.node(kind, (x, y), None, "?" if kind in PREDICATES else dtype)
-
-    def select(self, condition: Node, x: Node, y: Node) -> Node:
-        """Return x where a condition is true, else y."""
-        if condition.dtype != "?":
-            condition = self.binary("ne", condition, self.const(0, condition.dtype))
-        condition = self.solid(condition)
-        if x.dtype != y.dtype:
-            dtype = np.result_type(x.dtype, y.dtype).char
-            x, y = self.cast(x, dtype), self.cast(y, dtype)
-        if condition.kind == "const":
-            return x if condition.attr else y
-        if x is y:
-            return x
-        return self.node("select", (condition, self.solid(x), self.solid(y)), None, x.dtype)
-
-    def maximum(self, kind: str, x: Node, y: Node) -> Node:
-        """Return the larger (``max``) or smaller (``min``) of two; nan if one is."""
-        if x.dtype != y.dtype:
-            dtype = np.result_type(x.dtype, y.dtype).char
-            x, y = self.cast(x, dtype), self.cast(y, dtype)
-        x, y = self.solid(x), self.solid(y)
-        if x is y:
-            return x
-        if kind == "max" and x.kind == "const" and x.attr == -np.inf:  # where a reduction starts
-            return y
-        if kind == "min" and x.kind == "const" and x.attr == np.inf:
-            return y
-        return self.node(kind, (x, y), None, x.dtype)
-
-    def call(self, name: str, *args: Node) -> Node:
-        """Return a value of a function of `tapegrad.vmath`."""
-        return self.node("call", tuple(map(self.solid, args)), name, args[0].dtype)
-
-    def libm(self, name: str, *args: Node) -> Node:
-        """Return a value of a function of libm, which is called lane by lane."""
-        return self.node("libm", tuple(map(self.solid, args)), name, args[0].dtype)
-
-    # ---- axes
-
-    def place(self, x: Node, axis: int, low: int, high: int) -> Node:
-        """Return a node that is absent where an axis is outside of a range."""
-        if x.kind == "zero":
-            return x
-        return self.node("place", (x,), (axis, low, high), x.dtype, x.axes | {axis})
-
-    def reduce(self, kind: str, x: Node, axis: int, low: int, high: int) -> Node:
-        """Return the ``sum``, ``max``, ``min`` or ``prod`` over a range of an axis."""
-        if x.kind == "zero" and kind == "sum":
-            return x
-        return self.node("red", (self.solid(x),), (kind, axis, low, high), x.dtype, x.axes - {axis})
-
-    def cone(self, roots: Iterable[Node], stop: Callable[[Node], bool] = lambda node: False) -> list[Node]:
-        """Return the nodes that roots depend on, roots included, each behind its arguments."""
-        met: dict[int, Node] = {}
-        waiting = list(roots)
-        while waiting:
-            node = waiting.pop()
-            if node.number not in met:
-                met[node.number] = node
-                if not stop(node):
-                    waiting.extend(node.args)
-        return [met[number] for number in sorted(met)]
-
-    def rebuild(
-        self, roots: Iterable[Node], change: Callable[[Node, tuple[Node, ...]], Node | None]
-    ) -> dict[int, Node]:
-        """Return the roots' cone made anew, by old numbers; `change` may return another node for one."""
-        made: dict[int, Node] = {}
-        for node in self.cone(roots):
-            args = tuple([made[arg.number] for arg in node.args])
-            other = change(node, args)
-            made[node.number] = other if other is not None else self.again(node, args)
-        return made
-
-    def again(self, node: Node, args: tuple[Node, ...]) -> Node:
-        """Return a node with other arguments, as its function would make it."""
-        if all(map(_same, args, node.args)):
-            return node
-        kind = node.kind
-        if kind in ("max", "min"):
-            return self.maximum(kind, *args)
-        if kind == "select":
-            return self.select(*args)
-        if kind == "neg":
-            return self.neg(*args)
-        if kind == "cast":
-            return self.cast(args[0], node.dtype)
-        if kind == "place":
-            return self.place(args[0], *node.attr)
-        if kind == "red":
-            return self.reduce(node.attr[0], args[0], *node.attr[1:])
-        if kind in ("call", "libm"):
-            return self.node(kind, tuple(map(self.solid, args)), node.attr, node.dtype)
-        if kind in _PYTHON or kind == "not":
-            return self.binary(kind, *args) if len(args) == 2 else self.unary(kind, *args)
-        return self.node(kind, tuple(map(self.solid, args)), node.attr, node.dtype)
-
-    def pull(self, node: Node, where: tuple[tuple[int, int, int | None, int], ...]) -> Node:
-        """Return a node at other positions: for each (axis, factor, other, offset), axis is factor * other + offset."""
-        where = tuple(own for own in where if own[0] in node.axes and own[1:] != (1, own[0], 0))
-        if not where:
-            return node
-        key = node.number, where
-        known = self._pulled.get(key)
-        if known is None:
-            known = self._pulled[key] = self._pull(node, where)
-        return known
-
-    def _pull(self, root: Node, where: tuple[tuple[int, int, int | None, int], ...]) -> Node:
-        changed = {own[0]: own[1:] for own in where}
-
-        def change(node: Node, args: tuple[Node, ...]) -> Node | None:
-            if not any(axis in node.axes for axis in changed):
-                return node
-            if node.kind == "load":
-                base, offset, strides = node.attr
-                moved: dict[int, int] = {}
-                for axis, stride in strides:
-                    factor, other, start = changed.get(axis, (1, axis, 0))
-                    offset += stride * start
-                    if other is not None:
-                        moved[other] = moved.get(other, 0) + stride * factor
-                return self.load(base, offset, tuple(moved.items()), node.dtype)
-            if node.kind == "index":
-                factor, other, start = changed[node.attr]
-                value = self.const(start, "l")
-                return value if other is None else self.index(other) * self.const(factor, "l") + value
-            if node.kind == "place":
-                axis, low, high = node.attr
-                if axis not in changed:
-                    return self.place(args[0], axis, low, high)
-                factor, other, start = changed[axis]
-                if other is None or factor == 0:
-                    return args[0] if low <= start < high else self.zero(node.dtype)
-                # low <= factor * i + start < high
-                ends = (-((start - low) // factor), -((start - high) // factor)) if factor > 0 else (
-                    (start - high) // -factor + 1, (start - low) // -factor + 1)  # fmt: skip
-                return self.place(args[0], other, *ends)
-            if node.kind == "red":
-                bound = node.attr[1]
-                if any(other == bound for _, other, _ in changed.values()) or bound in changed:
-                    raise Refused("a reduction is used along the dimension that it reduces")
-            return None
-
-        return self.rebuild([root], change)[root.number]
-
-    def index(self, axis: int) -> Node:
-        """Return the position along an axis, as an integer."""
-        return self.node("index", (), axis, "l", frozenset((axis,)))
-
-    def within(self, node: Node, axis: int, low: int, high: int) -> Node:
-        """Return a node for positions within a range, which no place in it begins or ends inside of."""
-
-        def change(own: Node, args: tuple[Node, ...]) -> Node | None:
-            if own.kind == "place" and own.attr[0] == axis:
-                return args[0] if own.attr[1] <= low and high <= own.attr[2] else self.zero(own.dtype)
-            if own.kind == "red":
-                return own
-            return None
-
-        return self.rebuild([node], change)[node.number]
-
-
-def _same(x: Node, y: Node) -> bool:
-    return x is y
-
-
-def bits_of(value: float, dtype: str) -> str:
-    """Return a floating constant as LLVM writes it: the bits of it as a float64."""
-    wide = float(np.float32(value)) if dtype == "f" else float(value)
-    return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"

@@ -7,10 +7,12 @@ the elements; the range is cut where a place begins or ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 from tapegrad.program.fuse.arrays import Array
-from tapegrad.program.fuse.scalars import Graph, Node, Refused
+from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.scalars import Node, Refused
 
 __all__ = ["Phase", "Root", "Segment", "plan"]
 
@@ -79,9 +81,7 @@ class Phase:
         self.lanes = 8
 
 
-def plan(
-    graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]
-) -> list[Phase]:
+def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list[Phase]:
     """Return the phases."""
     stores: list[tuple[Node, tuple[str, int], int]] = []
     roots: list[Root] = []
@@ -96,7 +96,9 @@ def plan(
             offset = sum(k * step for k, step in zip(place, steps, strict=True))
             node = graph.cast(node, array.dtype.char)  # what is stored has the size of the array's elements
             if longs:
-                node = graph.pull(node, ((array.axes[longs[0]], 1, 0, 0),))
+                axis = array.axes[longs[0]]
+                assert axis is not None
+                node = graph.pull(node, ((axis, 1, 0, 0),))
                 roots.append(Root(graph.solid(node), 0, array.shape[longs[0]], base, offset, steps[longs[0]]))
             else:
                 stores.append((graph.solid(node), base, offset))
@@ -153,7 +155,7 @@ def segments(graph: Graph, roots: Sequence[Root]) -> list[Segment]:
         raise Refused(f"a long dimension of {len(cuts)} parts")
     found = []
     ends = sorted(cuts)
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         parts = [
             (root, graph.solid(graph.within(root.node, 0, low, high)))
             for root in roots if root.low <= low and high <= root.high
@@ -168,18 +170,29 @@ _COSTS: Final = {"call": (70, 22), "libm": (300, 300), "div": (16, 16), "sqrt": 
 
 
 def lanes_for(graph: Graph, phase: Phase) -> int:
-    """Return 8 for each register that can be worked at while the result of another is waited for, at most 4 of them."""
+    """Return how many elements are worked at: registers are worked at while the result of another is waited for.
+
+    They are 8, 16 or 32: as many partial results a reduction has, whatever the width of this CPU's registers.
+    """
     slowest, busy = 1.0, 1.0
     for segment in phase.segments:
-        ready: dict[int, float] = {}
-        total = 0.0
-        for node in cone(graph, [node for _, node in segment.roots]):
-            wait, every = _COSTS.get(node.kind, (4, 0.6))
-            if not node.axes or node.kind == "red":
-                wait = every = 0
-            ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
-            total += every
-        if total > busy:
-            slowest, busy = max(ready.values()), total
+        chain, total = cycles(graph, segment)
+        sums = sum(root.red is not None for root, _ in segment.roots)
+        total += sums
+        if total > busy or sums:
+            slowest, busy = chain + (8 if sums else 0), max(total, busy)
     registers = slowest / busy
-    return 32 if registers > 2 else 16 if registers > 1 else 8
+    return 32 if registers > 1.6 else 16 if registers > 0.6 else 8
+
+
+def cycles(graph: Graph, segment: Segment) -> tuple[float, float]:
+    """Return the cycles that 8 elements take: those of the longest chain of nodes, and those of all nodes."""
+    ready: dict[int, float] = {}
+    total = 0.0
+    for node in cone(graph, [node for _, node in segment.roots]):
+        wait, every = _COSTS.get(node.kind, (4, 0.6))
+        if not node.axes or node.kind == "red":
+            wait = every = 0
+        ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
+        total += every
+    return max(ready.values(), default=0.0), total

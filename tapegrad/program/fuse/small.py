@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.fuse.arrays import Array, Space
+from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.functions import fma
 from tapegrad.program.fuse.scalars import Node, Refused
+from tapegrad.program.fuse.space import Space
 
 __all__ = ["SMALL"]
 

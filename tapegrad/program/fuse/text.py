@@ -6,7 +6,7 @@ import functools
 import re
 from typing import Final
 
-from tapegrad.program.fuse.scalars import bits_of
+from tapegrad.program.fuse.graph import bits_of
 
 __all__ = ["SCALARS", "Text", "constant", "typed", "vmath_text"]
 
@@ -46,10 +46,12 @@ class Text:
         self._count = 0
 
     def name(self) -> str:
+        """Return a new name of a value."""
         self._count += 1
         return f"%v{self._count}"
 
     def label(self) -> str:
+        """Return a new name of a block."""
         self._count += 1
         return f"b{self._count}"
 

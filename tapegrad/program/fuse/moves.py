@@ -1,0 +1,94 @@
+"""Movements, read from NumPy: the function runs on an array of positions, and says where its elements come from.
+
+That is proved by a second run on other numbers, unless the result is a view.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.program.fuse.scalars import Refused
+
+__all__ = ["along", "boxes_of", "positions_of", "ranges_of"]
+
+_FEW: Final = 256
+_PARTS: Final = 64
+
+
+def along(lines: np.ndarray, start: int, shape: tuple[int, ...]) -> list[int]:
+    """Return along which dimensions of an operand its positions, counted from `start`, change where lines go on."""
+    if lines.size > _FEW and (changed := along(lines[:16, :16], start, shape)):
+        return changed
+    end = start + math.prod(shape)
+    one, two = lines[:, :-1], lines[:, 1:]
+    rows, places = np.nonzero((one >= start) & (two >= start) & (one < end) & (two < end) & (one != two))
+    if not len(rows):
+        return []
+    here, there = (np.unravel_index(int(own[rows[0], places[0]]) - start, shape) for own in (one, two))
+    return [k for k in range(len(shape)) if here[k] != there[k]]
+
+
+def positions_of(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    """Return for each element of a result the position of its source, counted from 1 over all operands; 0 for none."""
+    sources, at = [], 1
+    for shape in shapes:
+        size = math.prod(shape)
+        sources.append(np.arange(at, at + size).reshape(shape))
+        at += size
+    result = np.asarray(function(*sources))
+    if result.dtype.kind not in "iu":
+        raise Refused("it computes")
+    base = result
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    if len(shapes) == 1 and base is (sources[0].base if sources[0].base is not None else sources[0]):
+        return result  # a view only moves
+    pool = np.concatenate([[0], np.random.default_rng(at).integers(1, 1 << 60, at - 1)])
+    parts, at = [], 1
+    for shape in shapes:
+        size = math.prod(shape)
+        parts.append(pool[at : at + size].reshape(shape))
+        at += size
+    other = np.asarray(function(*parts))
+    if result.size and (result.min() < 0 or result.max() >= len(pool) or not np.array_equal(pool[result], other)):
+        raise Refused("it adds elements")
+    return result
+
+
+def ranges_of(lines: np.ndarray, starts: np.ndarray) -> list[tuple[int, int]]:
+    """Return the ranges of the last dimension in which all lines go on by equal steps in one operand, or are absent."""
+    length = lines.shape[-1]
+    lines = lines.reshape(-1, length)
+    if len(starts) == 2 and length > 1:  # one operand: mostly all goes on by equal steps
+        steps = lines[:, 1:] - lines[:, :-1]
+        if (steps == steps[:, :1]).all() and lines[:, 0].all() and lines[:, -1].all():
+            return [(0, length)]
+    owners = lines > 0 if len(starts) == 2 else np.searchsorted(starts, lines, "right")
+    cuts = [0, *(np.flatnonzero((owners[:, 1:] != owners[:, :-1]).any(0)) + 1).tolist(), length]
+    steps = np.diff(lines, axis=1)
+    bends = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(0)) + 1  # step k differs from step k - 1
+    ranges = []
+    for begin, end in pairwise(cuts):
+        while begin < end:
+            later = bends[np.searchsorted(bends, begin, "right") :]  # the first bend behind the first step
+            stop = min(int(later[0]) + 1, end) if len(later) else end
+            ranges.append((begin, stop))
+            begin = stop
+            if len(ranges) > _PARTS:
+                raise Refused("a movement with too many parts")
+    return ranges
+
+
+def boxes_of(ranges: list[list[tuple[int, int]]]) -> Any:
+    """Yield the boxes that ranges of several dimensions make."""
+    if not ranges:
+        yield ()
+        return
+    for first in ranges[0]:
+        for rest in boxes_of(ranges[1:]):
+            yield (first, *rest)
