@@ -918,4 +918,12 @@ EXPLAINED: dict[str, list[str]] = {
         "v11 = v8.real",
         "v12 = m.corrcoef(tall(m, v11).reshape(-1, 3)).clone()",
     ],
+    "zeros that are added up at indices": [
+        "v0 = m.tensor(data(566, (3, 2), 'float64', 'normal'), requires_grad=True)",
+        "v6 = F.conv2d(v0.reshape(1, 1, *(3, 2)), v0.reshape(1, 1, *(3, 2)), padding='same')",
+        "v7 = v6.ceil()",
+        "v8 = m.linalg.ldl_solve(*m.linalg.ldl_factor(definite(m, v7).detach()), finite(m, v7).detach()).clone()",
+        "v9 = m.index_put(v7, (m.tensor([0, 0], dtype=m.int64),), v7[:1] * 0.5, True)",
+        "v10 = v8.reciprocal()",
+    ],
 }
