@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +31,7 @@ class Graph:
         self._known: dict[Any, Node] = {}
         self._pulled: dict[Any, Node] = {}
         self.limit = 1 << 30
+        self.lengths: dict[int, int] | None = None  # of axes, if each has one
 
     def node(
         self, kind: str, args: tuple[Node, ...], attr: Any, dtype: str, axes: frozenset[int] | None = None
@@ -51,6 +52,16 @@ class Graph:
         self.nodes.append(node)
         self._known[key] = node
         return node
+
+    def free_axis(self, length: int, taken: Collection[int | None]) -> int:
+        """Return an axis for a dimension of a length that is none of those that are taken."""
+        if self.lengths is None:
+            return next(number for number in range(len(taken) + 1) if number not in taken)
+        for number, own in self.lengths.items():
+            if own == length and number not in taken:
+                return number
+        self.lengths[len(self.lengths)] = length
+        return len(self.lengths) - 1
 
     # ---- leaves
 
@@ -306,8 +317,12 @@ class Graph:
                 return self.place(args[0], other, *ends)
             if node.kind == "red":
                 bound = node.attr[1]
-                if any(other == bound for _, other, _ in changed.values()) or bound in changed:
-                    raise Refused("a reduction is used along the dimension that it reduces")
+                targets = {other for _, other, _ in changed.values()}
+                if bound in targets or bound in changed:  # another axis is reduced, first
+                    how, _, low, high = node.attr
+                    fresh = self.free_axis(high, node.args[0].axes | targets | changed.keys())
+                    renamed = self.pull(node.args[0], ((bound, 1, fresh, 0),))
+                    return self.reduce(how, self.pull(renamed, where), fresh, low, high)
             return None
 
         return self.rebuild([root], change)[root.number]

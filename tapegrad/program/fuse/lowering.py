@@ -81,7 +81,7 @@ class _Lowering:
         self.graph = Graph()
         self.graph.limit = limit
         self.space = Space(self.graph, long, functions)
-        self.space.lengths = None if roles is None else roles.lengths
+        self.graph.lengths = None if roles is None else roles.lengths
         self.values: dict[int, Array] = {}
         self.constants: list[np.ndarray] = []
 

@@ -87,6 +87,10 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
     lengths = {root: max(layouts[number].shape[place] for number, place in own) for root, own in members.items()}
     rolled = [root for root, length in lengths.items() if length > long]
 
+    def is_double(root: tuple[int, int]) -> bool:
+        """Return whether a value has two dimensions of a class, of which an axis would be a diagonal."""
+        return len({number for number, _ in members[root]}) < len(members[root])
+
     def unrolled(number: int, roots: Container[tuple[int, int]]) -> int:
         dims = enumerate(layouts[number].shape)
         return math.prod([length for place, length in dims if classes.find((number, place)) not in roots])
@@ -124,7 +128,7 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
         others = [root for root, length in lengths.items() if root not in rolled and length > 3]
         if not others:
             break
-        rolled.append(min(others, key=lambda root: scalars([*rolled, root])))
+        rolled.append(min(others, key=lambda root: (is_double(root), scalars([*rolled, root]))))
     if rolled:  # a dimension that computed indices add to is one, too: each place asks all indices
         for entry in program.entries:
             arrays = [number for number in entry.index_arrays if number not in program.constants]

@@ -31,7 +31,6 @@ class Space:
     def __init__(self, graph: Graph, long: int, functions: Any) -> None:
         self.graph, self.long, self.functions = graph, long, functions
         self._moves: dict[Any, Any] = {}
-        self.lengths: dict[int, int] | None = None  # of axes, if each has one
         self.wish: tuple[tuple[int, ...], Axes] | None = None  # shape and axes of the result that is being made
 
     def char(self, dtype: Any) -> str:
@@ -51,16 +50,6 @@ class Space:
         for length in shape:
             axes.append(sum(own is not None for own in axes) if self.is_long(length) else None)
         return tuple(axes)
-
-    def free_axis(self, length: int, taken: Sequence[int | None]) -> int:
-        """Return an axis for a dimension that has none yet, other than those of the other dimensions."""
-        if self.lengths is None:
-            return next(number for number in range(len(taken) + 1) if number not in taken)
-        for number, own in self.lengths.items():
-            if own == length and number not in taken:
-                return number
-        self.lengths[len(self.lengths)] = length
-        return len(self.lengths) - 1
 
     def held(self, shape: tuple[int, ...], axes: Axes) -> tuple[int, ...]:
         """Return the shape of the nodes."""
@@ -120,7 +109,7 @@ class Space:
                     axes[start + k] = axis
         for k, length in enumerate(shape):
             if axes[k] is None and self.is_long(length):
-                axes[k] = self.free_axis(length, axes)
+                axes[k] = self.graph.free_axis(length, axes)
         made = []
         for own in arrays:
             start = len(shape) - own.ndim
@@ -239,7 +228,7 @@ class Space:
             axes[k] = axis if axis not in axes else None
         for k in longs:
             if axes[k] is None:
-                axes[k] = self.free_axis(positions.shape[k], axes)
+                axes[k] = self.graph.free_axis(positions.shape[k], axes)
         return tuple(axes)
 
     def _sources(self, line: np.ndarray, ranges: Any, names: Any, arrays: list[Array], starts: np.ndarray) -> Any:
