@@ -97,9 +97,10 @@ def interceptor() -> Interceptor | None:
 
 def tell(event: str, *about: Any) -> None:
     """Call the interceptor's method of this name, if it has one: what happens beside operations."""
-    told = getattr(interceptor(), event, None)
-    if told is not None:
-        told(*about)
+    if mode.value & INTERCEPTORS:
+        told = getattr(_local.interceptor, event, None) if hasattr(_local, "interceptor") else None
+        if told is not None:
+            told(*about)
 
 
 class intercept:

@@ -71,6 +71,10 @@ class Tensor(TensorMethods):
             self._data = array
         return self._data
 
+    def _looked_at(self) -> Any:
+        modes.tell("looked", self)  # a tracer notes what Python looks at
+        return self._data
+
     @property
     def dtype(self) -> np.dtype:
         """The data's dtype."""
@@ -120,26 +124,21 @@ class Tensor(TensorMethods):
         """
         if self.requires_grad:
             raise RuntimeError(errors.NUMPY_OF_GRAD)
+        self._looked_at()
         return self._array()[...]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def item(self) -> Any:
-        """Return the only element as a Python number.
-
-        Raises
-        ------
-        RuntimeError
-            If the tensor has no element, or several.
-        """
+        """Return the only element as a Python number; it is a RuntimeError if there is none, or several."""
         if self.numel() != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar; use tolist()")
-        return self._data.item()
+        return self._looked_at().item()
 
     def tolist(self) -> Any:
         """Return the elements as a nested list of Python numbers."""
-        return self._data.tolist()
+        return self._looked_at().tolist()
 
     def __float__(self) -> float:
         if self.requires_grad and self.numel() == 1:
@@ -201,8 +200,7 @@ class Tensor(TensorMethods):
         getattr(twin, "__dict__", {}).update(copy.deepcopy(getattr(self, "__dict__", {}), memo))  # of a subclass
         return twin
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # pickle and copy.copy make leaves, as in PyTorch.
+    def __reduce__(self) -> tuple[Any, ...]:  # pickle and copy.copy make leaves, as in PyTorch
         return _rebuilt, (self._array(), self.requires_grad, type(self)), getattr(self, "__dict__", None) or None
 
     # --- gradients ---------------------------------------------------------------------------------------------------

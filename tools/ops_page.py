@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tapegrad.ops.table import public
 from tapegrad.ops.table.composites import Composite, composites
 from tapegrad.ops.table.op import Op, no_kernel
-from tapegrad.ops.table.scope import NOT_YET, OUT_OF_SCOPE
+from tapegrad.ops.table.scope import OUT_OF_SCOPE
 from tools.kinks_page import as_text
 
 HEAD = """\
@@ -73,13 +73,6 @@ def page() -> str:
     methods = [one for one in public.registry if not one.names.namespaces]
     if methods:
         parts += ["## Methods and attributes of tensors only\n", *_rows_of_methods(methods), ""]
-    not_yet = {namespace: names for namespace, names in NOT_YET.items() if names}
-    if not_yet:
-        parts.append("## Not yet\n\nFunctions of PyTorch that belong here and are not made yet.\n")
-        parts += [
-            f"- {namespace}: {', '.join(f'`{name}`' for name in names.split())}" for namespace, names in not_yet.items()
-        ]
-        parts.append("")
     parts.append("## Out of scope\n")
     reasons: dict[str, list[str]] = {}
     for name, reason in OUT_OF_SCOPE.items():

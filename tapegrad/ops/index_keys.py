@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.table.index_values import index_values
 from tapegrad.ops.table.op import xp
@@ -65,6 +66,8 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
         elif kind is slice:
             key.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
         else:
+            if isinstance(item, Tensor):
+                modes.tell("looked", item)
             array = np.asarray(item._data if isinstance(item, Tensor) else item)
             if kind is Tensor and array.dtype.name in (("uint8", "int8", "int16") if array.ndim else ("uint8",)):
                 array = _mask_of_bytes(array)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import types
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import modes
+from tapegrad import dtypes, modes
+from tapegrad.dtypes import default_dtype
 from tapegrad.func.level import array_of
 from tapegrad.func.trees import flatten, rebuild, structure, tree_map
 from tapegrad.modes import enable_grad
@@ -90,8 +93,13 @@ class Compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # `__call__` stands in each one's class
         self.function = function
+        _dispatches.add(self._dispatch)
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._refused: list[Runner] = []  # for `explain`
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Return a method, of a function that stands in a class."""
+        return self if instance is None else types.MethodType(self, instance)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function with arguments that the compiled entry does not serve."""
@@ -106,9 +114,17 @@ class Compiled:
             tuple(places),
             tuple([(own.shape, own.dtype, own.requires_grad and is_recorded) for own in inputs]),
             tuple([(leaf.__class__, leaf) for leaf in leaves if not isinstance(leaf, _VALUES)]),
+            default_dtype(),
         )
         has_arrays = bool(inputs) and not any(isinstance(leaves[place], Tensor) for place in places)
-        versions = self._versions.setdefault(key, [])
+        try:
+            versions = self._versions.setdefault(key, [])
+        except TypeError:
+            kinds = {type(leaf).__name__ for leaf in leaves if type(leaf).__hash__ is None}
+            raise TypeError(
+                f"{self.__name__}() got an argument of class {', '.join(sorted(kinds))}, which is neither a number, an "
+                "array nor a tensor, nor hashable: it cannot be a part of the signature; give its parts as arguments"
+            ) from None
         if versions is None:
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         for number, version in enumerate(versions):
@@ -225,6 +241,18 @@ class Compiled:
     def source(self) -> str:
         """Return the loops of the programs as readable code."""
         return "\n\n".join(version.run.source() for versions in self._versions.values() for version in versions or ())
+
+
+_dispatches: Final[weakref.WeakSet[Dispatch]] = weakref.WeakSet()
+
+
+def _forget_variants() -> None:
+    # Programs depend on the default dtype, which compiled entries do not look at.
+    for dispatch in list(_dispatches):
+        dispatch.variants = ()
+
+
+dtypes.on_change.append(_forget_variants)
 
 
 def _kind(leaf: Any, layout: Layout) -> type | None:

@@ -77,6 +77,11 @@ class Tracer:
         if tensor.is_traced:
             self.bind(copy, self.number_of(tensor))
 
+    def looked(self, tensor: Tensor) -> None:
+        """Guard the data of a tensor from outside that Python looks at."""
+        if not tensor.is_traced:
+            self.look(tensor)
+
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
         raise error("random numbers are not traced yet; give them to the function as an argument")
@@ -133,7 +138,7 @@ class Tracer:
         """Return the data of a tensor that Python looks at, and guard them."""
         data = np.asarray(raw_data(tensor))
         number = self.number_of(tensor)
-        if number not in self.constants and all(guard.value != number for guard in self.guards):
+        if all(guard.value != number for guard in self.guards):
             self.guards.append(Guard(number, data.copy(), traces.line_of_user()))
         return data
 

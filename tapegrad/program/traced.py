@@ -83,6 +83,9 @@ class Traced(Tensor):
     def __repr__(self) -> str:
         return f"traced({self._layout})"
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.ndim == 0 else super().__format__(spec)
+
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 

@@ -237,7 +237,7 @@ class Dispatch:
         Called with all arguments of a call that no variant serves.
     """
 
-    __slots__ = ("data", "fallback", "variants")
+    __slots__ = ("__weakref__", "data", "fallback", "variants")
 
     def __init__(self, fallback: Callable[..., Any], data: np.ndarray) -> None:
         self.fallback, self.data = fallback, data  # the memory of `DispatchFields`
