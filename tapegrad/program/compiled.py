@@ -58,7 +58,8 @@ class Version:
         if modes.is_grad_enabled() and any(own.requires_grad for own in every):
             outputs, values = differentiable(self.program, self.run, every)
         else:
-            arrays, values = self.run([own._data for own in every])
+            arrays, found = self.run([own._data for own in every])
+            values = list(found)
             outputs = [constant(array, layout_of(array)) for array in arrays]
         if any(np.asarray(value).tobytes() != outcome for value, outcome in zip(values, self.guards, strict=True)):
             return None
@@ -99,7 +100,8 @@ class Compiled:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return a method, of a function that stands in a class."""
-        return self if instance is None else types.MethodType(self, instance)
+        function: Any = self
+        return self if instance is None else types.MethodType(function, instance)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function with arguments that the compiled entry does not serve."""
@@ -122,7 +124,7 @@ class Compiled:
         except TypeError:
             kinds = {type(leaf).__name__ for leaf in leaves if type(leaf).__hash__ is None}
             raise TypeError(
-                f"{self.__name__}() got an argument of class {', '.join(sorted(kinds))}, which is neither a number, an "
+                f"{self.function.__name__}() got an argument of class {', '.join(sorted(kinds))}, which is neither a number, an "
                 "array nor a tensor, nor hashable: it cannot be a part of the signature; give its parts as arguments"
             ) from None
         if versions is None:
