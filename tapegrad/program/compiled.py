@@ -124,8 +124,8 @@ class Compiled:
         except TypeError:
             kinds = {type(leaf).__name__ for leaf in leaves if type(leaf).__hash__ is None}
             raise TypeError(
-                f"{self.function.__name__}() got an argument of class {', '.join(sorted(kinds))}, which is neither a number, an "
-                "array nor a tensor, nor hashable: it cannot be a part of the signature; give its parts as arguments"
+                f"{self.function.__name__}() got an argument of class {', '.join(sorted(kinds))}, which is no number, "
+                "array or tensor, and not hashable: it cannot be a part of the signature; give its parts as arguments"
             ) from None
         if versions is None:
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
