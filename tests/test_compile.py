@@ -283,3 +283,42 @@ def test_the_users_own_rule_is_called() -> None:
         x = tg.tensor(X * scale, requires_grad=True)
         compiled(x).backward()
         assert_same(x.grad, tg.tensor(X * scale + np.round(X * scale)))
+
+
+def test_a_class_out_of_range_is_an_error() -> None:
+    compiled = tg.compile(nn.functional.cross_entropy)
+    scores = np.array([[0.1, 0.2, 0.7], [1.0, 0.0, 0.5]])
+    for labels in ([0, 2], [1, 1]):
+        expected = nn.functional.cross_entropy(tg.tensor(scores), tg.tensor(labels)).item()
+        np.testing.assert_allclose(compiled(scores, np.array(labels)), expected)
+    for wrong in ([0, 3], [-1, 0]):
+        with pytest.raises(IndexError):
+            compiled(scores, np.array(wrong))
+
+
+@pytest.mark.parametrize("key", [lambda i: (..., i), lambda i: (slice(None), i), lambda i: (i, None), lambda i: i])
+def test_arrays_of_indices_beside_other_items(key: Any) -> None:
+    compiled, x = tg.compile(lambda x, i: x[key(i)] * 2.0), np.arange(12.0).reshape(4, 3)
+    for chosen in ([0, 2], [-1, -3]):
+        assert_same(compiled(x, np.array(chosen)), x[key(np.array(chosen))] * 2)
+    with pytest.raises(IndexError):
+        compiled(x, np.array([0, 4]))
+
+
+def test_a_method() -> None:
+    class Model:
+        factor = 2.0
+
+        @tg.compile
+        def scaled(self, x: Any) -> Any:
+            return x * self.factor
+
+    assert_same(Model().scaled(X), X * 2)
+
+
+def test_an_argument_that_is_not_hashable_is_named() -> None:
+    class Strange:
+        __hash__ = None  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match="class Strange"):
+        tg.compile(lambda x, y: x * 2.0)(X, Strange())

@@ -16,7 +16,7 @@ import numpy as np
 
 from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY
-from tapegrad.ops.table.index_values import index_values
+from tapegrad.ops.table.index_values import are_within, index_values
 from tapegrad.ops.table.op import xp
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
@@ -61,6 +61,9 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
         elif item is None or item is Ellipsis:
             key.append(item)
         elif isinstance(item, Tensor) and item.is_traced and item.dtype.kind in "iu" and _is_alone(items):
+            length = _length_at(x, items)
+            if not are_within(item, -length, length):
+                raise IndexError(f"an index is out of bounds for a dimension with size {length}")
             arrays.append(index_values(xp.cast(item, np.dtype(np.int64))))
             key.append(ARRAY)
         elif kind is slice:
@@ -103,6 +106,17 @@ def encode_items(x: Tensor, items: tuple[Any, ...]) -> tuple[Key, tuple[np.ndarr
 def _is_alone(items: tuple[Any, ...]) -> bool:
     """Whether an index has one array of integers, and beside it slices, new dimensions and an Ellipsis only."""
     return len([item for item in items if item is not None and item is not Ellipsis and type(item) is not slice]) == 1
+
+
+def _length_at(x: Tensor, items: tuple[Any, ...]) -> int:
+    """Return the length of the dimension that an index's only array stands for."""
+    taken = [item for item in items if item is not None]
+    place = next(place for place, item in enumerate(taken) if isinstance(item, Tensor))
+    behind = any(item is Ellipsis for item in taken[:place])
+    dim = x.ndim - (len(taken) - place) if behind else place
+    if not 0 <= dim < x.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
+    return x.shape[dim]
 
 
 def _mask_of_bytes(array: np.ndarray) -> np.ndarray:

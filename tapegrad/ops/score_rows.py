@@ -12,7 +12,7 @@ from tapegrad.kernels.along import step_along
 from tapegrad.kernels.indexed import ARRAY
 from tapegrad.ops.along import along
 from tapegrad.ops.table.gateway import as_operand, connect
-from tapegrad.ops.table.index_values import index_values
+from tapegrad.ops.table.index_values import are_within, index_values
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.keys import TAKES_ARRAYS
@@ -41,6 +41,8 @@ def _binds(name: str, call: str) -> Callable[[Any, Any], Bound]:
                 f"{name} takes rows of real scores and int64 classes, not dtype {layout.dtype} of shape "
                 f"{list(layout.shape)} and {classes.dtype} of shape {list(classes.shape)}; use {call}"
             )
+        if goal.is_traced and not are_within(goal, 0, layout.shape[1]):
+            raise IndexError(f"a class is out of bounds; there are {layout.shape[1]}")
         return Bound((x,), {"dim": (1,)}, (index_values(goal),))
 
     return bind
