@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--programs", nargs="*", type=_workload, metavar="WORKLOAD", help=about)
     about = "each operation beside torch's of its name, instead of the problems (default all); --report writes ops.md"
     add("--ops", nargs="*", metavar="NAME", help=about)
-    add("--list", action="store_true", help="list problems, tools and sections")
+    add("--list", action="store_true", help="list problems, tools, workloads and sections")
     return parser
 
 
@@ -179,5 +179,9 @@ def _list() -> None:
         print(f"problem  {problem.name:<14}{problem.summary.format(problem.size)}")
     for name, about in TOOLS.items():
         print(f"tool     {name:<14}{about.summary}{'' if installed(name) else ' (not installed)'}")
+    from bench.programs.workloads import WORKLOADS
+
+    for workload in WORKLOADS.values():
+        print(f"program  {workload.name:<16}{workload.summary.format(workload.size)}")
     for name, section in detail.SECTIONS.items():
         print(f"detail   {name:<14}{section.__doc__}")

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.table import Table, ratio, seconds
-from bench.timing import Run, interleaved, once
+from bench.timing import Run, interleaved, once, quiet_collector
 from bench.tools import installed
 
+GROWTH = 64  # elements of a result for each of its operand, from which on no larger operand is tried
 LONGEST = 0.1  # seconds of a call that is timed; combinations of all elements take more
 # What tools say of operands that a sample was not made for.
 REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, AttributeError, AssertionError)
@@ -28,7 +29,7 @@ largest operand has about 100 and 10,000 elements, where the operation takes tha
 is timed.
 
 ```sh
-python -m bench --ops --report docs/benchmarks
+OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m bench --ops --report docs/benchmarks
 ```
 """
 
@@ -128,8 +129,11 @@ def _run_of(tool: str, subject: Subject, sample: Any) -> tuple[Run, np.ndarray]:
     return run, first.detach().numpy()
 
 
-def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float] | None:
-    """Return our time and the ratio of PyTorch's to it, for the first sample that both take at this size."""
+def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float, bool] | None:
+    """Return our time and the ratio of PyTorch's to it, for the first sample that both take at this size.
+
+    The third says whether the result grows so fast that a larger size has no sense, as that of combinations.
+    """
     for sample in subject.made.samples:
         chosen = scaled(sample, size)
         if chosen is None:
@@ -148,8 +152,20 @@ def _times(subject: Subject, size: int, rounds: int) -> tuple[float, float] | No
         if max(once(ours), once(theirs)) > LONGEST:
             return None
         times = interleaved({"tapegrad": ours, "torch": theirs}, rounds, at_least=0.002)
-        return float(np.median(times["tapegrad"])), float(np.median(times["torch"] / times["tapegrad"]))
+        grows = value.size > GROWTH * max(size, SIZES[1])
+        return float(np.median(times["tapegrad"])), float(np.median(times["torch"] / times["tapegrad"])), grows
     return None
+
+
+def _cells(subject: Subject, sizes: Sequence[int], rounds: int) -> list[tuple[float, float] | None]:
+    """Return what `_times` returns for each size; None behind one at which the result grows too fast."""
+    cells: list[tuple[float, float] | None] = []
+    for size in sizes:
+        found = _times(subject, size, rounds)
+        cells.append(found and found[:2])
+        if found and found[2]:
+            break
+    return cells + [None] * (len(sizes) - len(cells))
 
 
 def table(names: Sequence[str], rounds: int, quick: bool) -> Table:
@@ -164,14 +180,15 @@ def table(names: Sequence[str], rounds: int, quick: bool) -> Table:
 
     torch.set_num_threads(1)
     rows, skipped = [], []
-    for subject in subjects(names):
-        cells = [_times(subject, size, rounds) for size in sizes]
-        ratios = [cell[1] for cell in cells if cell]
-        texts = [text for cell in cells for text in ((seconds(cell[0]), ratio(cell[1])) if cell else ("-", "-"))]
-        if ratios:
-            rows.append((min(ratios), [subject.name, *texts], ratios))
-        else:
-            skipped.append(subject.name)
+    with quiet_collector():
+        for subject in subjects(names):
+            cells = _cells(subject, sizes, rounds)
+            ratios = [cell[1] for cell in cells if cell]
+            texts = [text for cell in cells for text in ((seconds(cell[0]), ratio(cell[1])) if cell else ("-", "-"))]
+            if ratios:
+                rows.append((min(ratios), [subject.name, *texts], ratios))
+            else:
+                skipped.append(subject.name)
     rows.sort(key=lambda row: row[0])
     found.rows += [texts for _, texts, _ in rows]
     every = [ratio for *_, ratios in rows for ratio in ratios]

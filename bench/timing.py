@@ -35,6 +35,9 @@ def _batch(run: Run, count: int) -> float:
 @contextmanager
 def quiet_collector() -> Iterator[None]:
     """Let the collector of cycles work as in a user's program, but not on the modules of other tools."""
+    if gc.get_freeze_count():  # within another one: to look at all modules again would take 0.1 s
+        yield
+        return
     gc.collect()
     gc.freeze()
     try:

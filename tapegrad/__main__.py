@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tapegrad as tg
-from tapegrad.compiler import cache
+from tapegrad.compiler import cache, files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -197,7 +197,7 @@ def _compiling_is_told(console: Console) -> Iterator[None]:
 
     def tell(name: str) -> None:
         if not told:
-            place = cache.folder()
+            place = files.folder()
             kept = f"kept in {place}" if place else "there is no safe folder to keep them in"
             text = Text(f"compiling kernels for the first time ({kept})\n", "yellow")
             console.print(text, soft_wrap=True)

@@ -84,6 +84,15 @@ def check_dtype(dtype: np.dtype) -> None:
         )
 
 
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of the real parts of numbers of a dtype.
+
+    >>> real_dtype(np.dtype("complex64")), real_dtype(np.dtype("float64"))
+    (dtype('float32'), dtype('float64'))
+    """
+    return np.empty(0, dtype).real.dtype
+
+
 #: PyTorch's names of dtypes in messages.
 TORCH_NAMES = {
     "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",

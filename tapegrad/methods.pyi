@@ -540,7 +540,7 @@ class TensorMethods:
         """Split along dimension 2; see `tensor_split`. A number of parts must divide the length."""
 
     def element_size(self) -> builtins.int:
-        """Return the size of an element in bytes."""
+        """Return the size of an element in bytes, as `itemsize`."""
 
     def eq(self, other: Any) -> Tensor:
         """Whether the two are equal, element by element."""
@@ -1081,7 +1081,8 @@ class TensorMethods:
 
     def new_empty(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1101,7 +1102,8 @@ class TensorMethods:
 
     def new_ones(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1120,7 +1122,8 @@ class TensorMethods:
 
     def new_zeros(
         self,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
@@ -1132,6 +1135,9 @@ class TensorMethods:
 
     def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
         """Find the elements that are not zero."""
+
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+        """Find a given number of elements that are not zero: a row of indices for each; see `nonzero`."""
 
     def norm(
         self,
@@ -1389,7 +1395,9 @@ class TensorMethods:
         dim: builtins.int = 0,
         *,
         axis: builtins.int | None = None,
-    ) -> tuple[Tensor, ...]: ...
+    ) -> tuple[Tensor, ...]:
+        """Split along a dimension into views; see `tapegrad.split`."""
+
     def split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = ...
     ) -> tuple[Tensor, ...]:

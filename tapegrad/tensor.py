@@ -186,7 +186,7 @@ class Tensor(TensorMethods):
         return format_tensor(self._data, default_dtype=default_dtype(), suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.numel() == 1 and self.ndim == 0 else repr(self)
+        return format(self.item(), spec) if self.ndim == 0 and type(self) is Tensor else super().__format__(spec)
 
     # --- copies ------------------------------------------------------------------------------------------------------
 

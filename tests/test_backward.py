@@ -6,7 +6,8 @@ import pytest
 import tapegrad
 import tapegrad as tg
 from tapegrad.autograd.roots import like
-from tapegrad.runtime import pool
+from tapegrad.recording.plan import Plan
+from tapegrad.runtime import pool, state
 from tapegrad.tensor import from_array
 from tests.checks import SLOWER
 
@@ -355,3 +356,27 @@ def test_a_seed_of_a_number_is_taken_as_it_is():
     assert like(y, tg.tensor([2.0])) is None
     y.backward(seed)
     assert x.grad.item() == pytest.approx(2 * np.cos(0.5))
+
+
+def test_passes_that_call_rules_load_no_kernels(monkeypatch):
+    """Other passes over the same entries do, whichever comes first."""
+    state.reset()  # no plan is known, and no template of plans
+    prepared = []
+
+    def prepare(plan):
+        prepared.append(plan.name)
+        made(plan)
+
+    made = Plan._prepare
+    monkeypatch.setattr(Plan, "_prepare", prepare)
+    x = tg.tensor([0.25, 0.5, 0.75], requires_grad=True)
+    y = (tg.sin(x) * x).sum()
+    (by_rules,) = tg.autograd.grad(y, x, create_graph=True)
+    assert prepared == []
+    (by_kernels,) = tg.autograd.grad(y, x, retain_graph=True)
+    assert set(prepared) == {"sin", "mul", "sum"}
+    (again,) = tg.autograd.grad(y, x, create_graph=True)
+    np.testing.assert_allclose(by_rules.detach().numpy(), by_kernels.numpy(), rtol=1e-15)
+    np.testing.assert_array_equal(by_rules.detach().numpy(), again.detach().numpy())
+    values = x.detach().numpy()
+    np.testing.assert_allclose(by_kernels.numpy(), np.cos(values) * values + np.sin(values))

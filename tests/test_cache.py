@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tapegrad.compiler import cache, jit
+from tapegrad.compiler import files as machine_code_files
 from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.elements import as_pointer, load
 from tapegrad.compiler.fingerprint import fingerprint
@@ -120,7 +121,9 @@ def test_a_function_is_found_under_another_name(folder, monkeypatch):
     assert run(kernel, 1, name="other") == 13
     assert cache.stats == cache.Stats(compiled=1, loaded=1)
     assert [name.partition("-")[0] for name in files(folder)] == ["one"]
-    assert cache.kept(str(folder)) == {next(iter(cache.known())): (folder / files(folder)[0]).stat().st_size}
+    assert machine_code_files.kept(str(folder)) == {
+        next(iter(cache.known())): (folder / files(folder)[0]).stat().st_size
+    }
 
 
 def test_two_threads_compile_once(folder):

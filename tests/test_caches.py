@@ -252,6 +252,15 @@ def test_a_call_gets_its_line_at_the_second_time(monkeypatch: pytest.MonkeyPatch
     assert len(asked) == 2
 
 
+def test_compiled_code_finds_hundreds_of_slices() -> None:
+    """Their keys differ in small numbers, yet each has a place."""
+    x, plans = tg.zeros(600, requires_grad=True), op_table["getitem"].plans
+    plans.clear()
+    for _ in range(3):
+        parts = [x[first : first + 2] for first in range(200)]
+    assert len(parts) == len(plans._in_table) == 200
+
+
 def test_the_latest_layouts_outlive_their_tensors() -> None:
     kept = intern((3, 1, 7), (56, 56, 8), np.dtype("f8"))
     found = weakref.ref(kept), weakref.ref(kept.tracked)

@@ -728,7 +728,7 @@ def test_no_memory_is_kept(n):
         before = tracemalloc.get_traced_memory()[0]
         use()
         gc.collect()
-        assert tracemalloc.get_traced_memory()[0] - before < 2000
+        assert tracemalloc.get_traced_memory()[0] - before < 8000  # an object for each call would be more
     finally:
         tracemalloc.stop()
 

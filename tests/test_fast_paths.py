@@ -126,8 +126,6 @@ WITHOUT_KERNEL = {
     "median_of_all": {1: (0,)},  # nan may be left out
     "gather": {3: (0,)},  # no dimension
     "scatter_add": {2: (2,)},  # fewer indices than elements along another dimension
-    "remainder": dict.fromkeys(range(7), (1,)),  # floor_divide and trunc_divide have no kernel
-    "fmod": dict.fromkeys(range(7), (1,)),
     "vector_norm": dict.fromkeys((4, 6, 7, 8, 9, 10), (0,)),  # other orders; dimensions apart
     "solve": {0: (0, 1), 1: (0, 1), 2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 1), 9: (0, 1)},
 }

@@ -1,4 +1,4 @@
-"""Histograms and reductions of segments, compared with PyTorch's."""
+"""Histograms, reductions of segments and other less known functions, compared with PyTorch's."""
 
 from __future__ import annotations
 
@@ -170,3 +170,76 @@ def test_anomaly_mode_by_its_switch() -> None:
     assert not tg.is_anomaly_check_nan_enabled()
     tg.set_anomaly_enabled(False)
     assert not tg.is_anomaly_enabled()
+
+
+def test_a_number_of_places() -> None:
+    for x in ([1, 0, 2], [[1, 0, 2]], 1, []):
+        for options in ({"size": 4}, {"size": 1, "fill_value": 7}, {"size": 0}):
+            ours, theirs = (m.nonzero_static(m.tensor(x), **options) for m in (tg, torch))
+            assert ours.tolist() == theirs.tolist()
+            assert ours.shape == tuple(theirs.shape)
+    for m in (tg, torch):
+        with pytest.raises(RuntimeError, match="nonzero_static: 'size' must be an non-negative integer"):
+            m.nonzero_static(m.ones(2), size=-1)
+
+
+def test_buffers() -> None:
+    memory = bytearray(range(16))
+    for options in ({}, {"count": 2}, {"offset": 4}, {"count": 1, "offset": 8}):
+        ours, theirs = (m.frombuffer(memory, dtype=m.int32, **options) for m in (tg, torch))
+        assert ours.tolist() == theirs.tolist()
+    x = tg.frombuffer(memory, dtype=tg.int32)
+    x[0] = 5
+    assert memory[0] == 5
+    y = tg.frombuffer(bytes(8), dtype=tg.float64, requires_grad=True)
+    assert y.requires_grad
+    for options in ({"count": 0}, {"offset": 99}, {"offset": 1}, {"count": 9}):
+        found = []
+        for m in (tg, torch):
+            with pytest.raises(ValueError, match=r"\w") as error:
+                m.frombuffer(memory, dtype=m.int32, **options)
+            found.append(str(error.value))
+        assert found[0] == found[1]
+
+
+def test_memory_of_other_libraries() -> None:
+    theirs = torch.arange(3.0)
+    ours = tg.from_dlpack(theirs)
+    theirs[0] = 7
+    assert ours.tolist() == [7.0, 1.0, 2.0]
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    assert tg.from_dlpack(fixed).tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (2, 5, 5)])
+def test_leading_singular_values(shape: tuple[int, ...]) -> None:
+    tg.manual_seed(0)
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(*shape[:-1], 3)) @ rng.normal(size=(*shape[:-2], 3, shape[-1]))
+    u, s, v = tg.svd_lowrank(tg.tensor(a), 4)
+    np.testing.assert_allclose(((u * s[..., None, :]) @ v.mT).numpy(), a, atol=1e-10)
+    shifted = tg.svd_lowrank(tg.tensor(a + 2.0), 4, M=tg.full((1, shape[-1]), 2.0))
+    np.testing.assert_allclose(shifted.S.numpy(), s.numpy(), atol=1e-10)
+    components = tg.pca_lowrank(tg.tensor(a), 4)
+    expected = np.linalg.svd(a - a.mean(-2, keepdims=True), compute_uv=False)[..., :4]
+    np.testing.assert_allclose(components.S.numpy(), expected, atol=1e-10)
+    for m in (tg, torch):
+        with pytest.raises(ValueError, match="must be non-negative integer and not greater than"):
+            m.pca_lowrank(m.ones(2, 3), 3)
+        with pytest.raises(ValueError, match=r"niter\(=-1\) must be non-negative integer"):
+            m.pca_lowrank(m.ones(2, 3), 2, niter=-1)
+
+
+def test_settings() -> None:
+    for m in (tg, torch):
+        assert not m.are_deterministic_algorithms_enabled()
+        m.use_deterministic_algorithms(True, warn_only=True)
+        assert m.are_deterministic_algorithms_enabled()
+        m.use_deterministic_algorithms(False)
+        assert m.get_float32_matmul_precision() == "highest"
+        m.set_float32_matmul_precision("high")
+        assert m.get_float32_matmul_precision() == "high"
+        with pytest.warns(UserWarning, match="low is not one of 'highest', 'high', or 'medium'"):
+            m.set_float32_matmul_precision("low")
+        m.set_float32_matmul_precision("highest")

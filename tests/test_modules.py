@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tapegrad.compiler import cache, modules
+from tapegrad.compiler import files as machine_code_files
 from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.assembly import JitError
 from tapegrad.compiler.fingerprint import fingerprint_of_ir
@@ -159,7 +160,7 @@ def denied(*args):
 
 def test_the_oldest_programs_go(folder, monkeypatch):
     """What was asked for last stays."""
-    monkeypatch.setattr(cache, "_MOST_PROGRAMS", 4)
+    monkeypatch.setattr(machine_code_files, "_MOST_PROGRAMS", 4)
     for factor in range(3):
         assert times(factor, 5) == 5 * factor
     for number, file in enumerate(files(folder)):

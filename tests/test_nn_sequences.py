@@ -304,3 +304,27 @@ def test_transformers(options: Any) -> None:
 
 def test_a_module_as_activation_is_a_child() -> None:
     both(lambda nn: nn.TransformerEncoderLayer(4, 2, 8, activation=nn.GELU()))
+
+
+@pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
+def test_cells_refuse_other_shapes(mode: str) -> None:
+    """In PyTorch's words."""
+    gates = {"lstm": 4, "gru": 3}.get(mode, 1)
+    for shapes in (((2, 2), (2, 4)), ((2, 3), (2, 2)), ((2, 3), (1, 4)), ((2, 3), (2, 4), 5)):
+        found = []
+        for m in (tg, torch):
+            x, h = m.ones(shapes[0]), m.ones(shapes[1])
+            rows = gates * (shapes[2] if len(shapes) > 2 else 4)
+            with pytest.raises(RuntimeError) as error:
+                getattr(m, f"{mode}_cell")(x, (h, h) if mode == "lstm" else h, m.ones(rows, 3), m.ones(gates * 4, 4))
+            found.append(str(error.value))
+        assert found[0].startswith(found[1])
+    for bias in ("b_ih", "b_hh"):
+        arrays = np.random.default_rng(0).normal(size=(gates * 4, 9))
+        results = []
+        for m in (tg, torch):
+            x, h, w = m.tensor(arrays[:2, :3]), m.tensor(arrays[2:4, :4]), m.tensor(arrays)
+            state = (h, h) if mode == "lstm" else h
+            out = getattr(m, f"{mode}_cell")(x, state, w[:, :3], w[:, 3:7], **{bias: w[:, 8]})
+            results.append((out[0] if mode == "lstm" else out).numpy())
+        np.testing.assert_allclose(*results)

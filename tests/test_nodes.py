@@ -363,7 +363,7 @@ def test_hooks_of_one_saved_tensor(T):
     saved.register_hooks(
         lambda t: seen.append("packed") or t.detach() * 10, lambda t: seen.append("unpacked") or t / 10
     )
-    with pytest.raises(RuntimeError, match="already.* hooks|hooks.* already"):
+    with pytest.raises(RuntimeError, match=r"already.* hooks|hooks.* already"):
         saved.register_hooks(lambda t: t, lambda t: t)
     assert seen == ["packed"]
     y.sum().backward()

@@ -377,3 +377,26 @@ def test_import_tapegrad_does_not_load_it() -> None:
     program = "import sys, tapegrad; print([name for name in sys.modules if 'testing' in name and 'tapegrad' in name])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_arguments_of_torch() -> None:
+    class Wrong(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 2 * grad
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return 3 * tangent
+
+    x = tg.tensor([0.5, 2.0], dtype=tg.float64, requires_grad=True)
+    assert gradcheck(tg.sin, x, check_forward_ad=True, fast_mode=True, check_undefined_grad=False)
+    assert gradgradcheck(tg.sin, x, fast_mode=True, check_batched_grad=True)
+    assert gradcheck(Wrong.apply, x)
+    with pytest.raises(GradcheckError, match="computed with forward mode mismatch"):
+        gradcheck(Wrong.apply, x, check_forward_ad=True)
+    assert not gradcheck(Wrong.apply, x, check_forward_ad=True, check_backward_ad=False, raise_exception=False)

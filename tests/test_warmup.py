@@ -203,8 +203,8 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, capsys):
 def test_a_disk_that_is_full(tmp_path):
     program = """
 import tapegrad as tg
-from tapegrad.compiler import cache
-cache._write = lambda *args: None
+from tapegrad.compiler import files
+files.write = lambda *args: None
 tg.warmup(["neg"], ["float64"])
 """
     done = python("-c", program, folder=tmp_path)

@@ -75,6 +75,7 @@ WITHOUT_DERIVATIVE = (
 )  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "root": _root,
+    "angle_of_real": lambda x: torch.angle(x),
     "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "getitem": _taken,
     "unfold": lambda x, dimension, size, step: x.unfold(dimension, size, step),

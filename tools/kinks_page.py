@@ -18,7 +18,8 @@ Each row of the op table may name points with the gradient there, as `special`; 
 """
 
 
-def _numbers(values: Any) -> str:
+def as_text(values: Any) -> str:
+    """Return a number, or several, as pages show them."""
     return ", ".join(f"{value:.4g}" for value in (values if isinstance(values, tuple) else (values,)))
 
 
@@ -30,7 +31,7 @@ def _rows() -> Iterator[str]:
 
 def _points(op: Op) -> Iterator[str]:
     for point, gradient in op.special.items():
-        yield f"{_numbers(point)}: {_numbers(gradient)}"
+        yield f"{as_text(point)}: {as_text(gradient)}"
 
 
 def page(text: str) -> str:

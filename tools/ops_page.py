@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from tapegrad.ops.table import public
 from tapegrad.ops.table.composites import Composite, composites
 from tapegrad.ops.table.op import Op, no_kernel
-from tapegrad.ops.table.scope import NOT_YET, OUT_OF_SCOPE
+from tapegrad.ops.table.scope import OUT_OF_SCOPE
+from tools.kinks_page import as_text
 
 HEAD = """\
 # Operations
@@ -29,10 +29,6 @@ table; tests hold it to that.
 """
 
 
-def _numbers(values: Any) -> str:
-    return ", ".join(f"{value:g}" for value in (values if isinstance(values, tuple) else (values,)))
-
-
 def _made_as(one: Op | Composite | None) -> tuple[str, str, str, str]:
     """Return dtypes, what it is made as, orders and kinks."""
     if one is None:
@@ -42,7 +38,7 @@ def _made_as(one: Op | Composite | None) -> tuple[str, str, str, str]:
         return dtypes, "composite", "3", ""
     if not callable(one.vjp) and not any(map(callable, one.vjp)):
         return "", "data", "", ""
-    kinks = "; ".join(f"({_numbers(point)})" if isinstance(point, tuple) else _numbers(point) for point in one.special)
+    kinks = "; ".join(f"({as_text(point)})" if isinstance(point, tuple) else as_text(point) for point in one.special)
     return dtypes, "op, rule" if one.step is no_kernel else "op, kernel", "3", kinks
 
 
@@ -77,13 +73,6 @@ def page() -> str:
     methods = [one for one in public.registry if not one.names.namespaces]
     if methods:
         parts += ["## Methods and attributes of tensors only\n", *_rows_of_methods(methods), ""]
-    not_yet = {namespace: names for namespace, names in NOT_YET.items() if names}
-    if not_yet:
-        parts.append("## Not yet\n\nFunctions of PyTorch that belong here and are not made yet.\n")
-        parts += [
-            f"- {namespace}: {', '.join(f'`{name}`' for name in names.split())}" for namespace, names in not_yet.items()
-        ]
-        parts.append("")
     parts.append("## Out of scope\n")
     reasons: dict[str, list[str]] = {}
     for name, reason in OUT_OF_SCOPE.items():

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from tapegrad.autograd import forward_ad, functional, graph
     from tapegrad.autograd.anomaly import detect_anomaly, set_detect_anomaly
     from tapegrad.autograd.function import Function
+    from tapegrad.autograd.variable import Variable
     from tapegrad.testing.gradients import gradcheck, gradgradcheck
 
 __all__ = [
     "Function",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -38,12 +40,13 @@ if not TYPE_CHECKING:
     # Where names are that many programs do not use: those are not to wait for them at import.
     _LATER = {
         "Function": "tapegrad.autograd.function",
+        "Variable": "tapegrad.autograd.variable",
         "detect_anomaly": "tapegrad.autograd.anomaly",
         "gradcheck": "tapegrad.testing.gradients",
         "gradgradcheck": "tapegrad.testing.gradients",
         "set_detect_anomaly": "tapegrad.autograd.anomaly",
     }
-    _MODULES = ("forward_ad", "function", "functional", "graph")
+    _MODULES = ("forward_ad", "function", "functional", "graph", "variable")
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:

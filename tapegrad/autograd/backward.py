@@ -23,6 +23,7 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Any = None,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Compute the gradients of tensors with respect to the leaves, summed, and accumulate them in their `grad`.
@@ -37,6 +38,8 @@ def backward(
         Keep the residuals, so that a second pass can run over the graph; default `create_graph`.
     create_graph : bool
         Record the computation of the gradients, so that they can be differentiated.
+    grad_variables : Tensor or sequence of Tensor or None, optional
+        `grad_tensors`, by its older name.
     inputs : Tensor or sequence of Tensor, optional
         Accumulate into these only. They may be results; the pass ends at them.
 
@@ -56,6 +59,14 @@ def backward(
     >>> x.grad
     tensor([3., 5.])
     """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
+                "use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if (
         tensors.__class__ is Tensor
@@ -93,6 +104,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -108,6 +120,8 @@ def grad(
         Cotangents of the outputs; ones for outputs of one element.
     retain_graph, create_graph : bool, optional
         As for `backward`.
+    only_inputs : bool
+        Deprecated: only True has a meaning.
     allow_unused : bool, optional
         Return None for an input on which the outputs do not depend; default `materialize_grads`.
     is_grads_batched : bool
@@ -134,6 +148,13 @@ def grad(
     >>> tg.autograd.grad(slope, x)
     (tensor(12.),)
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if outputs.__class__ is Tensor and not is_grads_batched and not materialize_grads:
         leaves = (inputs,) if inputs.__class__ is Tensor else inputs
@@ -142,8 +163,8 @@ def grad(
             if gradients is not None:
                 return tuple(gradients)
     if isinstance(inputs, Mapping):
-        values = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, allow_unused,
-                      is_grads_batched, materialize_grads)  # fmt: skip
+        values = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, True,
+                      allow_unused, is_grads_batched, materialize_grads)  # fmt: skip
         return dict(zip(inputs, values, strict=True))
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -209,6 +230,6 @@ def _batched(
     rows = []
     for index in range(count):
         last = retain or index < count - 1
-        rows.append(grad(outputs, inputs, [batch[index] for batch in batches], last, create_graph, allow_unused,
+        rows.append(grad(outputs, inputs, [batch[index] for batch in batches], last, create_graph, True, allow_unused,
                          materialize_grads=materialize))  # fmt: skip
     return tuple(None if column[0] is None else xp.stack(column) for column in zip(*rows, strict=True))

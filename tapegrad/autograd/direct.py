@@ -59,7 +59,9 @@ def run_to_inputs(
         return None
     if create_graph:
         ct = seed
-        return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct, allow_unused))
+        return run_pass(
+            [node], [seed._data], nodes, retain, lambda sweep: _gradients_recorded(sweep, ct, allow_unused), True
+        )
     if allow_unused:
         return run_pass([node], [seed._data], nodes, retain, lambda sweep: _gradients(sweep, True))
     return run_pass([node], [seed._data], nodes, retain, _gradients)
@@ -121,10 +123,11 @@ def record_to_own_leaves(root: Tensor, gradient: Any, leaves: list[Leaf]) -> lis
 
 
 def _gradients_of_all_recorded(sweep: Sweep, ct: Tensor, leaves: list[Leaf]) -> list[Tensor | None] | None:
-    slots = [leaf.slot for leaf in leaves]
-    if sweep.has_hooks() or not _reaches_only(sweep, set(slots)):
+    slots, ids = [leaf.slot for leaf in leaves], ids_by_slot(sweep)
+    # If all of them were found, and as many leaves, then no others were.
+    are_all = sweep.workspace.state[N_LEAVES] == len(slots) and ids.keys() >= set(slots)
+    if sweep.has_hooks() or not (are_all or _reaches_only(sweep, set(slots))):
         return None
-    ids = ids_by_slot(sweep)
     cts = run_recorded(sweep, [ct])
     return [cts[ids[slot]] if slot in ids else None for slot in slots]
 
@@ -135,7 +138,7 @@ def depends_only_on(node: TapeNode, leaves: set[int]) -> bool:
     Of a graph that was freed it is not known.
     """
     try:
-        return run_pass([node], [], None, True, lambda sweep: _reaches_only(sweep, leaves))
+        return run_pass([node], [], None, True, lambda sweep: _reaches_only(sweep, leaves), True)
     except RuntimeError:
         return False
 

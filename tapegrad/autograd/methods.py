@@ -43,4 +43,4 @@ def backward(
     >>> x.grad
     tensor(12.)
     """
-    run_backward(self, gradient, retain_graph, create_graph, inputs)
+    run_backward(self, gradient, retain_graph, create_graph, None, inputs)

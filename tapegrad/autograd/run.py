@@ -225,7 +225,7 @@ def run(
         elif nodes:
             destination.sweep(sweep)
 
-    run_pass(nodes, seed_arrays(seeds), wanted, retain, work)
+    run_pass(nodes, seed_arrays(seeds), wanted, retain, work, by_rules)
     for tensor, seed in leaf_roots:
         destination.finish_leaf(tensor, seed if create_graph else seed.detach().clone())
     return destination.results

@@ -129,11 +129,12 @@ class Linear:
 
 def _vectors(level: Level, tangents: Any, primals: Any) -> list[Tensor]:
     """Return tangents as tensors, one for each input."""
-    given = flatten_like(tangents, primals)
-    vectors = [vector_like(vector, x) for vector, x in zip(given, level.inputs, strict=True)]
-    for vector, x in zip(vectors, level.inputs, strict=True):
-        if vector.shape != x.shape:
+    vectors = []
+    for vector, x in zip(flatten_like(tangents, primals), level.inputs, strict=True):
+        vector = vector_like(vector, x)
+        if vector._layout.shape != x._layout.shape:
             raise errors.tangent_shape(x.shape, vector.shape)
+        vectors.append(vector)
     return vectors
 
 

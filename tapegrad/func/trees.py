@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
+
+from tapegrad.tensor import Tensor
+
+_TENSORS: Final = {Tensor}
 
 
 def flatten(tree: Any) -> list[Any]:
@@ -17,6 +21,8 @@ def flatten(tree: Any) -> list[Any]:
     """
     if not isinstance(tree, (dict, tuple, list)):
         return [tree]
+    if is_row(tree):
+        return list(tree)
     found: list[Any] = []
     _collect(tree, found)
     return found
@@ -41,6 +47,8 @@ def rebuild(tree: Any, leaves: Sequence[Any]) -> Any:
     >>> rebuild({"a": 1, "b": (2, [3])}, "xyz")
     {'a': 'x', 'b': ('y', ['z'])}
     """
+    if is_row(tree):
+        return tuple(leaves)
     return _rebuilt(tree, iter(leaves)) if isinstance(tree, (dict, tuple, list)) else leaves[0]
 
 
@@ -89,6 +97,8 @@ def structure(tree: Any) -> str:
 
 def is_like(tree: Any, other: Any) -> bool:
     """Whether two trees have one structure; the order of keys does not count."""
+    if is_row(tree) and is_row(other):
+        return len(tree) == len(other)
     if isinstance(tree, dict):
         if not isinstance(other, dict) or tree.keys() != other.keys():
             return False
@@ -100,9 +110,16 @@ def is_like(tree: Any, other: Any) -> bool:
 
 def flatten_like(tree: Any, other: Any) -> list[Any]:
     """Return the leaves of a tree in the order of another one of its structure."""
+    if is_row(tree) and is_row(other):
+        return list(tree)
     found: list[Any] = []
     _collect_like(tree, other, found)
     return found
+
+
+def is_row(tree: Any) -> bool:
+    """Whether a tree is a tuple of tensors, as the arguments of nearly all functions."""
+    return tree.__class__ is tuple and set(map(type, tree)) <= _TENSORS
 
 
 def _collect_like(tree: Any, other: Any, found: list[Any]) -> None:

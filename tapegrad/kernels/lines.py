@@ -18,7 +18,8 @@ from tapegrad.recording.steps import TERMS
 # elements, has `n` elements, `stride` bytes apart, and its `number` is its index in arrays with one element a line.
 # `adds` says whether to add to the target. The function returns 0, or 1 if it cannot compute the line.
 Line = Callable[[int, int, int, int, int, int], int]
-LONGEST_PRODUCT = 1024  # elements of a line: more partial products have no room on the stack
+_PRODUCTS = 1024  # partial products that have room on the stack
+LONGEST_PRODUCT = _PRODUCTS * _PRODUCTS  # elements of a line
 
 
 def sum_of_line(dtype: str) -> Callable[..., Any]:
@@ -145,24 +146,42 @@ def _cumsum_back(dtype: str, width: int) -> Line:
 
 
 def _prod_back(dtype: str, width: int) -> Line:
-    """Return the line of a product's derivative: the slope of an element is the product of all other elements."""
-    kind, room, longest = np.dtype(dtype).type, LONGEST_PRODUCT * width, LONGEST_PRODUCT
+    """Return the line of a product's derivative: the slope of an element is the product of all other elements.
+
+    It goes over blocks: what stands before an element is kept for one of them, what stands behind it for their ends.
+    """
+    kind, room, size = np.dtype(dtype).type, _PRODUCTS * width, _PRODUCTS
 
     def line(args: int, start: int, number: int, n: int, stride: int, adds: int) -> int:
-        if n > longest:
+        if n > size * size:
             return 1
         x, target = get(args, 1) + start, get(args, 2) + start
-        memory = stack(room)
-        before = as_pointer(memory, dtype)
-        product = load(as_pointer(get(args, 0), dtype), number)
-        for k in range(n):
-            store(before, k, product)
-            product *= load_at(x, k * stride, dtype)
+        before, behind = as_pointer(stack(room), dtype), as_pointer(stack(room), dtype)
         product = kind(1)
-        for k in range(n - 1, -1, -1):
-            value = load(before, k) * product
-            product *= load_at(x, k * stride, dtype)
-            store_at(target, k * stride, value + load_at(target, k * stride, dtype) if adds else value, dtype)
+        last = (n - 1) // size
+        for block in range(last, -1, -1):
+            store(behind, block, product)
+            begin, end = block * size, min((block + 1) * size, n)
+            a, b, c, d = product, kind(1), kind(1), kind(1)
+            for k in range(begin, end - 3, 4):
+                a *= load_at(x, k * stride, dtype)
+                b *= load_at(x, (k + 1) * stride, dtype)
+                c *= load_at(x, (k + 2) * stride, dtype)
+                d *= load_at(x, (k + 3) * stride, dtype)
+            for k in range(begin + ((end - begin) & ~3), end):
+                a *= load_at(x, k * stride, dtype)
+            product = (a * b) * (c * d)
+        first = load(as_pointer(get(args, 0), dtype), number)
+        for block in range(last + 1):
+            begin, end = block * size, min((block + 1) * size, n)
+            for k in range(begin, end):
+                store(before, k - begin, first)
+                first *= load_at(x, k * stride, dtype)
+            product = load(behind, block)
+            for k in range(end - 1, begin - 1, -1):
+                value = load(before, k - begin) * product
+                product *= load_at(x, k * stride, dtype)
+                store_at(target, k * stride, value + load_at(target, k * stride, dtype) if adds else value, dtype)
         return 0
 
     return line

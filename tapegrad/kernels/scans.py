@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from tapegrad import vmath
 from tapegrad.compiler.elements import load_at, store_at
-from tapegrad.compiler.intrinsics import get
+from tapegrad.compiler.intrinsics import get, put
 from tapegrad.kernels.lines import LINES, Line
 
 exp, log = vmath.exp, vmath.log
@@ -102,8 +103,29 @@ def _logcumsumexp_back(dtype: str, width: int) -> Line:
     return line
 
 
+def _extreme_so_far(is_max: bool) -> Callable[[str, int], Line]:
+    """Return the line of where the largest or smallest elements so far stand: of equal ones the last, nan for ever."""
+
+    def made(dtype: str, width: int) -> Line:
+        def line(args: int, start: int, number: int, n: int, stride: int, adds: int) -> int:
+            x, places = get(args, 0) + start, get(args, 1) + start // width * 8
+            best, at, step = load_at(x, 0, dtype), 0, stride // width
+            for k in range(n):
+                value = load_at(x, k * stride, dtype)
+                if value != value or (value >= best if is_max else value <= best):
+                    best, at = value, k
+                put(places, k * step, at)
+            return 0
+
+        return line
+
+    return made
+
+
 LINES.update(
     {
+        "cummax": _extreme_so_far(True),
+        "cummin": _extreme_so_far(False),
         "cumprod": _cumprod,
         "cumprod-back": _cumprod_back,
         "recurrence": _recurrence,

@@ -396,7 +396,7 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
-    options: None = None,
+    options: Any = None,
 ) -> Tensor:
     """Cross entropy of scores that a linear layer computes: `linear`, then `cross_entropy`."""
 

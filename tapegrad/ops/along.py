@@ -46,11 +46,17 @@ def floating(call: str, input: Any, dtype: DTypeLike | None = None) -> Tensor:
     return x
 
 
-def along(name: str, result_shape: Callable[[Layout, dict[str, Any]], tuple[int, ...]], by_numpy: Any) -> Any:
+def along(
+    name: str,
+    result_shape: Callable[[Layout, dict[str, Any]], tuple[int, ...]],
+    by_numpy: Any,
+    result_dtype: np.dtype | None = None,
+) -> Any:
     """Return `Op.prepare_forward` of an op whose kernel has its name; without one, NumPy computes."""
 
     def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-        operand, dtype, values = layouts[0], layouts[0].dtype, dict(**attrs)
+        operand, values = layouts[0], dict(**attrs)
+        dtype = result_dtype or operand.dtype
         geometry = geometry_along(operand.shape, values["dim"])
 
         def in_numpy(x: Any, *index_arrays: Any) -> Any:
@@ -60,7 +66,7 @@ def along(name: str, result_shape: Callable[[Layout, dict[str, Any]], tuple[int,
         if geometry is None or not has_kernel(operand) or not operand.size:
             return in_numpy
         shape = result_shape(operand, values)
-        return computed(kernel_along(name, dtype.name), geometry, shape, dtype, in_numpy, by_status=True)
+        return computed(kernel_along(name, operand.dtype.name), geometry, shape, dtype, in_numpy, by_status=True)
 
     return prepare
 

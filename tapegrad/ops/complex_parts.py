@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tapegrad.dtypes import TORCH_NAMES
 from tapegrad.kernels.structural import gather_step
-from tapegrad.ops.arithmetic import add, lt, mul, ne, where
+from tapegrad.ops.arithmetic import flat, mul
 from tapegrad.ops.broadcasting import contiguous
 from tapegrad.ops.casts import cast
 from tapegrad.ops.complex import conj, imag, real
 from tapegrad.ops.movement import same_view
 from tapegrad.ops.table import docs
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.elementwise import bind_operands, check_broadcast
+from tapegrad.ops.table.elementwise import bind_operands, check_broadcast, unary
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public
@@ -24,6 +25,8 @@ from tapegrad.ops.transcendental import atan2, cos, sin
 from tapegrad.recording.keys import MAKES_VIEWS
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
+
+_PI = math.pi
 
 
 def _check(layouts: tuple[Layout, ...]) -> None:
@@ -141,6 +144,14 @@ def _angle_of_numpy(z: Any, deg: bool = False) -> Tensor:
     return mul(found, 180 / np.pi) if deg else found
 
 
+_angle_of_real = unary(
+    "angle_of_real", None, flat, doc="0 or pi; nan of nan.", derivative="0.", real_only=True,
+    node_name="AngleBackward0",
+    fx=lambda x: xp.where(x < 0, _PI, xp.where(x == x, 0.0, x)), oracle=lambda x: np.where(x == 0, 0.0, np.angle(x)),
+    special={0.0: 0.0}, names=None,
+)  # fmt: skip
+
+
 @public(method=True, functions=("angle",), adapter=_angle_of_numpy, common=docs.UNARY)
 @composite((Sample(((),)), Sample(((2, 3),))), np.angle)
 def angle(input: Any) -> Tensor:
@@ -159,9 +170,7 @@ def angle(input: Any) -> Tensor:
     x = as_operand(input, "angle", "input", 1)
     if x._layout.dtype.kind == "c":
         return atan2(imag(x), real(x))
-    x = add(x, 0.0)  # of a floating dtype
-    zero = where(np.False_, x, 0.0)  # with a slope of 0, whatever the cotangent
-    return where(lt(x, 0.0), np.pi, where(ne(x, x), np.nan, zero))
+    return _angle_of_real(x)
 
 
 # The same memory ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import default_dtype
+from tapegrad.dtypes import default_dtype, real_dtype
 from tapegrad.ops.arithmetic import add, clamp, div, mul, sub
 from tapegrad.ops.broadcasting import squeeze, unsqueeze
 from tapegrad.ops.casts import cast
@@ -126,7 +126,7 @@ def _weights(x: Tensor, n: int, fweights: Any, aweights: Any) -> Tensor | None:
         found = own if found is None else mul(found, own)
     if found is None:
         return None
-    plain, given = np.zeros((), x.dtype).real.dtype, found.dtype
+    plain, given = real_dtype(x.dtype), found.dtype
     return cast(found, np.result_type(plain, given) if given.kind == "f" else plain)
 
 

@@ -95,12 +95,14 @@ def dtype_or_default(dtype: DTypeLike | None) -> np.dtype:
     return default_dtype() if dtype is None else np.dtype(dtype)
 
 
-def shape_of(call: str, size: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the shape that was given as several integers or as one sequence of them.
+def shape_of(call: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    """Return the shape that was given as several integers or as one sequence of them, or by name.
 
     >>> shape_of("zeros", (2, 3)), shape_of("zeros", ((2, 3),))
     ((2, 3), (2, 3))
     """
+    if named is not None:
+        size = (*size, named)
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     try:
@@ -129,9 +131,18 @@ def _plain(data: Any) -> Any:
                 stacklevel=3,
             )
         return data._data
-    if isinstance(data, (list, tuple)):
+    if isinstance(data, (list, tuple)) or (hasattr(data, "__getitem__") and _is_sequence(data)):
         return [_plain(item) for item in data]
     return data
+
+
+def _is_sequence(data: Any) -> bool:
+    """Whether an object with elements is a sequence, as ranges and deques are."""
+    return (
+        not isinstance(data, (np.ndarray, np.generic, str, bytes, dict))
+        and not (hasattr(data, "__array__") or hasattr(data, "__array_interface__") or hasattr(data, "__buffer__"))
+        and hasattr(data, "__len__")
+    )
 
 
 def _check_ragged(data: Any) -> None:

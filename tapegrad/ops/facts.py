@@ -203,14 +203,14 @@ def itemsize(input: Tensor) -> int:
 
 @public(namespaces=(), method=True)
 def element_size(input: Tensor) -> int:
-    """Return the size of an element in bytes."""
-    return input.dtype.itemsize
+    """Return the size of an element in bytes, as `itemsize`."""
+    return itemsize(input)
 
 
 @public(namespaces=(), attribute=True)
 def nbytes(input: Tensor) -> int:
     """Return the size of all elements in bytes."""
-    return input.numel() * input.dtype.itemsize
+    return input.numel() * itemsize(input)
 
 
 @public(namespaces=(), method=True)

@@ -17,13 +17,21 @@ from tapegrad.tensor import Tensor
 
 
 @public(common=docs.NEW_TENSOR)
-def empty(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor whose elements are not set to anything.
 
     Parameters
     ----------
-    *size : int
+    *shape : int
         The shape, as integers or as one sequence.
+    size : sequence of int, optional
+        The same by name.
 
     Examples
     --------
@@ -31,7 +39,7 @@ def empty(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None,
     >>> tg.empty(2, 3).shape
     (2, 3)
     """
-    return made(np.empty(shape_of("empty", size), dtype_or_default(dtype)), requires_grad, device)
+    return made(np.empty(shape_of("empty", shape, size), dtype_or_default(dtype)), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)
@@ -97,13 +105,21 @@ def asarray(
 
 
 @public(common=docs.NEW_TENSOR)
-def zeros(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def zeros(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of zeros.
 
     Parameters
     ----------
-    *size : int
+    *shape : int
         The shape, as integers or as one sequence.
+    size : sequence of int, optional
+        The same by name.
 
     Examples
     --------
@@ -111,17 +127,25 @@ def zeros(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None,
     >>> tg.zeros(2)
     tensor([0., 0.])
     """
-    return made(np.zeros(shape_of("zeros", size), dtype_or_default(dtype)), requires_grad, device)
+    return made(np.zeros(shape_of("zeros", shape, size), dtype_or_default(dtype)), requires_grad, device)
 
 
 @public(common=docs.NEW_TENSOR)
-def ones(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of ones.
 
     Parameters
     ----------
-    *size : int
+    *shape : int
         The shape, as integers or as one sequence.
+    size : sequence of int, optional
+        The same by name.
 
     Examples
     --------
@@ -129,7 +153,7 @@ def ones(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, 
     >>> tg.ones(2)
     tensor([1., 1.])
     """
-    return made(np.ones(shape_of("ones", size), dtype_or_default(dtype)), requires_grad, device)
+    return made(np.ones(shape_of("ones", shape, size), dtype_or_default(dtype)), requires_grad, device)
 
 
 @public()
@@ -256,13 +280,14 @@ def full_like(
 def _new(name: str, create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def call(
         input: Tensor,
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: bool = False,
     ) -> Tensor:
         kind = input.dtype if dtype is None else np.dtype(dtype)
-        return create(shape_of(name, size), dtype=kind, device=device, requires_grad=requires_grad)
+        return create(shape_of(name, shape, size), dtype=kind, device=device, requires_grad=requires_grad)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Return a tensor as `{create.__name__}` does, by default of this tensor's dtype."

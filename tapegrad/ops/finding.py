@@ -65,6 +65,40 @@ def argwhere(input: Any) -> Tensor:
     return found
 
 
+@public(method=True)
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Tensor:
+    """Find a given number of elements that are not zero: a row of indices for each; see `nonzero`.
+
+    Parameters
+    ----------
+    input : Tensor or array
+    size : int
+        How many rows: further elements are left out.
+    fill_value : int
+        Stands in rows for which there are no elements.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64.
+
+    Raises
+    ------
+    RuntimeError
+        If `size` is negative.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nonzero_static(tg.tensor([0.0, 5.0]), size=2).tolist()
+    [[1], [-1]]
+    """
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer; it is {size}")
+    found = nonzero(input)._array()[:size]
+    return from_array(np.concatenate([found, np.full((size - len(found), found.shape[1]), fill_value)]))
+
+
 def _isin_of_numpy(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.dtypes import TORCH_NAMES, default_dtype
+from tapegrad.dtypes import TORCH_NAMES, default_dtype, real_dtype
 from tapegrad.ops.casts import cast
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
@@ -85,7 +85,7 @@ _KINDS: Final = {
 def _weights(factor: float, s: Shape, dims: Shape, like: Any) -> Any:
     """Return the factors of half a spectrum: frequencies 0 and n/2 stand for one, all others for two."""
     half = s[-1] // 2 + 1
-    weights = np.full(half, factor, like.dtype.type(0).real.dtype)
+    weights = np.full(half, factor, real_dtype(like.dtype))
     weights[0] = 1
     if s[-1] % 2 == 0:
         weights[-1] = 1

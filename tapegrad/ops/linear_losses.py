@@ -46,7 +46,7 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
-    options: None = None,
+    options: Any = None,
 ) -> Tensor:
     """Cross entropy of scores that a linear layer computes: `linear`, then `cross_entropy`.
 
@@ -61,8 +61,8 @@ def linear_cross_entropy(
         As of `cross_entropy`.
     ignore_index : int, optional
         As of `cross_entropy`; not beside probabilities.
-    options : None
-        PyTorch computes in parts, to save memory, if it gets some.
+    options : object, optional
+        How PyTorch computes in parts, to save memory. Without effect.
 
     Raises
     ------
@@ -79,8 +79,6 @@ def linear_cross_entropy(
     x, matrix = as_operand(input, call, "input", 1), as_operand(linear_weight, call, "linear_weight", 2)
     goal = as_operand(target, call, "target", 3)
     bias = None if linear_bias is None else as_operand(linear_bias, call, "linear_bias", 4)
-    if options is not None:
-        raise NotImplementedError(f"{call}(): options= is not supported; leave it out")
     if x.ndim not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {x.ndim}; {call}() takes (n, features)")
     if matrix.ndim < 2:

@@ -15,7 +15,7 @@ from tapegrad.ops.fill import zeros
 from tapegrad.ops.gather import take_along_dim
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.numpy_ufuncs import unsupported
+from tapegrad.ops.numpy_ufuncs import refuse, unsupported
 from tapegrad.ops.permutations import movedim
 from tapegrad.ops.setitem import setitem
 from tapegrad.ops.table.gateway import as_operand
@@ -43,8 +43,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
 
 
 def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Tensor:
-    if out is not None:
-        raise unsupported("np.choose", "with out=")
+    refuse("choose", out=out)
     tensors = [as_operand(own, "choose", "choices", 2) for own in choices]
     return _rearranged(lambda *numbers: np.choose(numpy_ufuncs.values(a), numbers, mode=mode), *tensors)
 

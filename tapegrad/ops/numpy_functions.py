@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.dtypes import real_dtype
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.numpy_ufuncs import refuse, values
 from tapegrad.ops.strided import unfold
@@ -145,7 +146,7 @@ def _linspace(
     dtypes = [own.dtype for own in (first, last) if own._layout.floating]
     shape = (-1, *[1] * max(first.ndim, last.ndim))
     parts = np.linspace(0.0, 1.0, num, endpoint).reshape(shape)
-    parts = parts.astype(np.result_type(*dtypes).type(0).real.dtype if dtypes else parts.dtype)
+    parts = parts.astype(real_dtype(np.result_type(*dtypes)) if dtypes else parts.dtype)
     return ops.movedim(ops.add(ops.mul(first, 1 - parts), ops.mul(last, parts)), 0, axis)
 
 

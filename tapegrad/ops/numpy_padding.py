@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.dtypes import real_dtype
 from tapegrad.ops.arithmetic import add, mul, sub
 from tapegrad.ops.broadcasting import clone, expand
 from tapegrad.ops.concat import cat
@@ -88,7 +89,7 @@ def _end(x: Tensor, dim: int, side: int, count: int, mode: str, value: Any, most
     edge = getitem(x, index_at(dim, slice(0, 1) if side == 0 else slice(length - 1, length)))
     if mode == "linear_ramp":
         along = (-1,) + (1,) * (x.ndim - 1 - dim)
-        part = (np.arange(count) / max(count, 1)).astype(np.zeros((), x.dtype).real.dtype)
+        part = (np.arange(count) / max(count, 1)).astype(real_dtype(x.dtype))
         part = (part if side == 0 else part[::-1]).reshape(along)
         return add(mul(edge, part), value * (1 - part))
     if mode in STATISTICS:

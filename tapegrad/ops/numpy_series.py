@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.dtypes import real_dtype
 from tapegrad.ops.arithmetic import add, div, mul, pow, where
 from tapegrad.ops.complex import real
 from tapegrad.ops.concat import cat
 from tapegrad.ops.cumulative import cumsum, prod
 from tapegrad.ops.differences import diff
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.numpy_ufuncs import no_list, unsupported
+from tapegrad.ops.numpy_ufuncs import no_list, refuse
 from tapegrad.ops.scans import cumprod
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor, from_array
@@ -58,13 +59,13 @@ def _unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: flo
 
 def _without_nan(name: str, function: Callable[..., Tensor], neutral: float) -> Callable[..., Tensor]:
     def call(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None, **kwargs: Any) -> Tensor:
-        if out is not None or not kwargs.keys() <= {"keepdims"}:
-            raise unsupported(f"np.{name}", "with out=, initial= or where=")
+        keeps = kwargs.pop("keepdims", False) is True
+        refuse(name, out=out, **kwargs)
         x = as_operand(a, name, "a", 1)
         x = where(x == x, x, neutral) if x.dtype.kind in "fc" else x
         if name != "nanprod":
             return function(reshape(x, (-1,)) if axis is None else x, axis or 0, dtype=dtype)
-        found = function(x, axis, kwargs.get("keepdims") is True)
+        found = function(x, axis, keeps)
         return found if dtype is None else found.to(dtype)
 
     return call
@@ -87,14 +88,9 @@ def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtyp
     if np.any(np.asarray(first._data) == 0) or np.any(np.asarray(last._data) == 0):
         raise ValueError("Geometric sequence cannot include zero")
     shape = [1] * ratio.ndim
-    parts = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *shape).astype(real_dtype(ratio))
+    parts = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *shape).astype(real_dtype(ratio.dtype))
     found = mul(first, pow(ratio, parts)).movedim(0, axis)
     return found if dtype is None else found.to(dtype)
-
-
-def real_dtype(x: Tensor) -> np.dtype:
-    """Return the dtype of a tensor's real parts."""
-    return np.zeros(0, x.dtype).real.dtype
 
 
 # Complex numbers --------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tapegrad.ops.casts import cast
 from tapegrad.ops.inplace import copy_
 from tapegrad.ops.inplace_diagonals import on_diagonal
 from tapegrad.ops.movement import reshape
-from tapegrad.ops.numpy_ufuncs import array_of, no_list, plain, unsupported
+from tapegrad.ops.numpy_ufuncs import array_of, no_list, plain, refuse
 from tapegrad.ops.setitem import setitem
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.tensor import Tensor
@@ -54,9 +54,8 @@ def _copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True
 
 @_on_tensors(np.put)
 def _put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
+    refuse("put", mode=None if mode == "raise" else mode)
     places = array_of(ind).ravel()
-    if mode != "raise":
-        raise unsupported("np.put", f"with mode={mode!r}")
     at = np.unravel_index(np.where(places < 0, places + a.numel(), places), a.shape)
     setitem(a, at, _repeated("put", v, len(places)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +34,13 @@ def _gaussian(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype)
 Draw = Callable[["np.random.Generator", tuple[int, ...], np.dtype], np.ndarray]  # quoted: see Generator
 
 
+_SHAPE: Final = """\
+*shape : int
+    The shape, as integers or as one sequence.
+size : sequence of int, optional
+    The same by name."""
+
+
 def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """Return the function that draws a shape, and the one that draws the shape of another tensor."""
 
@@ -50,13 +57,14 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
         return made(draw(numpy_generator(generator), shape, dtype), requires_grad, device)
 
     def sized(
-        *size: Any,
+        *shape: Any,
+        size: Any = None,
         generator: Generator | None = None,
         dtype: DTypeLike | None = None,
         device: DeviceLike = None,
         requires_grad: bool = False,
     ) -> Tensor:
-        return drawn(name, shape_of(name, size), generator, dtype_or_default(dtype), requires_grad, device)
+        return drawn(name, shape_of(name, shape, size), generator, dtype_or_default(dtype), requires_grad, device)
 
     def like(
         input: Any,
@@ -70,7 +78,7 @@ def _family(name: str, draw: Draw, what: str) -> tuple[Callable[..., Tensor], Ca
         return drawn(f"{name}_like", input.shape, generator, kind, requires_grad, device)
 
     for function, call, of, parameter, example in (
-        (sized, name, "of a shape", "*size : int\n    The shape, as integers or as one sequence.", "(2, 3)"),
+        (sized, name, "of a shape", _SHAPE, "(2, 3)"),
         (
             like,
             f"{name}_like",

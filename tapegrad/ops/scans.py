@@ -20,7 +20,7 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import public, publish
 from tapegrad.ops.table.structural import one_dim, operation, out_of_range
 from tapegrad.ops.table.values import with_zeros
-from tapegrad.tape.layout import Layout
+from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
 
 WHOLE = (None, None, None)
@@ -211,24 +211,31 @@ def logcumsumexp(input: Any, dim: int) -> Bound:
     return Bound((x,), {"dim": (place,) if x.ndim else ()})
 
 
-def _extremes(accumulate: Callable[..., Any]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """Return the forward of cumulative extrema: of equal ones the index of the last; nan, once met, remains."""
+def _extremes(name: str, accumulate: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    """Return what prepares cumulative extrema: of equal ones the index of the last; nan, once met, remains."""
 
-    def forward(x: Any, dim: Dims) -> tuple[np.ndarray, np.ndarray]:
+    def by_numpy(x: Any, dim: Dims) -> np.ndarray:
         if not dim:
-            return np.array(x), np.zeros((), np.int64)
-        values = np.asarray(accumulate(x, axis=dim[0]), order="C")
+            return np.zeros((), np.int64)
         places = np.arange(x.shape[dim[0]]).reshape([-1 if at == dim[0] else 1 for at in range(x.ndim)])
-        return values, np.maximum.accumulate(np.where((x == values) | (x != x), places, 0), axis=dim[0])
+        is_new = (x == accumulate(x, axis=dim[0])) | (x != x)
+        return np.maximum.accumulate(np.where(is_new, places, 0), axis=dim[0])
 
-    return forward
+    def prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+        places, dim = along(name, same_shape, by_numpy, np.dtype(np.int64))(layouts, attrs), attrs["dim"]
+        if not dim:
+            return lambda x: (np.array(x), places(x))
+        return lambda x: (np.asarray(accumulate(x, axis=dim[0]), order="C"), places(x))
+
+    return prepare
 
 
 def _cumulative(name: str, function: np.ufunc, which: str) -> Callable[..., ValuesIndices]:
     @public(method=True, accumulates=function.__name__)
     @operation(
         name,
-        forward=_extremes(function.accumulate),
+        forward=lambda x, dim: _extremes(name, function.accumulate)((layout_of(x),), {"dim": dim})(x),
+        prepare_forward=_extremes(name, function.accumulate),
         vjp=(chosen_rule,),
         family="ranks",
         step=chosen_step,

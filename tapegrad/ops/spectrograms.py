@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.dtypes import real_dtype
 from tapegrad.ops.arithmetic import div, mul
 from tapegrad.ops.broadcasting import expand
 from tapegrad.ops.complex_parts import view_as_real
@@ -217,7 +218,7 @@ def _of_istft(function: Any, input: Any, window: Any, **options: Any) -> Any:
 
 
 def _weights(shape: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
-    return rng.uniform(0.5, 1.5, shape).astype(np.zeros(0, dtype).real.dtype)
+    return rng.uniform(0.5, 1.5, shape).astype(real_dtype(np.dtype(dtype)))
 
 
 @public(method=True, common=_FRAMES)

@@ -188,6 +188,7 @@ def _split_of_numpy(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[
 def _split_method(
     input: Tensor, split_size: int | Sequence[int], dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
+    """Split along a dimension into views; see `tapegrad.split`."""
     return split(input, split_size, dim if axis is None else axis)
 
 

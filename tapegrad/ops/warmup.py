@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compiler import cache
+from tapegrad.compiler import cache, files
 from tapegrad.kernels.elementwise import ARITHMETIC, SHORT, elementwise_step
 from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import from_numpy, tensor
@@ -102,14 +102,14 @@ def warmup(
     begin = time.perf_counter()
     tasks = list(itertools.product(_names(ops), _dtypes(dtypes)))
     folder = _writable_folder()
-    before = cache.kept(folder)
+    before = files.kept(folder)
     had = cache.known() if processes == 1 else frozenset()
     used: set[str] = set()
     for count, (task, keys) in enumerate(_done(tasks, processes), 1):
         used |= keys
         if progress is not None:
             progress(count, len(tasks), " ".join(task))
-    after = cache.kept(folder)
+    after = files.kept(folder)
     new = used - had - before.keys()
     if not new <= after.keys():
         raise OSError(f"{len(new - after.keys())} of {len(new)} functions could not be written to {folder}")
@@ -141,7 +141,7 @@ def _dtypes(dtypes: Sequence[Any]) -> list[str]:
 def _writable_folder() -> str:
     import tempfile  # here and below: who only imports tapegrad needs none of it, and it takes 20 ms
 
-    folder = cache.folder()
+    folder = files.folder()
     if folder is None:
         raise OSError("there is no folder for the cache that can be made and is safe to use; set TAPEGRAD_CACHE_DIR")
     try:

@@ -51,11 +51,11 @@ class Version:
 
     def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
         """Return the outputs; None if Python would have taken another way."""
-        inputs = [*inputs, *self.captured]
-        if modes.is_grad_enabled() and any(own.requires_grad for own in inputs):
-            outputs, values = differentiable(self.program, self.run, inputs)
+        every = [*inputs, *self.captured]
+        if modes.is_grad_enabled() and any(own.requires_grad for own in every):
+            outputs, values = differentiable(self.program, self.run, every)
         else:
-            arrays, values = self.run([own._data for own in inputs])
+            arrays, values = self.run([own._data for own in every])
             outputs = [constant(array, layout_of(array)) for array in arrays]
         if any(np.asarray(value).tobytes() != outcome for value, outcome in zip(values, self.guards, strict=True)):
             return None
@@ -83,12 +83,12 @@ class Compiled:
         self: Compiled
         name = getattr(function, "__name__", "compiled")
         entry, dispatch = make_entry(lambda *args, **kwargs: self._call(args, kwargs), name=name)
-        self = object.__new__(type(cls.__name__, (cls,), {"__call__": entry}))
-        self._dispatch = dispatch
+        own: type[Compiled] = type(cls.__name__, (cls,), {"__call__": entry, "_dispatch": dispatch})
+        self = object.__new__(own)
         return self
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # `__call__` stands in each one's class
         self.function = function
         self._versions: dict[Any, list[Version] | None] = {}  # None: the function itself is called
         self._refused: list[Runner] = []  # for `explain`

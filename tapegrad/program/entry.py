@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.program.calling import run
-from tapegrad.program.stages import run_stages
+from tapegrad.program.sharing import run_stages
 from tapegrad.program.templates import Input, Output
 from tapegrad.program.variants import Dispatch, Variant
 from tapegrad.recording.native import load

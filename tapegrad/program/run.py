@@ -35,7 +35,7 @@ class Runner:
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = staged(program) or fuse(program)
+            self.fused = staged(program) or fuse(program, in_threads=True)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
@@ -64,6 +64,7 @@ class Runner:
             outputs,
             guards=[guard.outcome for guard in program.guards] if has_guards else (),
             scratch=self.fused.scratch_bytes,
+            stages=self.fused.stages if isinstance(self.fused, Fused) else (),
             is_long=nbytes > _LONG,
             **options,
         )
@@ -83,4 +84,4 @@ class Runner:
 
     def source(self) -> str:
         """Return the program as readable code."""
-        return str(self.program)
+        return str(self.program) if self.fused is None else self.fused.source()

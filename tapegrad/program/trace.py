@@ -1,8 +1,7 @@
 """Tracing: a function is called once with example values, and every operation on them is written to a list.
 
 The values are real ones, so that shapes, promotion and errors are those of an ordinary call. An array of the list is
-known by its identity. A traced tensor shows its values to operations only: all that would let a value leave the list,
-and come back as a constant, raises an error, or makes a guard.
+known by its identity.
 """
 
 from __future__ import annotations
@@ -19,97 +18,15 @@ from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
 from tapegrad.program.program import Entry, Guard, Program, detach_op
+from tapegrad.program.traced import Traced, TracingError, error, plain_twin, set_data
 from tapegrad.tape import traces
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
-_set_data: Final[Any] = vars(Tensor)["_data"].__set__
-
+__all__ = ["Traced", "Tracer", "TracingError", "trace"]
 
 _SMALL: Final = 4096  # elements of a result that depends on no input and becomes a constant
-
-
-class TracingError(TypeError):
-    """A function cannot be traced, because a value would leave the program and come back as a constant."""
-
-
-class _Withheld:
-    """What stands for the memory of a traced tensor: nobody may write to it."""
-
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise _error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
-
-    __getattr__ = __setitem__ = __getitem__ = __array__ = __iadd__ = __len__ = _refuse
-
-
-_WITHHELD: Final = _Withheld()
-
-
-class Traced(Tensor):
-    """A tensor of a function that is traced."""
-
-    __slots__ = ()
-    is_traced = True
-
-    @property  # type: ignore[override]
-    def _data(self) -> Any:
-        """The values, for code of the library that is not traced: a guard says which they were."""
-        return _tracer().look(self)
-
-    @_data.setter
-    def _data(self, data: Any) -> None:
-        _set_data(self, data)
-
-    def _array(self) -> Any:
-        return _WITHHELD  # the data are an array already, which is what most callers want to make sure of
-
-    def numpy(self) -> np.ndarray:
-        """Refuse: an array is no part of the program."""
-        raise _error("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
-
-    def item(self) -> Any:
-        """Return the only element, and guard it."""
-        if self.numel() != 1:
-            return super().item()
-        return _tracer().look(self).item()
-
-    def tolist(self) -> Any:
-        """Return the elements as a nested list, and guard them."""
-        return _tracer().look(self).tolist()
-
-    def detach(self) -> Tensor:
-        """Return a traced tensor of the same value without a graph."""
-        return _tracer().detached(self)
-
-    @property
-    def data(self) -> Tensor:
-        """A traced tensor of the same value without a graph."""
-        return self.detach()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        memo[id(self)] = copy = self.detach().clone()
-        return copy
-
-    def __repr__(self) -> str:
-        return f"traced({self._layout})"
-
-    def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
-
-
-def _plain(tensor: Tensor) -> Tensor:
-    """Return a tensor that operations compute with."""
-    result = gateway.constant(raw_data(tensor), tensor._layout)
-    result._node = tensor._node
-    base = getattr(tensor, "_base", None)
-    if base is not None:
-        result._base = base
-    return result
-
-
-def _error(why: str) -> TracingError:
-    return TracingError(f"a traced tensor cannot be used here: {why}. {traces.line_of_user()}")
 
 
 class Tracer:
@@ -162,12 +79,12 @@ class Tracer:
 
     def random(self) -> None:
         """Refuse random numbers, which would be the same in every call."""
-        raise _error("random numbers are not traced yet; give them to the function as an argument")
+        raise error("random numbers are not traced yet; give them to the function as an argument")
 
     def accumulated(self, tensor: Tensor) -> None:
         """Refuse to change the gradient of a tensor from outside."""
         if not tensor.is_traced:
-            raise _error(
+            raise error(
                 "backward() accumulates gradients of tensors from outside, which is not traced yet; return them by "
                 "autograd.grad()"
             )
@@ -178,7 +95,7 @@ class Tracer:
 
     def written(self, array: np.ndarray) -> None:
         """Refuse a write in place: the list is pure."""
-        raise _error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
+        raise error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
 
     def number_of(self, operand: Tensor) -> int:
         """Return the number of an operand's value: a new constant unless it is known."""
@@ -200,7 +117,8 @@ class Tracer:
             return number  # nobody can change it
         base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
         is_twin = base is not None and raw_data(base) is data
-        self._tensors[number] = weakref.ref(base if is_twin else operand)
+        origin: Tensor = base if base is not None and is_twin else operand
+        self._tensors[number] = weakref.ref(origin)
         return number
 
     def captured(self) -> dict[int, Tensor]:
@@ -239,7 +157,7 @@ class Tracer:
 
     def _recorded(self, op: Op, bound: Bound, numbers: tuple[int, ...], arrays: tuple[int, ...]) -> Any:
         """Do the same for an operation that has an entry on the tape."""
-        operands = [_plain(own) if own.__class__ is Traced else own for own in bound.operands]
+        operands = [plain_twin(own) if own.__class__ is Traced else own for own in bound.operands]
         result = gateway.compute(op, Bound(operands, bound.attrs, bound.index_arrays))[0]
         results = (result,) if isinstance(result, Tensor) else tuple(result)
         records = any(own._node is not None for own in results)
@@ -262,7 +180,7 @@ class Tracer:
         """Return a traced tensor of a value that has no graph."""
         twin = object.__new__(Traced)
         data = self._values[number]
-        _set_data(twin, data)
+        set_data(twin, data)
         twin._layout, twin._node, twin._grad = layout_of(data), None, None
         return twin
 
@@ -327,13 +245,6 @@ class Tracer:
         return twin
 
 
-def _tracer() -> Tracer:
-    tracer = modes.interceptor()
-    if not isinstance(tracer, Tracer):
-        raise TracingError("a tensor of a traced function is used after the trace")
-    return tracer
-
-
 def trace(
     function: Callable[..., Any], arrays: Sequence[np.ndarray], requires_grad: Sequence[bool] = ()
 ) -> tuple[Program, list[Tensor]]:
@@ -362,6 +273,3 @@ def trace(
     results = [tracer.number_of(own) for own in outputs]
     captured = tracer.captured()
     return tracer.program([*numbers, *captured], results), list(captured.values())
-
-
-gateway.OPERANDS.append(Traced)

@@ -24,7 +24,10 @@ LONGEST_KEY: Final = KEY_WORDS - 4  # compiled code needs room for a slice whene
 TOO_LONG: Final = KEY_WORDS + 1  # in place of a key's length
 KEYWORDS: Final = 2  # the word before names and values; no object and no integer has it
 BUCKETS: Final = 64
-BUCKETS_WITH_ARGUMENTS: Final = 256
+BUCKETS_WITH_ARGUMENTS: Final = 512
+HASH: Final = 0x1E3779B97F4A7C15  # odd: words that are near to one another get high bits that are far apart
+PLACES: Final = 36  # the bit of a hash from which on it is the first place of a key, ...
+PLACES_APART: Final = 12  # ... and how far behind it the second begins
 MAX_ARRAYS: Final = 4  # index arrays of one call
 MAX_ITEMS: Final = 24  # operands in a list
 
@@ -180,11 +183,9 @@ def find_bucket(op: OpFields, key: Array[int], length: int) -> Bucket:
     """Return the bucket with this key, which may be in two places; 0 if there is none."""
     hashed = 0
     for index in range(length):
-        word = key[index]
-        hashed = 3 * hashed + (word >> 4) + (word >> 10) + word
-    first = hashed & (op.n_buckets - 1)
-    for other in range(2):
-        bucket = op.table[first ^ other]
+        hashed = (hashed + key[index]) * HASH
+    for place in range(2):
+        bucket = op.table[hashed >> PLACES + place * PLACES_APART & (op.n_buckets - 1)]
         if has_key(bucket, key, length) != 0:
             return bucket
     return Bucket(0)

@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     ARITY, RESULT_CLASS, RESULT_BYTES, STATE, FORWARD, RESULT, SAVE, WANTED_OPERANDS, FUSED, ELEMENTS, MULTIPLE, PACK,
     IS_VIEW, ITSELF, CALLS,
 ) = (field.offset // WORD for field in PlanFields.fields())  # fmt: skip
-# Bits of the word STATE, which is 0 before the kernel calls are made. By the last, operands are served in reverse.
-READY, PYTHON, PENDING, LAST_FIRST = 1, 2, 4, 8
+# Bits of the word STATE, which is 0 before a pass first meets the plan. LAST_FIRST: operands are served in reverse.
+# BY_RULES: only passes that call rules from Python have met it, so its kernel calls are not made.
+READY, PYTHON, PENDING, LAST_FIRST, BY_RULES = 1, 2, 4, 8, 16
 
 _preparing = module_lock()
 
@@ -189,8 +190,13 @@ class Plan:
     def prepare(self) -> None:
         """Make the kernel calls and compile their kernels, so that a sweep can run."""
         with _preparing:
-            if not self._words[STATE]:  # another thread may have done it, and may read the words of its calls now
+            if not self._words[STATE] & READY:  # another thread may have done it, and may read the words of its calls
                 self._prepare()
+
+    def prepare_for_rules(self) -> None:
+        """Let passes that call rules from Python meet the plan, without its kernel calls."""
+        with _preparing:
+            self._words[STATE] |= BY_RULES
 
     def _prepare(self) -> None:
         calls = kernel_calls(self, CALLS, FUSED)

@@ -14,10 +14,13 @@ from tapegrad.recording.keys import (
     BUCKET_WORDS,
     BUCKETS,
     BUCKETS_WITH_ARGUMENTS,
+    HASH,
     KEYWORDS,
     LONGEST_KEY,
     MAX_ARRAYS,
     OP_WORDS,
+    PLACES,
+    PLACES_APART,
     SEQUENCE_OF_OPERANDS,
     Bucket,
     OpFields,
@@ -36,7 +39,8 @@ from tapegrad.tensor import Tensor
 MOST_PLANS: Final = 1024
 _caches: Final[weakref.WeakSet[PlanCache]] = weakref.WeakSet()
 _counts = {"young": 0}
-_LENGTH: Final = Bucket.word("length")
+_LENGTH, _KEY = Bucket.word("length"), Bucket.word("key")
+_MOST_MOVES: Final = 8
 _get = dict.get
 _NO_WORDS: Final = np.zeros(0, dtype=np.int64)
 _lock = module_lock()  # a collection in the middle may run a finalizer that computes
@@ -190,24 +194,29 @@ class PlanCache(dict[Any, Plan]):
         self._put([id(plan), plan.address, floats, len(key.words), *key.words], (plan, key.held))
 
     def _put(self, line: list[int], held: Any) -> None:
-        place = 0
-        for word in line[4:]:
-            place = 3 * place + (word >> 4) + (word >> 10) + word
+        """Put a line into one of its two places. What stands there makes room by going to its own other place."""
         with _lock:
-            first = place & (len(self._table) // BUCKET_WORDS - 1)
-            second = first ^ 1
-            table = memoryview(self._table.data)  # reads and writes a few words three times as fast as the array
-            words, other = (table[place * BUCKET_WORDS : (place + 1) * BUCKET_WORDS] for place in (first, second))
-            if line in (words[: len(line)].tolist(), other[: len(line)].tolist()):
-                return  # another thread was faster
-            if words[_LENGTH] and not other[_LENGTH]:
-                first, words = second, other
-            elif words[_LENGTH]:
-                # The one that stands there goes to the other place, and what stood in that one may die now.
-                other[:] = words
-                self._in_table[second] = self._in_table[first]
-            words[: len(line)] = array("l", line)
-            self._in_table[first] = held
+            table, left = memoryview(self._table.data), -1  # reads and writes a few words three times as fast
+            for _ in range(_MOST_MOVES):
+                first, second = self._places_of(line[_KEY:])
+                lines = {place: table[place * BUCKET_WORDS : (place + 1) * BUCKET_WORDS] for place in (first, second)}
+                if any(words[: len(line)].tolist() == line for words in lines.values()):
+                    return  # another thread was faster
+                empty = [one for one, words in lines.items() if not words[_LENGTH]]
+                left = empty[0] if empty else second if left == first else first
+                words = lines[left]
+                before = words[: _KEY + words[_LENGTH]].tolist()
+                words[: len(line)] = array("l", line)
+                held, self._in_table[left] = self._in_table.get(left), held
+                if empty:
+                    return
+                line = before
+
+    def _places_of(self, key: Sequence[int]) -> tuple[int, int]:
+        hashed, most = 0, len(self._table) // BUCKET_WORDS - 1
+        for word in key:
+            hashed = (hashed + word) * HASH
+        return hashed >> PLACES & most, hashed >> PLACES + PLACES_APART & most
 
 
 def _clear_all() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from tapegrad.compiler.intrinsics import clz
 from tapegrad.recording.native import integer, new_integer
-from tapegrad.recording.plan import PENDING
+from tapegrad.recording.plan import BY_RULES, PENDING, READY
 from tapegrad.recording.results import slot_of
 from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array
@@ -91,7 +91,7 @@ def visit(state: State, slot: Entry) -> int:
             return OK
         state.problem = slot
         return FREED
-    if plan.state == 0:
+    if plan.state & (READY | PENDING | state.retain & BY_RULES) == 0:
         # PENDING marks the plan, so that it is listed once; `find_entries` resets it.
         state.missing[state.n_missing] = plan
         state.n_missing += 1
@@ -255,7 +255,7 @@ def find_entries(state: State) -> int:
             status = MISSING
     if status == OK and state.n_order > 0 and is_changed(state):
         status = CHANGED
-    if status == OK and state.retain == 0:
+    if status == OK and state.retain & 1 == 0:
         state.n_shared = consume(state)
         if are_roots_shared(state) == 0:
             status = SHARED
@@ -275,7 +275,8 @@ def find(self: NDArray, args: Array[Object], nargs: int) -> int:
         Of the roots.
     inputs : list of nodes
         Their cotangents are wanted; those of all leaves if the list is empty.
-    retain : bool
+    retain : int
+        Whether the graph is retained; with the bit BY_RULES if the pass needs no kernel calls.
     write : tuple of int
         When the last write in place was, in the order of recording (`tapegrad.tape.versions.last`).
     """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from tapegrad import errors
-from tapegrad.recording.plan import plan_at
+from tapegrad.recording.plan import BY_RULES, plan_at
 from tapegrad.recording.steps import TERMS, size_classes
 from tapegrad.runtime import blocking
 from tapegrad.runtime.locks import in_child
@@ -101,23 +101,24 @@ class Sweep(Stops):
     retain: bool
     shared_nodes: Sequence[TapeNode]
 
-    def find(self) -> None:
+    def find(self, by_rules: bool = False) -> None:
         """Find the entries that the roots reach, and mark them as consumed. If this raises, nothing has changed."""
         workspace, nodes, retain = self.workspace, self.nodes, self.retain
+        flags = retain | BY_RULES if by_rules else retain
         inputs = [] if self.inputs is None else self.inputs
         write = versions.last
-        while status := workspace.find(nodes, inputs, retain, write):
+        while status := workspace.find(nodes, inputs, flags, write):
             if status == ws.SHARED:
                 count = workspace.state[ws.N_SHARED]
                 self.shared_nodes = [object_at(node) for node in workspace.arrays[ws.PAGES_AT][:count].tolist()]
                 return
-            self._handle_status(status)
+            self._handle_status(status, by_rules)
             if status == ws.CHANGED:
                 write = 0, 0  # the check passed: no residual was changed
         if not retain:
             self.shared_nodes = nodes
 
-    def _handle_status(self, status: int) -> None:
+    def _handle_status(self, status: int, by_rules: bool) -> None:
         """Do what compiled `find` asks for before it is called again, or raise."""
         state = self.workspace.state
         problem = state[ws.PROBLEM]
@@ -125,7 +126,11 @@ class Sweep(Stops):
             self.workspace.resize(4 * state[ws.CAPACITY])
         elif status == ws.MISSING:
             for address in self.workspace.arrays[ws.GRADS_AT][: state[ws.N_MISSING]].tolist():
-                plan_at(address).prepare()
+                plan = plan_at(address)
+                if by_rules:
+                    plan.prepare_for_rules()
+                else:
+                    plan.prepare()
         elif status == ws.CHANGED:
             self._check_versions()
         elif status == ws.FREED:
@@ -307,6 +312,7 @@ def run_pass(
     inputs: list[Any] | None,
     retain: bool,
     work: Callable[[Sweep], R],
+    by_rules: bool = False,
 ) -> R:
     """Find what the roots reach, do the work on it, and close the sweep whatever happens.
 
@@ -316,6 +322,8 @@ def run_pass(
         See `Sweep`.
     work : callable
         From the sweep after `find` to the result of the pass.
+    by_rules : bool
+        The work calls rules from Python, or none. So no kernels are loaded or compiled.
     """
     try:
         sweep = _idle.pop()
@@ -326,7 +334,7 @@ def run_pass(
     try:
         running[sweep] = None
         if nodes:
-            sweep.find()
+            sweep.find(by_rules)
         result = work(sweep)
     finally:
         # No call comes before this: a signal handler may raise in a call, and a call may fail for want of memory.

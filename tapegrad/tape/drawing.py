@@ -139,34 +139,58 @@ def _quoted(name: str) -> str:
 # SVG ----------------------------------------------------------------------------------------------------------------
 
 
-def _layers(boxes: list[Vertex]) -> list[list[Vertex]]:
-    """Return boxes by layer: each below its operands, and a leaf right above what uses it first."""
-    layer: dict[str, int] = {}
+class Spot(NamedTuple):
+    """A place in a layer: a box, or the line of one whose result is used further below.
+
+    Without these, a line would run behind the boxes of the layers between, as if it came from them.
+    """
+
+    name: str
+    layer: int
+    is_line: bool = False
+
+
+def _layers(boxes: list[Vertex]) -> list[list[Spot]]:
+    """Return the layers from above: each box stands right above the first that uses it, and its line as far as used."""
+    depth = dict.fromkeys((box.name for box in boxes), 0)
+    for box in reversed(boxes):
+        for name in box.operands:
+            depth[name] = max(depth[name], depth[box.name] + 1)
+    last = max(depth.values(), default=0)
+    ends = {name: last - depth[name] for name in depth}
+    rows: list[list[Spot]] = [[] for _ in range(last + 1)]
     for box in boxes:
-        layer[box.name] = 1 + max((layer[name] for name in box.operands), default=-1)
-    for leaf in (box for box in boxes if box.kind == "leaf"):
-        layer[leaf.name] = min((layer[box.name] for box in boxes if leaf.name in box.operands), default=1) - 1
-    rows: list[list[Vertex]] = [[] for _ in range(1 + max(layer.values(), default=-1))]
+        rows[last - depth[box.name]].append(Spot(box.name, last - depth[box.name]))
+        for name in box.operands:
+            ends[name] = max(ends[name], last - depth[box.name])
     for box in boxes:
-        rows[layer[box.name]].append(box)
+        for layer in range(last - depth[box.name] + 1, ends[box.name]):
+            rows[layer].append(Spot(box.name, layer, True))
     return rows
 
 
-def _places(rows: list[list[Vertex]]) -> dict[str, tuple[float, float]]:
-    """Return the middle of each box: in a layer they stand in the order of the middles of their operands."""
-    widest = max(map(len, rows))
-    places: dict[str, tuple[float, float]] = {}
-    for number, row in enumerate(rows):
+def _places(boxes: list[Vertex], rows: list[list[Spot]]) -> dict[tuple[str, int], tuple[float, float]]:
+    """Return the middle of each spot: in a layer they stand in the order of the middles of what leads to them."""
+    operands = {box.name: box.operands for box in boxes}
+    widest = max(map(_width, rows))
+    places: dict[tuple[str, int], tuple[float, float]] = {}
+    for layer, row in enumerate(rows):
 
-        def wish(box: Vertex) -> float:
-            above = [places[name][0] for name in box.operands if name in places]
-            return sum(above) / len(above) if above else 0.0
+        def wish(spot: Spot) -> float:
+            names = (spot.name,) if spot.is_line else operands[spot.name]
+            above = [places[name, spot.layer - 1][0] for name in names]
+            return sum(above) / len(above) if above else widest
 
-        margin = (widest - len(row)) * (_WIDTH + _GAP_X) / 2
-        for column, box in enumerate(sorted(row, key=wish)):
-            x = margin + column * (_WIDTH + _GAP_X) + _WIDTH / 2 + _GAP_X
-            places[box.name] = x, number * (_HEIGHT + _GAP_Y) + _HEIGHT / 2 + _GAP_Y / 2
+        x = (widest - _width(row)) / 2
+        for spot in sorted(row, key=wish):
+            width = _width([spot])
+            places[spot.name, layer] = x + width / 2, layer * (_HEIGHT + _GAP_Y) + _HEIGHT / 2 + _GAP_Y / 2
+            x += width
     return places
+
+
+def _width(row: Iterable[Spot]) -> float:
+    return sum(_GAP_X + (0 if spot.is_line else _WIDTH) for spot in row)
 
 
 def svg(tape: Tape) -> str | None:
@@ -175,20 +199,34 @@ def svg(tape: Tape) -> str | None:
         return None
     boxes = vertices(tape, {})
     rows = _layers(boxes)
-    places = _places(rows)
-    width = max(map(len, rows)) * (_WIDTH + _GAP_X) + _GAP_X
-    height = len(rows) * (_HEIGHT + _GAP_Y)
+    places = _places(boxes, rows)
+    width, height = max(map(_width, rows)), len(rows) * (_HEIGHT + _GAP_Y)
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     font = 'font-family="monospace" font-size="11" text-anchor="middle"'
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>']
-    parts += [_line(places[name], places[box.name]) for box in boxes for name in box.operands]
-    parts += [part for box in boxes for part in _box(box, *places[box.name])]
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>', _TIP]
+    parts += [_line(places[name, layer - 1], places[name, layer], True)
+              for row in rows for name, layer, is_line in row if is_line]  # fmt: skip
+    drawn = {spot.name: spot for row in rows for spot in row if not spot.is_line}
+    for box in boxes:
+        layer = drawn[box.name].layer
+        parts += [_line(places[name, layer - 1], places[box.name, layer]) for name in dict.fromkeys(box.operands)]
+        parts += _box(box, *places[box.name, layer])
     return "\n".join([*parts, "</svg>"])
 
 
-def _line(above: tuple[float, float], below: tuple[float, float]) -> str:
+_TIP = (
+    '<marker id="tapegrad-tip" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6" orient="auto">'
+    '<path d="M0,0 L6,3 L0,6 z" fill="#888888"/></marker>'
+)
+
+
+def _line(above: tuple[float, float], below: tuple[float, float], goes_on: bool = False) -> str:
+    """Return the line between two spots; one that goes on passes its layer."""
     (x1, y1), (x2, y2) = above, below
-    return f'<line x1="{x1}" y1="{y1 + _HEIGHT / 2}" x2="{x2}" y2="{y2 - _HEIGHT / 2}" stroke="#888888"/>'
+    path = f"M{x1},{y1 + _HEIGHT / 2} L{x2},{y2 - _HEIGHT / 2}"
+    end = f" L{x2},{y2 + _HEIGHT / 2}" if goes_on else ""
+    tip = "" if goes_on else ' marker-end="url(#tapegrad-tip)"'
+    return f'<path d="{path}{end}" fill="none" stroke="#888888"{tip}/>'
 
 
 def _box(box: Vertex, x: float, y: float) -> Iterable[str]:

@@ -41,7 +41,7 @@ class PlanFields(Struct):
     arity: int
     result_class: int  # size class of the result's cotangent
     result_bytes: int
-    state: int  # READY, PYTHON, PENDING, LAST_FIRST
+    state: int  # READY, PYTHON, PENDING, LAST_FIRST, BY_RULES
     forward: Object
     result: Object  # its layout
     save: int  # the residuals: a bit for each operand, then one for the result

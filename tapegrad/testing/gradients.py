@@ -12,13 +12,17 @@ from tapegrad.autograd.backward import grad
 from tapegrad.tensor import Tensor
 from tapegrad.testing.calls import Call, as_tuple, leaf, verdict
 from tapegrad.testing.report import GradcheckError, Limits, Part, compare
+from tapegrad.testing.tangents import check_tangents
 
 __all__ = ["gradcheck", "gradgradcheck"]
 
 
 def gradcheck(
     function: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-    raise_exception: bool = True, nondet_tol: float = 0.0,
+    raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:  # fmt: skip
     """Check the gradients of a function against central finite differences.
 
@@ -40,6 +44,10 @@ def gradcheck(
         Raise an error if the check fails; otherwise return False.
     nondet_tol : float
         By how much a second backward pass over the same graph may differ from the first.
+    check_forward_ad, check_backward_ad : bool
+        Check forward mode, as `tapegrad.testing.jvpcheck` does; check backward passes.
+    check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad, fast_mode, masked
+        PyTorch's; without meaning here, where every element is checked.
 
     Returns
     -------
@@ -78,13 +86,17 @@ def gradcheck(
     >>> gradcheck(lambda x: x.sin() * x.detach(), x, raise_exception=False)
     False
     """
-    call = Call(function, inputs, "gradcheck")
-    return verdict(call, _check, Limits(eps, atol, rtol, nondet_tol), raise_exception)
+    call, limits = Call(function, inputs, "gradcheck"), Limits(eps, atol, rtol, nondet_tol)
+    if check_backward_ad and not verdict(call, _check, limits, raise_exception):
+        return False
+    return not check_forward_ad or verdict(call, check_tangents, limits, raise_exception)
 
 
 def gradgradcheck(
     function: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5,
-    rtol: float = 1e-3, raise_exception: bool = True, nondet_tol: float = 0.0,
+    rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True,
+    nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False, fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
     """Check the second derivatives of a function: the gradients of its gradients, against finite differences.
 
@@ -94,6 +106,8 @@ def gradgradcheck(
         As for `gradcheck`.
     grad_outputs : Tensor or tuple of Tensor, optional
         Cotangents of the outputs that require grad, random ones by default. Those that require grad are perturbed too.
+    gen_non_contig_grad_outputs, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode, masked
+        PyTorch's; without meaning here.
 
     Returns
     -------

@@ -672,6 +672,10 @@ def glu(draw: Draw, name: str) -> str | None:
 
 # Functions of networks by the text of a call of a matrix x, in which {n} and {m} are its lengths.
 NETWORK: dict[str, str] = {
+    "lstm_cell": "m.lstm_cell(x, (x * 0.5, 1 - x), m.cat([x[:1]] * (4 * {m})), m.cat([x[-1:]] * (4 * {m})))[1]",
+    "gru_cell": "m.gru_cell(x, 1 - x, m.cat([x[:1]] * (3 * {m})), m.cat([x[-1:]] * (3 * {m})), b_hh=m.cat([x[0]] * 3))",
+    "rnn_tanh_cell": "m.rnn_tanh_cell(x, 1 - x, m.cat([x[:1]] * {m}), m.cat([x[-1:]] * {m}), x[0])",
+    "rnn_relu_cell": "m.rnn_relu_cell(x, 1 - x, m.cat([x[:1]] * {m}), m.cat([x[-1:]] * {m}), x[0], x[-1])",
     "normalize": "F.normalize(x)",
     "cosine_similarity": "F.cosine_similarity(x, x * 0.5 + 1)",
     "pairwise_distance": "F.pairwise_distance(x, x * 0.5 + 1)",
@@ -783,7 +787,20 @@ NOT_CALLED: dict[str, str] = {
     **dict.fromkeys(
         ["numel", "broadcast_shapes", "result_type", "promote_types", "can_cast", "typename"], "returns no tensor"
     ),
-    "histogramdd": "tests/test_histograms.py compares it",
+    **dict.fromkeys(
+        ["histogramdd", "frombuffer", "from_dlpack", "nonzero_static"], "tests/test_histograms.py compares it"
+    ),
+    **dict.fromkeys(["svd_lowrank", "pca_lowrank"], "other numbers for the same seed"),
+    **dict.fromkeys(
+        [
+            "use_deterministic_algorithms",
+            "are_deterministic_algorithms_enabled",
+            "set_float32_matmul_precision",
+            "get_float32_matmul_precision",
+        ],
+        "a setting",
+    ),
+    **dict.fromkeys(["lstm", "gru", "rnn_tanh", "rnn_relu"], "of sequences; tests/test_nn_sequences.py compares it"),
     **dict.fromkeys(
         [
             "rand",

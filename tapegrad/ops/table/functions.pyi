@@ -23,7 +23,7 @@ from tapegrad.ops.qr import QR
 from tapegrad.ops.table.op import Sample
 from tapegrad.tensor import Tensor
 
-__all__ = ["BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator", "IntTensor", "LongTensor", "ShortTensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_numpy", "full", "full_like", "gather", "gcd", "ge", "ger", "get_rng_state", "gradient", "greater", "greater_equal", "gru", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kernel_op", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lstm", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_tanh", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "segment_reduce", "select", "select_copy", "select_scatter", "selu", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "typename", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
+__all__ = ["BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator", "IntTensor", "LongTensor", "ShortTensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bilinear", "bincount", "binomial", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "ceil", "celu", "channel_shuffle", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "concat", "concatenate", "conj", "conj_physical", "constant_pad_nd", "contiguous", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "deg2rad", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dsplit", "dstack", "einsum", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expand_as", "expand_copy", "expm1", "eye", "feature_alpha_dropout", "feature_dropout", "fill", "fix", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "gather", "gcd", "ge", "ger", "get_float32_matmul_precision", "get_rng_state", "gradient", "greater", "greater_equal", "gru", "gru_cell", "gt", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "i0", "igamma", "igammac", "imag", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select", "initial_seed", "inner", "inverse", "is_complex", "is_floating_point", "is_inference", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kernel_op", "kron", "kthvalue", "layer_norm", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "lstm", "lstm_cell", "lt", "lu", "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "nonzero_static", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "orgqr", "ormqr", "outer", "pairwise_distance", "pca_lowrank", "pdist", "permute", "permute_copy", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "positive", "pow", "prelu", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "renorm", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt", "rsub", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "segment_reduce", "select", "select_copy", "select_scatter", "selu", "set_float32_matmul_precision", "set_rng_state", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "split_with_sizes_copy", "sqrt", "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "sum_to_size", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "typename", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "vander", "var", "var_mean", "vdot", "view", "view_as", "view_as_complex", "view_as_real", "view_copy", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like"]  # fmt: skip
 
 def BoolTensor(data: Any) -> Tensor:
     """Return a new bool tensor with a copy of the data; today one writes `tensor` with a `dtype`."""
@@ -201,6 +201,9 @@ def arctan2(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 
 def arctanh(input: Any, *, out: Any = ...) -> Tensor:
     """Inverse hyperbolic tangent."""
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Return what `use_deterministic_algorithms` was told last; False at first."""
 
 def argmax(
     input: Any,
@@ -623,7 +626,13 @@ def dstack(tensors: Sequence[Any], *, out: Any = ...) -> Tensor:
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements over labels of dimensions, as Einstein wrote it."""
 
-def empty(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor whose elements are not set to anything."""
 
 def empty_like(
@@ -730,8 +739,16 @@ def frac(input: Any, *, out: Any = ...) -> Tensor:
 def frexp(input: Any, *, out: Any = ...) -> Frexp:
     """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
 
+def from_dlpack(ext_tensor: Any, *, out: Any = ...) -> Tensor:
+    """Return a tensor over the memory of another library's array or tensor, by the DLPack protocol."""
+
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Return a tensor that shares the memory of an array."""
+
+def frombuffer(
+    buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False, out: Any = ...
+) -> Tensor:
+    """Return a vector over the memory of a buffer; a copy if that may not be written to."""
 
 def full(
     size: Any,
@@ -769,6 +786,9 @@ def ge(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def ger(input: Any, vec2: Any, *, out: Any = ...) -> Tensor:
     """Products of each element of one vector with each of another."""
 
+def get_float32_matmul_precision() -> str:
+    """Return what `set_float32_matmul_precision` was told last; "highest" at first."""
+
 def get_rng_state(*, out: Any = ...) -> Tensor:
     """Return the state of the default generator, for `set_rng_state`."""
 
@@ -803,6 +823,11 @@ def gru(
     out: Any = ...,
 ) -> tuple[Tensor, ...]:
     """Gated recurrent unit: a state that is partly replaced at each step."""
+
+def gru_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None, *, out: Any = ...
+) -> Tensor:
+    """Take one step of a GRU; gates are to reset, to keep, and new values."""
 
 def gt(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Whether `input` is greater than `other`."""
@@ -1152,6 +1177,11 @@ def lstm(
 ) -> tuple[Tensor, ...]:
     """Long short-term memory: a state with gates that write, keep and show it."""
 
+def lstm_cell(
+    input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None, *, out: Any = ...
+) -> tuple[Tensor, Tensor]:
+    """Take one step of an LSTM; gates are those of the input, to forget, new values, and of the output."""
+
 def lt(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Whether `input` is less than `other`."""
 
@@ -1386,6 +1416,9 @@ def nextafter(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def nonzero(input: Any, *, as_tuple: bool = False, out: Any = ...) -> Any:
     """Find the elements that are not zero."""
 
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = ...) -> Tensor:
+    """Find a given number of elements that are not zero: a row of indices for each; see `nonzero`."""
+
 def norm(
     input: Any,
     p: float | str | None = "fro",
@@ -1418,7 +1451,13 @@ def not_equal(input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def numel(input: Any) -> int:
     """Return how many elements a tensor has."""
 
-def ones(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of ones."""
 
 def ones_like(
@@ -1453,6 +1492,9 @@ def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False, *, keepdims: bool = ..., out: Any = ...
 ) -> Tensor:
     """Distances between vectors, along the last dimension."""
+
+def pca_lowrank(A: Any = ..., q: int | None = None, center: bool = True, niter: int = 2, *, input: Any = ...) -> SVD:
+    """Principal components of rows, by `svd_lowrank`."""
 
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """Distances between each two rows of a matrix."""
@@ -1530,7 +1572,8 @@ def rad2deg(input: Any, *, out: Any = ...) -> Tensor:
     """Convert radians to degrees."""
 
 def rand(
-    *size: Any,
+    *shape: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
@@ -1575,7 +1618,8 @@ def randint_like(
     """Return integers, as `randint` draws them, of the shape and dtype of another tensor."""
 
 def randn(
-    *size: Any,
+    *shape: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike = None,
@@ -1669,6 +1713,11 @@ def rnn_relu(
 ) -> tuple[Tensor, ...]:
     """Elman's recurrent layer, with `relu`."""
 
+def rnn_relu_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None, *, out: Any = ...
+) -> Tensor:
+    """Take one step of a recurrent layer: `relu` of what the input and the state give."""
+
 def rnn_tanh(
     input: Any,
     hx: Any,
@@ -1683,6 +1732,11 @@ def rnn_tanh(
     out: Any = ...,
 ) -> tuple[Tensor, ...]:
     """Elman's recurrent layer, with `tanh`."""
+
+def rnn_tanh_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None, *, out: Any = ...
+) -> Tensor:
+    """Take one step of a recurrent layer: `tanh` of what the input and the state give."""
 
 def roll(
     input: Any,
@@ -1798,6 +1852,9 @@ def select_scatter(
 
 def selu(input: Any, inplace: bool = False, *, out: Any = ...) -> Tensor:
     """Return :math:`s x` where `input` is positive, and :math:`s \\alpha (e^x - 1)` elsewhere."""
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allow products of matrices in single precision to lose digits: they never do."""
 
 def set_rng_state(new_state: Any) -> None:
     """Let the default generator go back to a state that `get_rng_state` returned."""
@@ -1947,6 +2004,9 @@ def sum_to_size(input: Any, size: int | Sequence[int], *rest: int) -> Tensor:
 
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> SVD:
     """Singular values and vectors; see `tapegrad.linalg.svd`."""
+
+def svd_lowrank(A: Any = ..., q: int | None = 6, niter: int | None = 2, M: Any = None, *, input: Any = ...) -> SVD:
+    """Leading singular values and vectors of matrices, of about a rank."""
 
 def swapaxes(input: Any, axis0: int, axis1: int, *, out: Any = ...) -> Tensor:
     """Swap two dimensions, as a view; see `transpose`."""
@@ -2103,6 +2163,9 @@ def unsqueeze(input: Any, dim: int = ..., *, axis: int = ..., out: Any = ...) ->
 def unsqueeze_copy(input: Any, dim: int = ..., *, axis: int = ..., out: Any = ...) -> Tensor:
     """Compute `unsqueeze` in a copy, which shares no memory with the tensor."""
 
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for results that are the same in each run: they are so in any case."""
+
 def vander(x: Any, N: int | None = None, increasing: bool = False, *, out: Any = ...) -> Tensor:
     """Vandermonde's matrix: powers of each element in a row, from N - 1 down to 0."""
 
@@ -2169,7 +2232,13 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = ...) -> Tensor:
 def xlogy(input: Any, other: Any, *, out: Any = ...) -> Tensor:
     """Product :math:`x \\log y`, which is 0 where `input` is 0 (unless `other` is nan)."""
 
-def zeros(*size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+def zeros(
+    *shape: Any,
+    size: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return a tensor of zeros."""
 
 def zeros_like(

@@ -28,4 +28,5 @@ def are_within(indices: Tensor, low: int, high: int) -> bool:
 
 def from_front(indices: Tensor, length: int) -> Tensor:
     """Return indices of which the negative ones count from the end as ones that count from the front."""
-    return xp.where(indices < 0, indices + length, indices)
+    wrapped: Tensor = xp.where(indices < 0, indices + length, indices)
+    return wrapped

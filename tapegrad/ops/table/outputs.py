@@ -15,6 +15,7 @@ OUTPUTS = {
     "all": "tensor([False,  True])",
     "amax": "tensor([1., 3.])",
     "amin": "tensor([0., 2.])",
+    "angle_of_real": "tensor([0., 0.])",
     "any": "tensor([True, True])",
     "argmax": "tensor([0, 0])",
     "argmin": "tensor([1, 1])",

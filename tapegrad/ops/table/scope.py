@@ -1,11 +1,11 @@
-"""What there is not: names of PyTorch that are out of scope or not made yet, and what a program that asks is told."""
+"""What there is not: names of PyTorch that are out of scope, and what a program that asks is told."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from tapegrad.ops.table.public import NAMESPACES, TOP, names_in
+from tapegrad.ops.table.public import NAMESPACES, names_in
 
 PAGE: Final = "docs/ops.md"
 
@@ -25,21 +25,20 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         (("sparse_coo_tensor to_sparse to_dense sparse sparse_mask coalesce is_coalesced is_sparse is_sparse_csr "
          "dense_dim sparse_dim indices values smm sspaddmm hsmm hspmm dsmm saddmm spmm is_nested to_padded_tensor "
          "to_mkldnn layout strided jagged"), "there are no sparse or nested tensors; use a dense one"),
-        (("jit compile export fx distributed onnx use_deterministic_algorithms are_deterministic_algorithms_enabled "
-         "set_float32_matmul_precision get_float32_matmul_precision set_flush_denormal fork wait while_loop"),
+        ("jit compile export fx distributed onnx set_flush_denormal fork wait while_loop",
          _COMPILED),
         (("quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
          "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points qscheme is_quantized"),
          "there are no quantised tensors; use integers and a factor"),
         ("named_tensor refine_names align_to name names", "dimensions have no names; use numbers"),
-        ("lobpcg svd_lowrank pca_lowrank", "use linalg.eigh or linalg.svd and take the leading part"),
+        ("lobpcg", "use linalg.eigh and take the first or the last values"),
         ("geqrf", "it is a part of LAPACK's QR; use linalg.qr"),
         (("set_num_interop_threads get_num_interop_threads set_deterministic set_warn_always is_warn_always_enabled "
          "set_deterministic_debug_mode get_deterministic_debug_mode"), "there is nothing to set"),
         (("storage untyped_storage storage_type set_ is_set_to set_default_tensor_type "
-         "const_data_ptr resize_ resize resize_as_ resize_as as_strided_ from_file frombuffer empty_strided "
+         "const_data_ptr resize_ resize resize_as_ resize_as as_strided_ from_file empty_strided "
          "new_empty_strided empty_permuted dim_order channels_last channels_last_3d contiguous_format preserve_format "
-         "from_dlpack to_dlpack"), "memory is NumPy's: use reshape, clone or numpy"),
+         "to_dlpack"), "memory is NumPy's: use reshape, clone or numpy"),
         ("apply_ map_ map2_", "it calls Python for each element; write it with operations"),
         ("conv_tbc", "use nn.functional.conv1d with transposed dimensions"),
         (("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d_with_indices "
@@ -56,13 +55,17 @@ OUT_OF_SCOPE: Final[dict[str, str]] = {
         (("DFIterDataPipe DataChunk IterDataPipe MapDataPipe argument_validation functional_datapipe non_deterministic "
           "guaranteed_datapipes_determinism runtime_validation runtime_validation_disabled"),
          "PyTorch has deprecated data pipes; use Dataset and IterableDataset"),
-        ("range", "use arange, which leaves the end out"),
-        ("chain_matmul", "use linalg.multi_dot"),
-        ("nuclear_norm frobenius_norm", "use linalg.matrix_norm"),
+        ("LinearCrossEntropyLoss LinearCrossEntropyOptions", "use nn.functional.linear_cross_entropy"),
+        (("CheckpointPolicy SelectiveCheckpointContext create_selective_checkpoint_contexts "
+          "set_checkpoint_debug_enabled set_checkpoint_early_stop"),
+         "what is kept is chosen by what is given to checkpoint(): give it smaller functions"),
+        ("range", "PyTorch has deprecated it; use arange, which leaves the end out"),
+        ("chain_matmul", "PyTorch has deprecated it; use linalg.multi_dot"),
+        ("nuclear_norm frobenius_norm", "PyTorch has deprecated it; use linalg.matrix_norm"),
         ("symeig", "PyTorch has removed it; use linalg.eigh"),
         ("is_conj is_neg", "conjugates and negatives are computed at once"),
         ("volatile reinforce new", "PyTorch has deprecated it"),
-        (("slice_inverse hash_tensor nonzero_static as_subclass grad_dtype "
+        (("slice_inverse hash_tensor as_subclass grad_dtype "
          "module_load index norm_except_dim T_destination call_super_init dump_patches factory_kwargs "
          "OptimizerPostHook OptimizerPreHook profile_hook_step swap_in_optimizer_params_and_state DefaultDeviceType "
          "GraphExecGroup SAC_IGNORED_OPS check_backward_validity detach_variable get_device_states "
@@ -80,14 +83,6 @@ _KINDS_OF_NAMES: Final = (
      r"_copy$|torch_function|^init_num_threads$|^embedding_renorm_$|^affine_grid_generator$|^legacy_|_notes$|_args$|"
      r"_common$"), _INTERNAL),
 )  # fmt: skip
-
-#: Names of PyTorch, by module, that belong here and are not made yet.
-NOT_YET: Final[dict[str, str]] = {
-    TOP: "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
-    "tapegrad.nn": "LinearCrossEntropyLoss LinearCrossEntropyOptions",
-    "tapegrad.utils.checkpoint": "CheckpointPolicy SelectiveCheckpointContext create_selective_checkpoint_contexts "
-                                 "set_checkpoint_debug_enabled set_checkpoint_early_stop",
-}  # fmt: skip
 
 
 def nearest(name: str) -> str:
@@ -121,6 +116,4 @@ def why_missing(module: str, name: str) -> str:
     if hasattr(Tensor, name):
         return f"it is a method of tensors: x.{name}(...)" if callable(getattr(Tensor, name)) else f"write x.{name}"
     near = nearest(name)
-    if any(name in names.split() for names in NOT_YET.values()):
-        return "PyTorch has it, tapegrad not yet" + (f"; nearest is {near}" if near else f"; see {PAGE}")
     return f"did you mean {near}?" if near else f"{PAGE} lists what there is"

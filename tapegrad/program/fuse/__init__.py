@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
+from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
@@ -38,10 +39,15 @@ class Fused:
         LLVM's text.
     scratch_bytes : int
         Of memory that a call needs, aligned to 64 bytes.
+    stages : tuple of int
+        Of a long program that threads share; see `tapegrad.program.variants.Variant`.
     """
 
-    def __init__(self, ir: str, scratch_bytes: int, source: Callable[[], str], notes: list[str]) -> None:
+    def __init__(
+        self, ir: str, scratch_bytes: int, source: Callable[[], str], notes: list[str], stages: Sequence[int] = ()
+    ) -> None:
         self.ir, self.scratch_bytes, self._source, self._notes = ir, scratch_bytes, source, notes
+        self.stages = tuple(stages)
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
@@ -56,7 +62,7 @@ class Fused:
         return list(self._notes)
 
 
-def fuse(program: Program, *, width: int | None = None, checked: bool = False) -> Fused:
+def fuse(program: Program, *, width: int | None = None, checked: bool = False, in_threads: bool = False) -> Fused:
     """Return a program as machine code.
 
     Parameters
@@ -67,6 +73,8 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
     checked : bool
         Changes nothing: accesses at known positions are proved to be within their memory when they are emitted, and
         positions that are computed are always kept within it.
+    in_threads : bool
+        Let threads share long loops: the machine code then has stages.
 
     Raises
     ------
@@ -80,13 +88,13 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False) -
         choice = longer, enough if longer else 0
         if choice not in reasons:
             try:
-                return _fused(program, long, enough, width)
+                return _fused(program, long, enough, width, in_threads)
             except Refused as error:
                 reasons[choice] = error
     raise next(iter(reasons.values()))
 
 
-def _fused(program: Program, long: int, enough: int, width: int | None) -> Fused:
+def _fused(program: Program, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
     roles = None
     if any(length > long for layout in program.layouts for length in layout.shape):
@@ -98,6 +106,10 @@ def _fused(program: Program, long: int, enough: int, width: int | None) -> Fused
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
         if count > _SCALARS:
             raise Refused(f"straight code of {count} scalars")
+        if in_threads and is_worth_blocks(lowered.graph, phases):
+            blocks = BlockEmitter(lowered.graph, memory, width)
+            module, source = blocks.module(phases, constants), lambda: of_phases(lowered.graph, phases)
+            return Fused(module, blocks.scratch, source, _notes_of_phases(phases), blocks.counts)
         emitter = Emitter(lowered.graph, memory, width)
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))

@@ -58,7 +58,7 @@ class Emitter:
         }  # fmt: skip
         singles: dict[int, list[str]] = {id(root): [] for root in reds}
         for segment in phase.segments:
-            if segment.high - segment.low <= _SHORT:
+            if is_short(segment):
                 self.short(segment, singles)
             else:
                 self.loop(segment, totals)
@@ -199,6 +199,11 @@ class Emitter:
         return value
 
 
+def is_short(segment: Segment) -> bool:
+    """Return whether a segment is not worth a loop."""
+    return segment.high - segment.low <= _SHORT
+
+
 def start_of(kind: str, char: str) -> float:
     """Return what a reduction of nothing is."""
     if kind in _START:
@@ -223,19 +228,10 @@ def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str]
     constants : sequence of str
         Definitions of constants that stand in memory.
     """
-    text, pointers = emitter.text, emitter.memory.pointers
-    entry = []
-    arguments = []
-    for (kind, number), name in pointers.items():
-        if kind in ("in", "out"):
-            entry.append(
-                f"  {name}.p = getelementptr ptr, ptr {'%inputs' if kind == 'in' else '%outputs'}, i64 {number}"
-            )
-            entry.append(f"  {name} = load ptr, ptr {name}.p, align 8")
-            arguments.append(name)
+    text = emitter.text
+    arguments, entry = arguments_of(emitter.memory)
     write()
-    formulas, known = vmath_text(frozenset(text.functions))
-    declared = "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)
+    formulas, declared = outside(text)
     parameters = ", ".join([f"ptr noalias {name}" for name in arguments] + ["ptr noalias align 64 %scratch"])
     given = ", ".join([f"ptr {name}" for name in arguments] + ["ptr %scratch"])
     return "\n".join([
@@ -245,3 +241,20 @@ def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str]
         f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", *entry,
         f"  call void @fused({given})", "  ret void", "}", "",
     ])  # fmt: skip
+
+
+def arguments_of(memory: Memory) -> tuple[list[str], list[str]]:
+    """Return the names of the pointers to inputs and outputs, and the lines that read them from their tables."""
+    names, lines = [], []
+    for (kind, number), name in memory.pointers.items():
+        if kind in ("in", "out"):
+            names.append(name)
+            lines.append(f"  {name}.p = getelementptr ptr, ptr %{kind}puts, i64 {number}")
+            lines.append(f"  {name} = load ptr, ptr {name}.p, align 8")
+    return names, lines
+
+
+def outside(text: Text) -> tuple[str, str]:
+    """Return the definitions of the functions of vmath that were called, and the declarations of others."""
+    formulas, known = vmath_text(frozenset(text.functions))
+    return formulas, "\n".join(line for name, line in sorted(text.declared.items()) if name not in known)

@@ -176,17 +176,23 @@ def lanes_for(graph: Graph, phase: Phase) -> int:
     """
     slowest, busy = 1.0, 1.0
     for segment in phase.segments:
-        ready: dict[int, float] = {}
-        total = 0.0
-        for node in cone(graph, [node for _, node in segment.roots]):
-            wait, every = _COSTS.get(node.kind, (4, 0.6))
-            if not node.axes or node.kind == "red":
-                wait = every = 0
-            ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
-            total += every
+        chain, total = cycles(graph, segment)
         sums = sum(root.red is not None for root, _ in segment.roots)
         total += sums
         if total > busy or sums:
-            slowest, busy = max(ready.values()) + (8 if sums else 0), max(total, busy)
+            slowest, busy = chain + (8 if sums else 0), max(total, busy)
     registers = slowest / busy
     return 32 if registers > 1.6 else 16 if registers > 0.6 else 8
+
+
+def cycles(graph: Graph, segment: Segment) -> tuple[float, float]:
+    """Return the cycles that 8 elements take: those of the longest chain of nodes, and those of all nodes."""
+    ready: dict[int, float] = {}
+    total = 0.0
+    for node in cone(graph, [node for _, node in segment.roots]):
+        wait, every = _COSTS.get(node.kind, (4, 0.6))
+        if not node.axes or node.kind == "red":
+            wait = every = 0
+        ready[node.number] = wait + max([ready.get(arg.number, 0.0) for arg in node.args], default=0.0)
+        total += every
+    return max(ready.values(), default=0.0), total

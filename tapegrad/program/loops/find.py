@@ -91,7 +91,8 @@ class _Sequence:
         is_result = one >= 0
         fits = (one == two) & (two == three)
         fits |= is_result & (two >= 0) & (three >= 0) & (two - one == three - two)
-        return good & fits.all(1)
+        alike: np.ndarray = good & fits.all(1)
+        return alike
 
 
 def _find(sequence: _Sequence, low: int, high: int) -> list[Run]:

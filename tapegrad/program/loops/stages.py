@@ -30,6 +30,17 @@ class Staged:
         parts = [own.ir for own in self._fused]
         return address_of_ir("program", "\0".join([self._text, *parts]), lambda: linked(self._text, parts), SYMBOL)
 
+    def source(self) -> str:
+        """Return the stages as readable code."""
+        lines = []
+        for stage, own in zip(self.stages, self._fused, strict=True):
+            if isinstance(stage, Loop):
+                lines.append(f"for turn in range({stage.turns}):")
+                lines += [f"    {line}" for line in own.source().splitlines()]
+            else:
+                lines.append(own.source())
+        return "\n".join(lines)
+
     def explain(self) -> list[str]:
         """Return what was done with the program, a line for each stage."""
         lines = []

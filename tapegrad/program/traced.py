@@ -1,0 +1,113 @@
+"""`Traced`: a tensor of a function that is traced. It shows its values to operations only.
+
+All that would let a value leave the list, and come back as a constant, raises an error, or makes a guard.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.ops.table import gateway
+from tapegrad.ops.table.gateway import raw_data
+from tapegrad.tape import traces
+from tapegrad.tensor import Tensor
+
+set_data: Final[Any] = vars(Tensor)["_data"].__set__
+
+
+class TracingError(TypeError):
+    """A function cannot be traced, because a value would leave the program and come back as a constant."""
+
+
+class _Withheld:
+    """What stands for the memory of a traced tensor: nobody may write to it."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
+
+    __getattr__ = __setitem__ = __getitem__ = __array__ = __iadd__ = __len__ = _refuse
+
+
+_WITHHELD: Final = _Withheld()
+
+
+class Traced(Tensor):
+    """A tensor of a function that is traced."""
+
+    __slots__ = ()
+    is_traced = True
+
+    @property
+    def _data(self) -> Any:
+        """The values, for code of the library that is not traced: a guard says which they were."""
+        return _tracer().look(self)
+
+    @_data.setter
+    def _data(self, data: Any) -> None:
+        set_data(self, data)
+
+    def _array(self) -> Any:
+        return _WITHHELD  # the data are an array already, which is what most callers want to make sure of
+
+    def numpy(self) -> np.ndarray:
+        """Refuse: an array is no part of the program."""
+        raise error("numpy() and np.asarray() take its values out of the program; use tapegrad's functions")
+
+    def item(self) -> Any:
+        """Return the only element, and guard it."""
+        if self.numel() != 1:
+            return super().item()
+        return _tracer().look(self).item()
+
+    def tolist(self) -> Any:
+        """Return the elements as a nested list, and guard them."""
+        return _tracer().look(self).tolist()
+
+    def detach(self) -> Tensor:
+        """Return a traced tensor of the same value without a graph."""
+        detached: Tensor = _tracer().detached(self)
+        return detached
+
+    @property  # type: ignore[misc]  # it has no setter
+    def data(self) -> Tensor:
+        """A traced tensor of the same value without a graph."""
+        return self.detach()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        memo[id(self)] = copy = self.detach().clone()
+        return copy
+
+    def __repr__(self) -> str:
+        return f"traced({self._layout})"
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+
+def plain_twin(tensor: Tensor) -> Tensor:
+    """Return a tensor that operations compute with."""
+    result = gateway.constant(raw_data(tensor), tensor._layout)
+    result._node = tensor._node
+    base = getattr(tensor, "_base", None)
+    if base is not None:
+        result._base = base
+    return result
+
+
+def error(why: str) -> TracingError:
+    """Return the error of a traced tensor that cannot be followed; it names the user's line."""
+    return TracingError(f"a traced tensor cannot be used here: {why}. {traces.line_of_user()}")
+
+
+def _tracer() -> Any:
+    """Return this thread's `tapegrad.program.trace.Tracer`."""
+    tracer = modes.interceptor()
+    if not hasattr(tracer, "look"):
+        raise TracingError("a tensor of a traced function is used after the trace")
+    return tracer
+
+
+gateway.OPERANDS.append(Traced)
