@@ -21,7 +21,6 @@ OPEN_EVERYWHERE: dict[str, str] = {}
 OPEN_TRACED = {
     **OPEN_EVERYWHERE,
     "linear_algebra_of_numpy": AS_GUARD,
-    "gathered_and_scattered": AS_GUARD,
     "searched_among_others": AS_GUARD,
     "function_with_its_own_rule": AS_GUARD,
 }

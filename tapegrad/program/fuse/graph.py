@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from tapegrad.program.fuse.scalars import COMMUTATIVE, FLOATS, PREDICATES, Node, Refused
 
-__all__ = ["Graph", "bits_of"]
+__all__ = ["Graph"]
 
 _PYTHON: Final[dict[str, Callable[..., Any]]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "lt": np.less, "le": np.less_equal,
@@ -346,9 +345,3 @@ class Graph:
 
 def _same(x: Node, y: Node) -> bool:
     return x is y
-
-
-def bits_of(value: float, dtype: str) -> str:
-    """Return a floating constant as LLVM writes it: the bits of it as a float64."""
-    wide = float(np.float32(value)) if dtype == "f" else float(value)
-    return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+import struct
 from typing import Final
 
 import numpy as np
-
-from tapegrad.program.fuse.graph import bits_of
 
 __all__ = ["SCALARS", "Text", "constant", "typed", "vmath_text"]
 
@@ -27,6 +26,12 @@ def typed(char: str, width: int) -> str:
 def suffix(char: str, width: int) -> str:
     """Return the end of an intrinsic's name."""
     return _SUFFIX[char] if width == 1 else f"v{width}{_SUFFIX[char]}"
+
+
+def bits_of(value: float, dtype: str) -> str:
+    """Return a floating constant as LLVM writes it: the bits of it as a float64."""
+    wide = float(np.float32(value)) if dtype == "f" else float(value)
+    return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
 
 
 def constant(value: float, char: str, width: int) -> str:
