@@ -20,6 +20,7 @@ NUMBERS = (2, -1, 0.5, -1.5, 3.0)
 LARGEST = 30.0  # values beyond are squashed before they go on, so that rounding errors stay small
 # Conversions stand where dtypes must agree; drawn freely they would only make rounding errors.
 NOT_DRAWN = {
+    "lstm_steps", "gru_steps", "rnn_tanh_steps", "rnn_relu_steps",  # their operands belong together
     "cast", "index_scatter_add", "strided_part", "strided_put", "any", "all", "argmax", "argmin", "conj", "imag",
     "take_along", "put_along", "class_loss", "prod", "cumsum", "im2col", "col2im", "conv2d",
     "conv2d_biased", "inv", "solve", "eigh",

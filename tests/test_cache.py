@@ -18,7 +18,7 @@ from tapegrad.compiler import fingerprint as digests
 from tapegrad.compiler.elements import as_pointer, load
 from tapegrad.compiler.fingerprint import fingerprint
 
-ROOT = Path(cache.__file__).parents[1]
+ROOT = Path(cache.__file__).parents[2]
 SIGNATURE = ("int64",)
 
 # A process that asks for a kernel, calls it, and says what happened.

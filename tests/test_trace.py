@@ -16,6 +16,10 @@ from tests import checks
 from tests.test_table import CASES, each_case
 
 
+# Their rules choose by values: how singular a matrix is, and in which order its rows stand.
+LOOKING = ("det", "lu_factor_ex", "ldl_factor_ex")
+
+
 def derivatives(problem: checks.Problem, tensors: list[tg.Tensor]) -> list[tg.Tensor]:
     """Return the value, the gradient of a product with it, and the gradient of the gradient's squares."""
     leaves = [own.detach().requires_grad_() for own in tensors]
@@ -46,7 +50,7 @@ def run(program: Program, arrays: list[Any]) -> list[np.ndarray]:
 def test_a_trace_computes_what_the_function_does(case: Any, dtype: str) -> None:
     problem = case.problem(dtype)
     program, captured = trace(lambda *tensors: derivatives(problem, list(tensors)), problem.point)
-    assert program.guards == (), "an operation looks at values"
+    assert not program.guards or case.op.name in LOOKING, "an operation looks at values"
     for point in (problem.point, elsewhere(problem)):
         expected = [own.detach().numpy() for own in derivatives(problem, [tg.tensor(own) for own in point])]
         for own, other in zip(run(program, [*point, *captured]), expected, strict=True):

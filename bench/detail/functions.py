@@ -37,7 +37,7 @@ def _of_torch(name: str, operands: Sequence[np.ndarray], out: np.ndarray) -> Run
     tensors, result = map(torch.from_numpy, operands), torch.from_numpy(out)
     if name == "softplus":
         return partial(torch.nn.functional.softplus, *tensors)
-    return partial(getattr(torch, name), *tensors, out=result)
+    return partial(getattr(torch, name, None) or getattr(torch.special, name), *tensors, out=result)
 
 
 def _of_other(function: Callable[..., Any], operands: Sequence[np.ndarray], out: np.ndarray) -> Run:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.devices import DeviceLike, check_device
 from tapegrad.dtypes import DTypeLike
 from tapegrad.ops.creation import from_numpy
 from tapegrad.ops.table.public import public
@@ -67,13 +68,17 @@ def frombuffer(
 
 
 @public()
-def from_dlpack(ext_tensor: Any) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """Return a tensor over the memory of another library's array or tensor, by the DLPack protocol.
 
     Parameters
     ----------
     ext_tensor : object
         With a method ``__dlpack__``, in the memory of the CPU.
+    device : device, optional
+        Only the CPU.
+    copy : bool, optional
+        Copy the memory, or raise an error if that is needed; default only if it is needed.
 
     Returns
     -------
@@ -85,5 +90,8 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     >>> tg.from_dlpack(np.arange(3.0))
     tensor([0., 1., 2.])
     """
+    check_device(device)
     array = np.from_dlpack(ext_tensor)
-    return from_numpy(array if array.flags.writeable else array.copy())
+    if copy is False and not array.flags.writeable:
+        raise BufferError("from_dlpack(): the memory is read-only, so it must be copied; leave out copy=False")
+    return from_numpy(array.copy() if copy or not array.flags.writeable else array)

@@ -28,7 +28,12 @@ class _Withheld:
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
 
-    __getattr__ = __setitem__ = __getitem__ = __array__ = __iadd__ = __len__ = _refuse
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._refuse()
+
+    __setitem__ = __getitem__ = __array__ = __iadd__ = __len__ = _refuse
 
 
 _WITHHELD: Final = _Withheld()

@@ -976,6 +976,8 @@ NOT_CALLED: dict[str, str] = {
             "FloatTensor",
             "Tensor",
             "from_numpy",
+            "output_nr",
+            "random",
             "numpy",
             "data",
             "tolist",

@@ -739,7 +739,7 @@ def frac(input: Any, *, out: Any = ...) -> Tensor:
 def frexp(input: Any, *, out: Any = ...) -> Frexp:
     """Split numbers into a mantissa from 0.5 to 1 and a power of 2."""
 
-def from_dlpack(ext_tensor: Any, *, out: Any = ...) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None = None, out: Any = ...) -> Tensor:
     """Return a tensor over the memory of another library's array or tensor, by the DLPack protocol."""
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:

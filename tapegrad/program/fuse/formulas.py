@@ -198,6 +198,8 @@ class _Xp:
     """What `xp` is: functions of nodes by name."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         return of_name(name)
 
 
