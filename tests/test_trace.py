@@ -15,7 +15,6 @@ from tapegrad.program.trace import TracingError, trace
 from tests import checks
 from tests.test_table import CASES, each_case
 
-
 # Their rules choose by values: how singular a matrix is, and in which order its rows stand.
 LOOKING = ("det", "lu_factor_ex", "ldl_factor_ex")
 
