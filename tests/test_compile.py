@@ -147,6 +147,19 @@ def test_modules_are_inputs_and_get_gradients() -> None:
     assert len(loss.programs) == 1
 
 
+def test_parameters_that_are_frozen_and_thawed() -> None:
+    weight = tg.tensor(X)
+    loss = tg.compile(lambda x: (x * weight).sum())
+    for wanted in (False, True, False, True):
+        weight.requires_grad_(wanted)
+        value = loss(tg.tensor(X))
+        assert value.requires_grad == wanted
+        if wanted:
+            weight.grad = None
+            value.backward()
+            assert_same(weight.grad, tg.tensor(X))
+
+
 def test_a_compiled_function_inside_another_one() -> None:
     inner = tg.compile(lambda x: tg.sin(x) * x)
     outer = tg.compile(lambda x: inner(x).sum() + inner(x * 2.0).mean())

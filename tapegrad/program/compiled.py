@@ -49,11 +49,14 @@ class Version:
         self, program: Program, captured: Sequence[Tensor], tree: Any, places: Sequence[int], run: Runner
     ) -> None:
         self.program, self.captured, self.tree, self.places, self.run = program, list(captured), tree, places, run
+        self._wanted = [own.requires_grad for own in captured]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
         self.guards = [guard.outcome.tobytes() for guard in program.guards]
 
     def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
         """Return the outputs; None if Python would have taken another way."""
+        if [own.requires_grad for own in self.captured] != self._wanted:
+            return None  # since the trace a tensor from outside was frozen, or thawed
         every = [*inputs, *self.captured]
         if modes.is_grad_enabled() and any(own.requires_grad for own in every):
             outputs, values = differentiable(self.program, self.run, every)
