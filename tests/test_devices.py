@@ -136,7 +136,7 @@ def test_creation_takes_a_device() -> None:
         "full_like": (tg.ones(2), 3), "linspace": (0, 1, 3), "logspace": (0, 1, 3), "normal": (0.0, 1.0, (2,)),
         "randint": (3, (2,)), "randint_like": (tg.ones(2), 3), "randperm": (3,), "scalar_tensor": (1.0,),
         "tensor": ([1.0],), "as_tensor": ([1.0],), "new_full": (tg.ones(1), (2,), 1.0),
-        "new_tensor": (tg.ones(1), [1.0]),
+        "new_tensor": (tg.ones(1), [1.0]), "from_dlpack": (np.ones(2),),
     }  # fmt: skip
     checked = set()
     names = [name for name in dir(tg) if not name.startswith("set_")]

@@ -103,7 +103,7 @@ def register_parametrization(
     ...         return x.exp()
     ...
     ...     def right_inverse(self, x):
-    ...         return x.log()
+    ...         return x.abs().log()
     >>> layer = tg.nn.Linear(1, 1)
     >>> tg.nn.utils.parametrize.register_parametrization(layer, "weight", Positive())
     ParametrizedLinear(
