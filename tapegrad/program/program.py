@@ -112,6 +112,28 @@ class Program:
         constants = {number: value for number, value in self.constants.items() if number in alive}
         return Program(self.layouts, self.inputs, constants, entries[::-1], self.outputs, self.guards)
 
+    def compact(self) -> Program:
+        """Return the program with numbers for the values that it has, and for no others."""
+        results = [number for entry in self.entries for number in entry.results]
+        kept = [*self.inputs, *self.constants, *results]
+        to = {number: place for place, number in enumerate(kept)}
+
+        def moved(numbers: Sequence[int]) -> tuple[int, ...]:
+            return tuple([to[number] for number in numbers])
+
+        entries = [
+            own._replace(operands=moved(own.operands), index_arrays=moved(own.index_arrays), results=moved(own.results))
+            for own in self.entries
+        ]
+        return Program(
+            [self.layouts[number] for number in kept],
+            moved(self.inputs),
+            {to[number]: value for number, value in self.constants.items()},
+            entries,
+            moved(self.outputs),
+            [guard._replace(value=to[guard.value]) for guard in self.guards],
+        )
+
     def differentiable(self, wanted: Sequence[int]) -> set[int]:
         """Return the outputs that gradients reach from, of inputs with these numbers."""
         reached = set(wanted)

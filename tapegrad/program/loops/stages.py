@@ -125,4 +125,4 @@ def _straight(program: Program, start: int, stop: int, places: Places) -> Straig
     for number, place in wanted.items():
         places.add(number, place)
     body = Program(program.layouts, tuple(asked), program.constants, entries, tuple(wanted))
-    return Straight(body.cleaned(), list(asked.values()), list(wanted.values()))
+    return Straight(body.cleaned().compact(), list(asked.values()), list(wanted.values()))
