@@ -261,4 +261,4 @@ def test_short_programs_have_no_loops() -> None:
     assert find_runs(program) == []
     assert stages.staged(program) is None
     assert issubclass(OutOfStepError, Exception)
-    assert find._TURNS >= 3
+    assert find.TURNS >= 3

@@ -51,7 +51,6 @@ class Version:
         self.program, self.captured, self.tree, self.places, self.run = program, list(captured), tree, places, run
         self._wanted = [own.requires_grad for own in captured]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
-        self.guards = [guard.outcome.tobytes() for guard in program.guards]
 
     def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
         """Return the outputs; None if Python would have taken another way."""
@@ -64,9 +63,7 @@ class Version:
             arrays, found = self.run([own._data for own in every])
             values = list(found)
             outputs = [constant(array, layout_of(array)) for array in arrays]
-        if any(np.asarray(value).tobytes() != outcome for value, outcome in zip(values, self.guards, strict=True)):
-            return None
-        return outputs
+        return outputs if self.program.holds(values) else None
 
     def result(self, outputs: Sequence[Tensor], has_arrays: bool) -> Any:
         """Return outputs as the function would."""

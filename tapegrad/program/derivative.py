@@ -66,10 +66,7 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     if run.fused is None:
         return _pull(program, wanted, *tensors)
     outputs, values = differentiable(vjp, run, [*tensors, *captured])
-    outcomes = [guard.outcome.tobytes() for guard in vjp.guards]
-    if [np.asarray(value).tobytes() for value in values] != outcomes:
-        return _pull(program, wanted, *tensors)
-    return outputs
+    return outputs if vjp.holds(values) else _pull(program, wanted, *tensors)
 
 
 def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor) -> Sequence[Tensor]:

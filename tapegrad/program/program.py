@@ -112,6 +112,13 @@ class Program:
         constants = {number: value for number, value in self.constants.items() if number in alive}
         return Program(self.layouts, self.inputs, constants, entries[::-1], self.outputs, self.guards)
 
+    def holds(self, values: Sequence[Any]) -> bool:
+        """Whether the values of guards are the outcomes that the program was traced for, bit by bit."""
+        return all(
+            np.asarray(value).tobytes() == guard.outcome.tobytes()
+            for value, guard in zip(values, self.guards, strict=True)
+        )
+
     def compact(self) -> Program:
         """Return the program with numbers for the values that it has, and for no others."""
         results = [number for entry in self.entries for number in entry.results]

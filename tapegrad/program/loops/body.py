@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.loops.find import Run, same_but_for_index
+from tapegrad.program.loops.find import Run, kind_of
 from tapegrad.program.loops.places import Line, Place, Places, nbytes_of, row_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -87,15 +87,10 @@ class _Body:
 
     def _check_alike(self, turns: Sequence[Entry]) -> None:
         """Check that an entry is the same operation on the same layouts in all turns; rows of indices may differ."""
-        first = self._kind(turns[0])
+        first = kind_of(self.program, turns[0])
         for turn, entry in enumerate(turns):
-            if self._kind(entry) != first:
+            if kind_of(self.program, entry) != first:
                 raise OutOfStepError(turn)
-
-    def _kind(self, entry: Entry) -> tuple[Any, ...]:
-        layouts = [self.program.layouts[number] for number in (*entry.operands, *entry.index_arrays, *entry.results)]
-        shapes = [(layout.shape, layout.dtype) for layout in layouts]
-        return entry.op, same_but_for_index(entry), len(entry.operands), len(entry.index_arrays), shapes
 
     def _new(self, layout: Any) -> int:
         self.layouts.append(layout)

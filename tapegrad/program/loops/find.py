@@ -18,7 +18,7 @@ from tapegrad.runtime.named_tuples import NamedTuple
 _WINDOW: Final = 6  # operations that are compared at once
 _CANDIDATES: Final = 8  # distances that are tried
 _MULTIPLES: Final = (1, 2, 3, 4, 6, 8)  # of a distance: branches may alternate
-_TURNS: Final = 4  # the fewest of a loop
+TURNS: Final = 4  # the fewest of a loop
 _ENTRIES: Final = 64  # the fewest operations that a loop replaces
 
 # Kinds of operands beside results of operations, which are given as how far back they stand.
@@ -56,6 +56,13 @@ def same_but_for_index(entry: Entry) -> tuple[Any, ...]:
     return attrs
 
 
+def kind_of(program: Program, entry: Entry) -> tuple[Any, ...]:
+    """Return what an entry has to share with those of other turns: its operation, on the same shapes and dtypes."""
+    layouts = [program.layouts[number] for number in (*entry.operands, *entry.index_arrays, *entry.results)]
+    shapes = tuple([(layout.shape, layout.dtype) for layout in layouts])
+    return entry.op, same_but_for_index(entry), len(entry.operands), len(entry.index_arrays), shapes
+
+
 def find_runs(program: Program) -> list[Run]:
     """Return stretches of a program that look like loops, in order; none overlaps another one."""
     return sorted(_find(_Sequence(program), 0, len(program.entries)))
@@ -70,9 +77,7 @@ class _Sequence:
         tokens, self.width = [], max([len(entry.operands) + len(entry.index_arrays) for entry in program.entries] + [1])
         back = np.full((len(program.entries), self.width), _FIXED, np.int64)
         for place, entry in enumerate(program.entries):
-            results = tuple([program.layouts[number] for number in entry.results])
-            key = entry.op, same_but_for_index(entry), len(entry.operands), len(entry.index_arrays), results
-            tokens.append(codes.setdefault(key, len(codes)))
+            tokens.append(codes.setdefault(kind_of(program, entry), len(codes)))
             for k, number in enumerate((*entry.operands, *entry.index_arrays)):
                 if number in made:
                     back[place, k] = place - made[number]
@@ -100,11 +105,11 @@ def _find(sequence: _Sequence, low: int, high: int) -> list[Run]:
         return []
     best: Run | None = None
     for period in _periods(sequence.tokens[low:high]):
-        if _TURNS * period > high - low:
+        if TURNS * period > high - low:
             continue
         for start, count in _stretches(sequence.is_periodic(low, high, period)):
             turns = (count + 2 * period) // period
-            if turns < _TURNS or turns * period < _ENTRIES:
+            if turns < TURNS or turns * period < _ENTRIES:
                 continue
             covered = turns * period
             if best is None or covered > 1.05 * best.turns * best.period:

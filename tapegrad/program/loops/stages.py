@@ -9,11 +9,10 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
-from tapegrad.program.loops.find import Run, find_runs
+from tapegrad.program.loops.find import TURNS, Run, find_runs
 from tapegrad.program.loops.places import Places, nbytes_of
 from tapegrad.program.program import Program
 
-_TURNS: Final = 4  # the fewest of a loop
 _ARENA: Final = 1 << 28  # bytes
 
 
@@ -79,7 +78,7 @@ def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop
     done = 0
     for run in runs:
         found: Run | None = run
-        while found is not None and found.turns >= _TURNS:
+        while found is not None and found.turns >= TURNS:
             trial, trial_stages = places.copy(), list(stages)
             if found.start > done:
                 trial_stages.append(_straight(program, done, found.start, trial))
