@@ -111,10 +111,12 @@ class Compiled:
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, _VALUES)]
         inputs = [as_tensor(leaves[place]) for place in places]
         is_recorded = modes.is_grad_enabled()
+        wanted = [own.requires_grad and is_recorded for own in inputs]
         key = (
             structure((args, kwargs)),
             tuple(places),
-            tuple([(own.shape, own.dtype, own.requires_grad and is_recorded) for own in inputs]),
+            tuple([(own.shape, own.dtype) for own in inputs]),
+            tuple(wanted),
             tuple([(leaf.__class__, leaf) for leaf in leaves if not isinstance(leaf, _VALUES)]),
             default_dtype(),
         )
@@ -139,8 +141,8 @@ class Compiled:
         if len(versions) == LIMIT:
             self._give_up(key, versions)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
-        version = self._trace((args, kwargs), leaves, places, inputs)
-        asked = is_recorded and any(own.requires_grad for own in (*inputs, *version.captured))
+        version = self._trace((args, kwargs), leaves, places, inputs, wanted)
+        asked = any(wanted) or (is_recorded and any(own.requires_grad for own in version.captured))
         has_rules = asked and version.program.has_functions
         if (version.run.fused is None or has_rules) and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
@@ -199,7 +201,9 @@ class Compiled:
         out = self.function(*args, **kwargs)
         return tree_map(lambda leaf: array_of(leaf) if isinstance(leaf, Tensor) else leaf, out) if has_arrays else out
 
-    def _trace(self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor]) -> Version:
+    def _trace(
+        self, tree: Any, leaves: Sequence[Any], places: Sequence[int], inputs: Sequence[Tensor], wanted: Sequence[bool]
+    ) -> Version:
         returned: list[Any] = []
 
         def call(*tensors: Tensor) -> list[Tensor]:
@@ -210,9 +214,7 @@ class Compiled:
             returned.append(self.function(*args, **kwargs))
             return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
 
-        is_recorded = modes.is_grad_enabled()
         with enable_grad():
-            wanted = [own.requires_grad and is_recorded for own in inputs]
             program, captured = trace(call, [own._data for own in inputs], wanted)
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
