@@ -16,9 +16,11 @@ from typing import Any
 from bench import detail, machine, memory, ops, start
 from bench.problems import PROBLEMS
 from bench.processes import caches, records_of, thread_variables
+from bench.programs.run import HEAD as PROGRAMS_HEAD
 from bench.programs.run import run_programs
 from bench.programs.tools import TOOLS as PROGRAM_TOOLS
 from bench.report import write_report
+from bench.report.markdown import write_page
 from bench.results import Results, Speed
 from bench.speed import REFERENCE
 from bench.table import show
@@ -52,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     sections = ", ".join(detail.SECTIONS)
     parts = f"figures of tapegrad's parts beside torch's, instead of the problems: {sections} (default all)"
     add("--detail", nargs="*", type=_one_of(detail.SECTIONS), metavar="SECTION", help=parts)
-    about = "value and derivative of workloads beside those by hand in Numba, instead of the problems (default all)"
+    about = "value and derivative of workloads beside those by hand in Numba (default all); --report writes programs.md"
     add("--programs", nargs="*", type=_workload, metavar="WORKLOAD", help=about)
     about = "each operation beside torch's of its name, instead of the problems (default all); --report writes ops.md"
     add("--ops", nargs="*", metavar="NAME", help=about)
@@ -117,11 +119,14 @@ def main(arguments: Sequence[str]) -> int:
         table = ops.table(options.ops, rounds, options.quick)
         show(table)
         if options.report is not None:
-            ops.write_page(table, results.facts, options.report / "ops.md")
+            write_page(options.report / "ops.md", ops.HEAD, results.facts, [table])
         return 0
     if options.programs is not None:
         rounds = options.rounds or (QUICK_ROUNDS if options.quick else PROGRAM_ROUNDS)
-        return run_programs(options.programs, options.tools, rounds, options.quick)
+        found, is_right = run_programs(options.programs, options.tools, rounds, options.quick)
+        if options.report is not None:
+            write_page(options.report / "programs.md", PROGRAMS_HEAD, results.facts, found)
+        return 0 if is_right else 1
     if options.detail is not None:
         for name in options.detail or detail.SECTIONS:
             for table in detail.SECTIONS[name](rounds, options.quick):

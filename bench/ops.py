@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,11 +201,3 @@ def table(names: Sequence[str], rounds: int, quick: bool) -> Table:
     if skipped:
         found.notes.append(f"not compared (no gradient, random, or other arguments): {', '.join(skipped)}")
     return found
-
-
-def write_page(measured: Table, facts: dict[str, str], path: Path) -> None:
-    """Write a table as a page."""
-    lines = [HEAD, "|  |  |", "| --- | --- |", *(f"| {name} | {fact} |" for name, fact in facts.items()), ""]
-    lines += [f"| {' | '.join(measured.columns)} |", f"| --- |{' ---: |' * (len(measured.columns) - 1)}"]
-    lines += [f"| {' | '.join(row)} |" for row in measured.rows]
-    path.write_text("\n".join([*lines, "", *(f"{note}.\n" for note in measured.notes)]))

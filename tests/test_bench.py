@@ -21,6 +21,7 @@ from bench.command import main
 from bench.detail.memory import tapegrad_storages, torch_storages
 from bench.problems import PROBLEMS, Data, Problem
 from bench.report import CHART, FIGURES, PAGE, write_report
+from bench.report.markdown import write_page
 from bench.results import Results, Speed
 from bench.speed import record
 from bench.tables import means_table, speed_table
@@ -332,7 +333,7 @@ def test_operations_beside_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert {len(row) for row in found.rows} == {len(found.columns)}
     ratios = [min(float(cell) for cell in row[2::2] if cell != "-") for row in found.rows]
     assert ratios == sorted(ratios)
-    ops.write_page(found, {"machine": "of test"}, tmp_path / "ops.md")
+    write_page(tmp_path / "ops.md", ops.HEAD, {"machine": "of test"}, [found])
     assert "| linalg.svdvals |" in (tmp_path / "ops.md").read_text()
     sine = next(ops.subjects(["sin"]))
     monkeypatch.setattr(ops, "subjects", lambda names: [sine._replace(theirs=torch.cos)])

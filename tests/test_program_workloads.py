@@ -119,9 +119,10 @@ def test_records_and_tables() -> None:
         own["first"], own["left_out"] = {"eager": first}, {"jax": "it takes too long"}
         assert own["ratio"]["manual"] == 1.0
         assert not own["wrong"]
-    firsts, times = tables(found, ["manual", "eager", "jax"], rounds=2)
+    times, firsts = tables(found, ["manual", "eager", "jax"], rounds=2)
     assert times.columns == ("workload", "manual", "eager", "jax")
     assert {row[0] for row in firsts.rows} == set(names)
+    assert {row[-1] for row in firsts.rows} == {"-"}  # nothing was compiled
     ratios = [float(row[2]) for row in times.rows[:-1]]
     assert ratios == sorted(ratios, reverse=True)
     assert float(times.rows[-1][2]) == pytest.approx(np.sqrt(np.prod(ratios)), rel=1e-2)
@@ -130,7 +131,9 @@ def test_records_and_tables() -> None:
 
 @pytest.mark.full
 def test_command(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run_programs(["schools"], ["torch"], rounds=1, quick=True) == 0
+    (_, firsts), is_right = run_programs(["schools"], ["torch"], rounds=1, quick=True)
+    assert is_right
+    assert firsts.rows[0][-1].endswith(" calls")
     printed = capfd.readouterr().out
     assert "measured:    schools" in printed
     assert "geometric mean" in printed

@@ -7,13 +7,29 @@ from collections.abc import Sequence
 from bench.programs.measure import REFERENCE, measured
 from bench.programs.tables import tables
 from bench.programs.tools import TOOLS, why_not
-from bench.table import show
+from bench.table import Table, show
 
 ALWAYS = (REFERENCE, "compiled", "eager")
+HEAD = """# Programs
+
+Value and derivative of each workload, compiled by `tapegrad.compile` and by other tools, beside a derivative that is
+written by hand in Numba with vectorised mathematics: one thread, called from Python with NumPy arrays. Below 1 a tool
+is faster than the derivative by hand. Each call has other values than the one before, and results are checked before
+anything is timed.
+
+A first call traces and compiles. It has paid when the calls behind it have saved what it took: that many calls are in
+the last column of the second table.
+
+```sh
+python -m bench --programs --report docs/benchmarks
+```
+"""
 
 
-def run_programs(names: Sequence[str], tools: Sequence[str] | None, rounds: int, quick: bool) -> int:
-    """Measure workloads, all if none is named, on some tools; the status is 1 if one of these is wrong."""
+def run_programs(
+    names: Sequence[str], tools: Sequence[str] | None, rounds: int, quick: bool
+) -> tuple[list[Table], bool]:
+    """Measure workloads, all if none is named, on some tools; return tables, and whether every tool is right."""
     from bench.programs.workloads import WORKLOADS
 
     usable = []
@@ -28,6 +44,7 @@ def run_programs(names: Sequence[str], tools: Sequence[str] | None, rounds: int,
     for record in measured(names or list(WORKLOADS), usable, rounds, quick):
         found.append(record)
         print(f"{'measured:':<13}{record['workload']}", flush=True)
-    for table in tables(found, usable, rounds):
+    shown = tables(found, usable, rounds)
+    for table in shown:
         show(table)
-    return 1 if any(record["wrong"] for record in found) else 0
+    return shown, not any(record["wrong"] for record in found)

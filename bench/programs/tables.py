@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,18 +21,28 @@ def tables(records: Sequence[Record], tools: Sequence[str], rounds: int) -> list
         f"programs: value and derivative, time / {REFERENCE} (1 thread, medians of {rounds} rounds)",
         ("workload", REFERENCE, *others),
     )
-    firsts = Table("programs: first call in a process, nothing compiled before", ("workload", *tools))
+    columns = ("workload", *tools, "compiled pays after")
+    firsts = Table("programs: first call in a process, nothing compiled before", columns)
     for record in ordered:
         cells = _cells(record["ratio"], others, ratio)
         times.rows.append((record["workload"], *_cells(record["median"], [REFERENCE], seconds), *cells))
-        firsts.rows.append((record["workload"], *_cells(record["first"], tools, seconds)))
+        firsts.rows.append((record["workload"], *_cells(record["first"], tools, seconds), _pays_after(record)))
     times.rows.append(("geometric mean", "", *(_mean(records, tool) for tool in others)))
     times.notes += [f"{record['workload']}: {record['summary']}" for record in records]
     times.notes += [f"{tool}: {TOOLS[tool].summary}" for tool in tools]
     for what, key in (("left out", "left_out"), ("WRONG, hence not timed", "wrong")):
         for record in records:
             times.notes += [f"{what}: {tool} on {record['workload']}: {why}" for tool, why in record[key].items()]
-    return [firsts, times]
+    return [times, firsts]
+
+
+def _pays_after(record: Record) -> str:
+    """Return how many calls save what the first call of the compiled function takes, against eager ones."""
+    first, median = record["first"], record["median"]
+    if "compiled" not in median or "eager" not in median:
+        return "-"
+    saved = median["eager"] - median["compiled"]
+    return f"{max(1, math.ceil((first['compiled'] - first['eager']) / saved)):,} calls" if saved > 0 else "never"
 
 
 def _cells(found: dict[str, float], tools: Sequence[str], write: Callable[[float], str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.problems import PROBLEMS
+from bench.report.markdown import facts, markdown
 from bench.results import AGAINST, Results, Speed
 from bench.speed import REFERENCE
 from bench.table import Table, ratio
@@ -48,7 +49,7 @@ def _lines(results: Results, chart: str, figures: str) -> Iterator[str]:
     yield results.facts["command"]
     yield "```"
     yield ""
-    yield from _markdown(Table("", ("", ""), [pair for pair in results.facts.items() if pair[0] != "command"]))
+    yield from facts({name: fact for name, fact in results.facts.items() if name != "command"})
     for speed in results.speed:
         yield from _speed(speed)
     yield from _rest(results)
@@ -64,10 +65,10 @@ def _speed(speed: Speed) -> Iterator[str]:
     yield ""
     yield f"Medians: the time of {REFERENCE}, and the times of the others over it."
     yield ""
-    yield from _markdown(ratio_table(speed))
+    yield from markdown(ratio_table(speed))
     yield f"With their quartiles, for {REFERENCE} and {AGAINST}:"
     yield ""
-    yield from _markdown(spread_table(speed))
+    yield from markdown(spread_table(speed))
     yield (
         "The control is a fixed piece of work of Python and NumPy that takes its turn with the tools and measures the "
         f"machine. This run was {speed.controls()[1]}."
@@ -82,7 +83,7 @@ def _wanted(results: Results) -> Iterator[str]:
         yield ""
         yield f"{AGAINST}'s time over {REFERENCE}'s, as it is to be at least, and the median with its quartiles."
         yield ""
-        yield from _markdown(table)
+        yield from markdown(table)
         for problem, limit in LIMITS.items():
             if any(row[0] == problem and "missed" in "".join(row) for row in table.rows):
                 yield f"What limits `{problem}`: {limit}"
@@ -100,7 +101,7 @@ def _rest(results: Results) -> Iterator[str]:
             "processes. JAX compiles each program anew."
         )
         yield ""
-        yield from _markdown(first_table(results.speed[0]))
+        yield from markdown(first_table(results.speed[0]))
     if results.memory:
         yield "## Memory"
         yield ""
@@ -110,7 +111,7 @@ def _rest(results: Results) -> Iterator[str]:
             "allocator's."
         )
         yield ""
-        yield from _markdown(memory_table(results.memory))
+        yield from markdown(memory_table(results.memory))
     if results.start:
         yield "## Start"
         yield ""
@@ -119,15 +120,15 @@ def _rest(results: Results) -> Iterator[str]:
             "of compiled code, once with what the process before it kept there."
         )
         yield ""
-        yield from _markdown(start_table(results.start))
+        yield from markdown(start_table(results.start))
 
 
 def _problems_and_tools(results: Results) -> Iterator[str]:
     yield "## Problems and tools"
     yield ""
     measured = {own["problem"]: own["summary"] for speed in results.speed for own in speed.problems}
-    yield from _markdown(Table("", ("problem", ""), [(name, measured[name]) for name in PROBLEMS if name in measured]))
-    yield from _markdown(Table("", ("tool", ""), [(name, about.summary) for name, about in TOOLS.items()]))
+    yield from markdown(Table("", ("problem", ""), [(name, measured[name]) for name in PROBLEMS if name in measured]))
+    yield from markdown(Table("", ("tool", ""), [(name, about.summary) for name, about in TOOLS.items()]))
     for heading, lines in (
         ("Not installed, hence left out", results.not_installed),
         ("Left out", reasons(results, "left_out")),
@@ -138,12 +139,3 @@ def _problems_and_tools(results: Results) -> Iterator[str]:
             yield ""
             yield from (f"- {line}" for line in lines)
             yield ""
-
-
-def _markdown(table: Table) -> Iterator[str]:
-    yield f"| {' | '.join(table.columns)} |"
-    yield f"| --- |{' ---: |' * (len(table.columns) - 1)}" if len(table.columns) > 2 else "| --- | --- |"
-    for row in table.rows:
-        cells = (cell.replace("|", "\\|") for cell in row)
-        yield f"| {' | '.join(cells)} |"
-    yield ""
