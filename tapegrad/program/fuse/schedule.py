@@ -182,7 +182,7 @@ def lanes_for(graph: Graph, phase: Phase) -> int:
         if total > busy or sums:
             slowest, busy = chain + (8 if sums else 0), max(total, busy)
     registers = slowest / busy
-    return 32 if registers > 1.6 else 16 if registers > 0.6 else 8
+    return 32 if registers > 0.8 else 16 if registers > 0.6 else 8
 
 
 def cycles(graph: Graph, segment: Segment) -> tuple[float, float]:
