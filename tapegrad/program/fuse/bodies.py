@@ -35,7 +35,7 @@ class Body(Accesses):
         inverses = self._worth_inverses(nodes) if self.width > 1 else {}
         for node in nodes:
             if node.kind == "div" and node.args[1].number in inverses:
-                self.names[node.number] = self._shared_quotient(*node.args, inverses)
+                self.names[node.number] = self._shared_quotient(node.args[0], node.args[1], inverses)
             else:
                 self.names[node.number] = self._value(node)
 
