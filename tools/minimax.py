@@ -118,8 +118,12 @@ def erf_weight(t: Any) -> Any:
     return 1 / (1 + ERF(t))
 
 
-def tail(t: Any) -> Any:
-    return -mp.log(mp.erfc(1 + t))
+def scaled_tail(t: Any) -> Any:
+    return mp.exp((1 + t) ** 2) * mp.erfc(1 + t)
+
+
+def tail_weight(t: Any) -> Any:
+    return mp.exp(-((1 + t) ** 2))
 
 
 def complement(t: Any) -> Any:
@@ -154,8 +158,8 @@ PROBLEMS: dict[str, tuple[Function, Function, Any, Any, int, str]] = {
     "TAN_SINGLE": (odd(mp.tan), first, mpf(0), QUARTER_SINGLE, 6, "f"),
     "SMALL": (ERF, erf_weight, mpf(0), mpf("1.001"), 11, "d"),
     "SMALL_SINGLE": (ERF, erf_weight, mpf(0), mpf("1.001"), 6, "f"),
-    "LARGE": (tail, lambda t: mp.erfc(1 + t), mpf(0), mpf("4.95"), 18, "d"),
-    "LARGE_SINGLE": (tail, lambda t: mp.erfc(1 + t), mpf(0), mpf(3), 6, "f"),
+    "LARGE": (scaled_tail, tail_weight, mpf(0), mpf("4.95"), 20, "d"),
+    "LARGE_SINGLE": (scaled_tail, tail_weight, mpf(0), mpf(3), 8, "f"),
     "COMPLEMENT": (complement, lambda t: 1 / complement(t), mpf(-1), mpf(24) / 31, 22, "d"),
     "CENTRE": (lambda t: inverse(t + 1), lambda t: 1, mpf(-1), mpf(4), 22, "d"),
     "TAILS_1": (inverse_far("2.7"), lambda t: mpf("0.4"), mpf("-0.5"), mpf("0.5"), 17, "d"),

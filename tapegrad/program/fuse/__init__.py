@@ -12,12 +12,13 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
+from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
 from tapegrad.program.fuse.nests import LANES, NestPlan, chunk_of, plan_nests
 from tapegrad.program.fuse.roles import roles_of
 from tapegrad.program.fuse.scalars import Node, Refused
-from tapegrad.program.fuse.schedule import Phase, plan
+from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.program import Program
@@ -104,6 +105,8 @@ def _fused(program: Program, long: int, enough: int, width: int | None, in_threa
         lowered = lower(program, long, _LIMIT)
         memory, constants = _memory(program, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
+        keep(lowered.graph, phases)
+        arrange(lowered.graph, phases)
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
         if count > _SCALARS:
             raise Refused(f"straight code of {count} scalars")

@@ -12,6 +12,7 @@ import numpy as np
 from tapegrad import vmath
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.ops.table.op import Op, op_table
+from tapegrad.program.fuse import shares
 from tapegrad.program.fuse.scalars import Node, Refused
 from tapegrad.vmath.functions import FORMULAS
 
@@ -157,7 +158,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 # By the names of ufuncs, and of functions of `vmath`.
 TABLE: Final[dict[str, Callable[..., Any]]] = {
-    **{name: _vmath(name) for name in FORMULAS if not name.startswith("_")},
+    **{name: _vmath(name) for name in FORMULAS if not name.startswith("_")}, "exp": _floating(shares.exp),
     "add": _binary("add"), "subtract": _binary("sub"), "multiply": _binary("mul"),
     "divide": _floating(lambda graph, x, y: graph.binary("div", x, y)),
     "true_divide": _floating(lambda graph, x, y: graph.binary("div", x, y)),

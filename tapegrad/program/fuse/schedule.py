@@ -14,7 +14,7 @@ from tapegrad.program.fuse.arrays import Array
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.scalars import Node, Refused
 
-__all__ = ["Phase", "Root", "Segment", "plan"]
+__all__ = ["Phase", "Root", "Segment", "arrange", "plan"]
 
 _SEGMENTS: Final = 64
 
@@ -82,7 +82,7 @@ class Phase:
 
 
 def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list[Phase]:
-    """Return the phases."""
+    """Return the phases, which are yet to be arranged."""
     stores: list[tuple[Node, tuple[str, int], int]] = []
     roots: list[Root] = []
     for array, base in outputs:
@@ -120,6 +120,11 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list
         phases[root.node.depth].roots.append(root)
     for store in stores:
         phases[store[0].depth].stores.append(store)
+    return phases
+
+
+def arrange(graph: Graph, phases: Sequence[Phase]) -> None:
+    """Cut the ranges of phases into segments, and find what their code computes."""
     for phase in phases:
         phase.segments = segments(graph, phase.roots)
         phase.lanes = lanes_for(graph, phase)
@@ -128,7 +133,6 @@ def plan(graph: Graph, outputs: Sequence[tuple[Array, tuple[str, int]]]) -> list
         phase.uniform = [
             node for node in cone(graph, wanted) if not node.axes and node.kind not in ("const", "zero", "red")
         ]
-    return phases
 
 
 def cone(graph: Graph, roots: Iterable[Node]) -> list[Node]:
@@ -182,7 +186,7 @@ def lanes_for(graph: Graph, phase: Phase) -> int:
         if total > busy or sums:
             slowest, busy = chain + (8 if sums else 0), max(total, busy)
     registers = slowest / busy
-    return 32 if registers > 1.6 else 16 if registers > 0.6 else 8
+    return 32 if registers > 0.8 else 16 if registers > 0.6 else 8
 
 
 def cycles(graph: Graph, segment: Segment) -> tuple[float, float]:

@@ -1,0 +1,87 @@
+"""What fused code does otherwise than it is written: reciprocals, shares of sums, what is kept between loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -3, 5e-324, -3e-310, 1.7e308, 1e-300, 2.0**-1022])
+
+
+def quotients(kind: str) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    if kind == "special":
+        return [rng.choice(SPECIAL, 20_000) for _ in range(3)]
+    if kind == "ones":  # the divisor whose reciprocal is hardest to round
+        return [*rng.uniform(1, 2, (2, 20_000)), np.full(20_000, np.nextafter(2.0, 0.0))]
+    return [rng.uniform(1, 2, 20_000) * np.exp2(rng.integers(-900, 900, 20_000)) for _ in range(3)]
+
+
+@pytest.mark.parametrize("kind", ["special", "ones", "all sizes"])
+def test_quotients_by_one_number_are_rounded_as_by_numpy(kind: str) -> None:
+    x, y, divisor = quotients(kind)
+    with np.errstate(all="ignore"):
+        found = tg.compile(lambda x, y, divisor: (x / divisor, y / divisor))(x, y, divisor)
+        for own, right in zip(found, (x / divisor, y / divisor), strict=True):
+            np.testing.assert_array_equal(own.view("i8")[right == right], right.view("i8")[right == right])
+            assert np.isnan(own[right != right]).all()
+
+
+def test_quotients_by_a_scalar_are_rounded_as_by_numpy() -> None:
+    x = np.random.default_rng(0).normal(size=1003)
+    divide = tg.compile(lambda x: x / x[0])
+    for scale in (1.0, 1e-310, 1e308):
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(divide(x * scale), x * scale / (x[0] * scale))
+
+
+def by_hand(x: Any) -> Any:
+    powers = tg.exp(x - x.max())
+    return powers / powers.sum()
+
+
+SOFTMAX: dict[str, Callable[..., Any]] = {
+    "by hand": by_hand,
+    "softmax": lambda x: tg.softmax(x, 0),
+    "logsumexp": tg.func.grad(lambda x: tg.logsumexp(x, 0)),
+    "log_softmax": lambda x: tg.exp(tg.log_softmax(x, 0)),
+}
+
+
+@pytest.mark.parametrize("size", [100, 1001, 70_000])
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_an_exponential_is_computed_once_and_kept_until_its_sum_is_known(name: str, size: int) -> None:
+    x = 3 * np.random.default_rng(1).normal(size=size)
+    f = tg.compile(SOFTMAX[name])
+    found = f(x)
+    expected = np.exp(x - x.max())
+    np.testing.assert_allclose(found, expected / expected.sum(), rtol=2e-15)
+    assert f.source().count("exp(") == 1, f.source()
+
+
+@pytest.mark.parametrize("size", [5, 300])
+def test_shares_of_sums_of_nothing_and_of_infinities(size: int) -> None:
+    slope = tg.func.grad(lambda x: tg.logsumexp(x, 0))
+    x = np.random.default_rng(1).normal(size=size)
+    points = [np.full(size, -np.inf), np.where(x > 0, x, -np.inf), x + 700, x - 800, np.where(x == x[1], np.nan, x)]
+    f = tg.compile(slope)
+    for point in points:
+        np.testing.assert_allclose(f(point), slope(tg.tensor(point)).numpy(), rtol=1e-12)
+
+
+def test_what_is_kept_is_of_the_same_range_and_dtype() -> None:
+    def f(x: Any) -> Any:  # the exponential of all but the last is needed twice, and no output is of that length
+        powers = tg.exp(x[:-1])
+        return powers / powers.sum(), tg.sin(x), (powers * x[1:]).to(tg.float32) / powers.sum()
+
+    x = np.random.default_rng(1).normal(size=501)
+    powers = np.exp(x[:-1])
+    first, second, third = tg.compile(lambda x: tuple(f(x)))(x)
+    np.testing.assert_allclose(first, powers / powers.sum(), rtol=1e-14)
+    np.testing.assert_allclose(second, np.sin(x), rtol=1e-15)
+    np.testing.assert_allclose(third, powers * x[1:] / powers.sum(), rtol=1e-6)
