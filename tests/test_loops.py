@@ -13,6 +13,7 @@ from tapegrad import func
 from tapegrad.program.loops import find, stages
 from tapegrad.program.loops.body import Loop, OutOfStepError
 from tapegrad.program.loops.find import Run, find_runs
+from tapegrad.program.loops.listing import Listing
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.program.trace import trace
@@ -202,7 +203,7 @@ def test_value_and_gradient(name: str) -> None:
 def test_any_run_is_proved_or_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that begin anywhere, with too many turns and with other periods, give the right numbers or no loop."""
     program, point, both = gradient(name)
-    right, rng, count = find_runs(program), np.random.default_rng(1), 0
+    right, rng, count = find_runs(Listing(program)), np.random.default_rng(1), 0
     for _ in range(6):
         wrong, end = [], 0
         for run in right:
@@ -229,7 +230,7 @@ def test_a_turn_that_differs_is_no_part_of_a_loop(monkeypatch: pytest.MonkeyPatc
         return [y]
 
     program, _ = trace(function, [np.array([0.3, 0.4])])
-    monkeypatch.setattr(stages, "find_runs", lambda program: [Run(2, 2, len(program.entries) // 2 - 1)])
+    monkeypatch.setattr(stages, "find_runs", lambda listing: [Run(2, 2, len(listing.tokens) // 2 - 1)])
     found = stages.staged(program)
     assert found is not None
     assert max(stage.turns for stage in found.stages if isinstance(stage, Loop)) <= 30
@@ -258,7 +259,7 @@ def test_code_does_not_grow_with_turns() -> None:
 
 def test_short_programs_have_no_loops() -> None:
     program, _ = trace(lambda x: [tg.sin(x) * x], [np.ones(3)])
-    assert find_runs(program) == []
+    assert find_runs(Listing(program)) == []
     assert stages.staged(program) is None
     assert issubclass(OutOfStepError, Exception)
     assert find.TURNS >= 3

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.kernels.indexed import ARRAY, gather_by_arrays_step, is_indexed_by_kernel, scatter_step
 from tapegrad.kernels.structural import gather_step, view_step
 from tapegrad.ops.index_keys import (
@@ -20,7 +22,7 @@ from tapegrad.ops.index_keys import (
     index_arrays_of,
     numpy_index,
 )
-from tapegrad.ops.table.gateway import apply, as_operand, compute
+from tapegrad.ops.table.gateway import apply, as_operand, call_intercepted, compute
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import publish
 from tapegrad.recording.keys import MAKES_VIEWS, TAKES_ARRAYS
@@ -186,7 +188,10 @@ def getitem(input: Any, key: Any) -> Tensor:
     return _plans.call(input, key)
 
 
-def _getitem_new(input: Any, key: Any) -> Tensor:
+def _getitem_new(input: Any, key: Any, *, is_seen: bool = True) -> Tensor:
+    interceptor = modes.interceptor() if is_seen else None
+    if interceptor is not None:
+        return call_intercepted(interceptor, _plans, _getitem_seen_later, (input, key), {})  # type: ignore[no-any-return]
     x = as_operand(input, "getitem", "input", 1)
     x._array()
     parts, index_arrays = encode_items(x, key if key.__class__ is tuple else (key,))
@@ -198,7 +203,8 @@ def _getitem_new(input: Any, key: Any) -> Tensor:
             if is_mixed and not is_indexed_by_kernel(x._layout, parts):
                 rest = tuple(item if item in (Ellipsis, *COPIES) else WHOLE for item in parts)
                 return index_gather(index_gather(x, (), basic), index_arrays, rest)
-        result, plan = compute(_index_gather if index_arrays else _getitem, Bound((x,), {"key": parts}, index_arrays))
+        op = _index_gather if index_arrays else _getitem
+        result, plan = compute(op, Bound((x,), {"key": parts}, index_arrays), is_seen=is_seen)
     except IndexError as error:
         raise in_words_of_torch(error, x) from None
     if plan is not None:
@@ -206,6 +212,7 @@ def _getitem_new(input: Any, key: Any) -> Tensor:
     return result  # type: ignore[no-any-return]
 
 
+_getitem_seen_later = functools.partial(_getitem_new, is_seen=False)
 _plans = _getitem.plans
 _plans.connect("getitem", 1, _getitem_new, 1, TAKES_ARRAYS | MAKES_VIEWS)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.compiler.jit import JitError
+from tapegrad.program import garbage
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops import Staged, staged
@@ -28,6 +29,7 @@ class Runner:
         Why there is none.
     """
 
+    @garbage.kept()
     def __init__(self, program: Program) -> None:
         self.program = program
         self.fused: Fused | Staged | None = None

@@ -12,14 +12,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad import modes, pass_modes
+from tapegrad import dtypes, modes, pass_modes
 from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
-from tapegrad.program.program import Entry, Guard, Program, detach_op
-from tapegrad.program.traced import Traced, TracingError, error, plain_twin, set_data
-from tapegrad.tape import traces
+from tapegrad.program import garbage
+from tapegrad.program.calls import kind_of
+from tapegrad.program.program import Entry, Program, detach_op
+from tapegrad.program.scripts import Scripts
+from tapegrad.program.traced import Traced, TracingError, error, plain_twin
+from tapegrad.recording.plan_cache import compiled
 from tapegrad.tape.entries import FIRST_OPERAND, PLAN_OBJECT
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
@@ -29,48 +32,19 @@ __all__ = ["Traced", "Tracer", "TracingError", "trace"]
 _SMALL: Final = 4096  # elements of a result that depends on no input and becomes a constant
 
 
-class Tracer:
+class Tracer(Scripts):
     """Writes down the operations of one call of a function.
 
     Attributes
     ----------
-    layouts, constants, entries, guards
-        As of `Program`.
     captured : dict
         From numbers of values to tensors that the function took from outside.
     """
 
     def __init__(self) -> None:
-        self.layouts: list[Layout] = []
-        self.constants: dict[int, Any] = {}
-        self.entries: list[Entry] = []
-        self.guards: list[Guard] = []
+        super().__init__()
         self.has_functions = False
-        self._numbers: dict[int, int] = {}  # of values, by the identity of their data
-        self._held: list[Any] = []  # the data, so that no identity is used twice
-        self._values: list[Any] = []  # by number
-        self._known: dict[Any, tuple[int, ...]] = {}  # results by operation: what is computed twice stands once
         self._tensors: dict[int, weakref.ref[Tensor]] = {}
-
-    def new(self, data: Any, layout: Layout) -> int:
-        """Return the number of a new value."""
-        number = len(self.layouts)
-        self.layouts.append(layout if layout.weak else contiguous_layout(layout.shape, layout.dtype))
-        self._values.append(data)
-        self.bind(data, number)
-        return number
-
-    def bind(self, data: Any, number: int) -> None:
-        """Let data stand for a value."""
-        if data.__class__ is not np.bool_:  # of which there are two objects
-            self._numbers[id(data)] = number
-            self._held.append(data)
-
-    def alias(self, data: Any, twin: Any) -> None:
-        """Let a twin of some data stand for the same value."""
-        number = self._numbers.get(id(data))
-        if number is not None:
-            self.bind(twin, number)
 
     def copied(self, tensor: Tensor, copy: np.ndarray) -> None:
         """Let a copy of a tensor's data stand for its value."""
@@ -103,22 +77,11 @@ class Tracer:
         raise error("writes in place are not traced yet; compute a new tensor, e.g. with where() or x + y")
 
     def number_of(self, operand: Tensor) -> int:
-        """Return the number of an operand's value: a new constant unless it is known."""
+        """Return the number of an operand's value; a tensor from outside is noted."""
+        count = len(self.layouts)
+        number = super().number_of(operand)
         data = raw_data(operand)
-        number = self._numbers.get(id(data))
-        if number is not None and not operand._layout.weak:
-            return number
-        if operand._layout.weak:
-            key = data.__class__, repr(data)
-            if key not in self._known:
-                self._known[key] = (len(self.layouts),)
-                self.layouts.append(operand._layout)
-                self._values.append(data)
-                self.constants[len(self.layouts) - 1] = data
-            return self._known[key][0]
-        number = self.new(data, operand._layout)
-        self.constants[number] = np.array(data)
-        if isinstance(data, np.ndarray) and not data.flags.writeable:
+        if number < count or operand._layout.weak or (isinstance(data, np.ndarray) and not data.flags.writeable):
             return number  # nobody can change it
         base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
         is_twin = base is not None and raw_data(base) is data
@@ -134,70 +97,56 @@ class Tracer:
         tensors = {number: reference() for number, reference in self._tensors.items()}
         return {number: tensor for number, tensor in tensors.items() if tensor is not None}
 
-    def look(self, tensor: Tensor) -> np.ndarray:
-        """Return the data of a tensor that Python looks at, and guard them."""
-        data = np.asarray(raw_data(tensor))
-        number = self.number_of(tensor)
-        if all(guard.value != number for guard in self.guards):
-            self.guards.append(Guard(number, data.copy(), traces.line_of_user()))
-        return data
-
     def __call__(self, op: Op, bound: Bound) -> Any:
         """Compute an operation, and write it down."""
+        self._count += 1
         numbers = tuple([self.number_of(own) for own in bound.operands])
-        arrays = tuple([self._index_number(array) for array in bound.index_arrays]) if bound.index_arrays else ()
-        key = op, numbers, arrays, tuple(bound.attrs.values()), False
-        if modes.is_grad_enabled() and any(own._node is not None for own in bound.operands):
-            return self._recorded(op, bound, numbers, arrays)
-        known = self._known.get(key)
-        if known is None:
-            layouts = tuple([own._layout.plain for own in bound.operands])
-            plan, out, _ = gateway.forward(op, bound, layouts)
-            several = plan.pack is not None
-            data = [np.asarray(own) for own in (out if several else (out,))]
-            known = tuple([self.new(own, layout_of(own)) for own in data])
-            self._known[key] = known
-            self.entries.append(Entry(op, numbers, bound.attrs, arrays, known))
-        return self._result(op, [self._constant(number) for number in known])
-
-    def _recorded(self, op: Op, bound: Bound, numbers: tuple[int, ...], arrays: tuple[int, ...]) -> Any:
-        """Do the same for an operation that has an entry on the tape."""
+        arrays = tuple([self._index_number(array) for array in bound.index_arrays])
+        enabled = modes.is_grad_enabled()
         operands = [plain_twin(own) if own.__class__ is Traced else own for own in bound.operands]
-        result = gateway.compute(op, Bound(operands, bound.attrs, bound.index_arrays))[0]
-        results = (result,) if isinstance(result, Tensor) else tuple(result)
-        records = any(own._node is not None for own in results)
-        key = op, numbers, arrays, tuple(bound.attrs.values()), records
-        known = self._known.get(key)
+        layouts = tuple([own._layout if enabled else own._layout.plain for own in operands])
+        plan, out, _ = gateway.forward(op, Bound(operands, bound.attrs, bound.index_arrays), layouts)
+        if plan.pack is not None:
+            result = tuple(plan.pack(plan, out, *operands))
+        else:
+            if id(out) in self._by_identity and isinstance(out, np.ndarray):  # an operand, as it is
+                out = out[...]
+            result = (compiled.finish(plan, out, *operands, *bound.index_arrays),)
+        records = any(own._node is not None for own in result)
+        key = (plan, numbers, arrays) if arrays or plan.pack is not None else (plan, numbers)
+        known = self._results.get(key)
         if known is None:
-            known = tuple([self.new(raw_data(own), own._layout) for own in results])
-            self._known[key] = known
-            self.entries.append(Entry(op, numbers, bound.attrs, arrays, known, records))
-        for own in results:
-            self._bind_residuals(op, own._node, known)
-        return self._result(op, [self.traced(own, number) for own, number in zip(results, known, strict=True)])
-
-    def _result(self, op: Op, tensors: list[Any]) -> Any:
-        if len(op.results) == 1:
+            new = tuple([self.new(np.asarray(raw_data(own)), _row_by_row(own._layout)) for own in result])
+            known = self._results[key] = new[0] if len(key) == 2 else new
+            self.entries.append(Entry(op, numbers, bound.attrs, arrays, new, records))
+        results: Any = (known,) if len(key) == 2 else known
+        for own in result if records else ():
+            self._bind_residuals(op, own._node, results)
+        tensors = [self.traced(own, number) for own, number in zip(result, results, strict=True)]
+        if len(key) == 2:
+            kind = kind_of(plan, out)
+            self._last = bound, kind, tensors[0]
+            if self.script is not None:
+                self.script.append(None if records else (kind, numbers, known))
+            return tensors[0]
+        if self.script is not None:
+            self.script.append(None)
+        if len(tensors) == 1:
             return tensors[0]
         return op.result_type(*tensors) if op.result_type is not None else tuple(tensors)
-
-    def _constant(self, number: int) -> Traced:
-        """Return a traced tensor of a value that has no graph."""
-        twin = object.__new__(Traced)
-        data = self._values[number]
-        set_data(twin, data)
-        twin._layout, twin._node, twin._grad = layout_of(data), None, None
-        return twin
 
     def detached(self, tensor: Tensor) -> Traced:
         """Return a traced tensor of the same value without a graph."""
         number, data = self.number_of(tensor), raw_data(tensor)
         if tensor._node is not None:
-            known = self._known.setdefault((detach_op, number), (len(self.layouts),))
-            if known[0] == len(self.layouts):
-                self.new(np.asarray(data)[...], tensor._layout.plain)
-                self.entries.append(Entry(detach_op, (number,), {}, (), known))
-            return self._constant(known[0])
+            known = self._results.get((detach_op, number))
+            if known is None:
+                copy = np.asarray(data)[...]
+                known = self._results[detach_op, number] = self.new(copy, _row_by_row(tensor._layout))
+                self.entries.append(Entry(detach_op, (number,), {}, (), (known,)))
+            if self.script is not None:
+                self.script.append(None)
+            return self.constant_of(known, layout_of(self.values[known]))
         return self.traced(gateway.constant(data, tensor._layout.plain), number)
 
     def _bind_residuals(self, op: Op, node: Any, numbers: Sequence[int]) -> None:
@@ -217,11 +166,11 @@ class Tracer:
         active = set(inputs)
         constants = {number: value for number, value in self.constants.items() if number not in active}
         entries = []
-        for entry in self.entries:
-            if not active.isdisjoint((*entry.operands, *entry.index_arrays)):
+        for entry in Program(self.layouts, inputs, constants, self.entries, outputs, self.guards).cleaned().entries:
+            if not active.isdisjoint(entry.operands) or not active.isdisjoint(entry.index_arrays):
                 active.update(entry.results)
             elif all(self.layouts[number].size <= _SMALL for number in entry.results):
-                constants.update({number: np.array(self._values[number]) for number in entry.results})
+                constants.update({number: np.array(self.values[number]) for number in entry.results})
                 continue
             entries.append(entry)
         guards = [guard for guard in self.guards if guard.value in active]
@@ -230,11 +179,8 @@ class Tracer:
         return program
 
     def _index_number(self, array: np.ndarray) -> int:
-        number = self._numbers.get(id(array))
-        if number is None:
-            number = self.new(array, layout_of(array))
-            self.constants[number] = array.copy()
-        return number
+        number = self.known(array)
+        return self.new_constant(array) if number is None else number
 
     def traced(self, tensor: Tensor, number: int) -> Traced:
         """Return a tensor as the function sees it."""
@@ -250,6 +196,11 @@ class Tracer:
         return twin
 
 
+def _row_by_row(layout: Layout) -> Layout:
+    return contiguous_layout(layout.shape, layout.dtype)
+
+
+@garbage.kept()
 def trace(
     function: Callable[..., Any], arrays: Sequence[np.ndarray], requires_grad: Sequence[bool] = ()
 ) -> tuple[Program, list[Tensor]]:
@@ -273,8 +224,12 @@ def trace(
         inputs.append(tracer.traced(gateway.constant(array, layout_of(array)), numbers[-1]))
         if place < len(requires_grad) and requires_grad[place]:
             inputs[-1].requires_grad_()
-    with modes.intercept(tracer), pass_modes.tracing():
-        outputs = function(*inputs)
+    dtypes.on_change.append(tracer.forget_kinds)
+    try:
+        with modes.intercept(tracer), pass_modes.tracing():
+            outputs = function(*inputs)
+    finally:
+        dtypes.on_change.remove(tracer.forget_kinds)
     results = [tracer.number_of(own) for own in outputs]
     captured = tracer.captured()
     return tracer.program([*numbers, *captured], results), list(captured.values())

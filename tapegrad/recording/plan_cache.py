@@ -58,6 +58,8 @@ class PlanCache(dict[Any, Plan]):
     operators : dict
         Methods of Tensor that are the op, and whether they take its operands in reverse. They become `call` itself: a
         Python function between takes 75 ns.
+    n_operands, flags : int
+        As given to `connect`.
     """
 
     def __init__(self) -> None:
@@ -65,7 +67,7 @@ class PlanCache(dict[Any, Plan]):
         self._words = self._table = _NO_WORDS  # made when `call` is first used: most ops of a program are not
         self._in_table: dict[int, Any] = {}
         self._fallback: Callable[..., Any] | None = None
-        self._n_operands = self._flags = 0
+        self.n_operands = self.flags = 0
         self.operators: dict[str, bool] = {}
         self.call: Callable[..., Tensor]  # of several results, their named tuple
 
@@ -86,7 +88,7 @@ class PlanCache(dict[Any, Plan]):
         flags : int
             See `tapegrad.recording.keys`.
         """
-        self._n_operands, self._flags = n_operands, flags
+        self.n_operands, self.flags = n_operands, flags
 
         def first_call(*operands: Any, **arguments: Any) -> Tensor:
             with _lock:
@@ -177,14 +179,14 @@ class PlanCache(dict[Any, Plan]):
         if not len(self._table):
             return  # `call` was not used yet, which makes the table
         key = _Key()
-        values = list(args[: self._n_operands])
-        if self._flags & SEQUENCE_OF_OPERANDS:
+        values = list(args[: self.n_operands])
+        if self.flags & SEQUENCE_OF_OPERANDS:
             if not values or values[0].__class__ not in (list, tuple):
                 return
             values = list(values[0])
             key.words.append(len(values))
         fits = len(values) == len(operands) and all(map(key.add_operand, values, operands))
-        if not fits or not all(map(key.add_argument, args[self._n_operands :])) or not key.add_keywords(kwargs):
+        if not fits or not all(map(key.add_argument, args[self.n_operands :])) or not key.add_keywords(kwargs):
             return
         arrays = [(array.dtype, array.shape) for array in index_arrays]  # of a mask, they may be the places
         if len(key.words) > LONGEST_KEY or key.arrays != arrays or len(arrays) > MAX_ARRAYS:

@@ -117,13 +117,20 @@ def connect(
         if flags & MAKES_VIEWS and args and args[0].__class__ is Tensor and args[0]._layout.inline:
             args[0]._array()  # which is what views are of; compiled code may know that layout
             return plans.call(*args, **kwargs)
+        interceptor = modes.interceptor()
+        if interceptor is not None:
+            return call_intercepted(interceptor, plans, call_bound, args, kwargs)
         bound = bind(*args, **kwargs)
         if bound.__class__ is not Bound:
             return bound  # the result, which other ops computed
-        result, plan = compute(op, bound)
+        result, plan = compute(op, bound, is_seen=True)
         if plan is not None:
             plans.insert(plan, args, kwargs, bound.operands, bound.index_arrays)
         return result
+
+    def call_bound(*args: Any, **kwargs: Any) -> Any:
+        bound = bind(*args, **kwargs)
+        return bound if bound.__class__ is not Bound else compute(op, bound)[0]
 
     n_operands = 1 if op.variadic else len(op.operands)
     plans.connect(
@@ -138,13 +145,14 @@ def apply(op: Op, bound: Bound) -> Tensor:
     return result
 
 
-def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
+def compute(op: Op, bound: Bound, *, is_seen: bool = False) -> tuple[Any, Plan | None]:
     """Compute an op and record it; return the result, and the plan if it is not new and no interceptor was called.
 
-    A new plan is not put into the table of compiled code: a program may have other lengths in each step.
+    A new plan is not put into the table of compiled code: a program may have other lengths in each step. The call
+    `is_seen` if there is no interceptor that has yet to see it.
     """
     operands, _, index_arrays = bound
-    interceptor = modes.interceptor()
+    interceptor = None if is_seen else modes.interceptor()
     if interceptor is not None:
         with modes.uninterrupted():
             return interceptor(op, bound), None
@@ -155,6 +163,18 @@ def compute(op: Op, bound: Bound) -> tuple[Any, Plan | None]:
     if plan.pack is not None:
         return plan.pack(plan, out, *operands), known_plan
     return compiled.finish(plan, out, *operands, *index_arrays), known_plan
+
+
+def call_intercepted(
+    interceptor: Any, plans: PlanCache, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return the result of a call whose operations are intercepted.
+
+    An interceptor that remembers calls has a method `called_op`, which gets the plans of the op, the function that
+    binds and computes any call, and the arguments.
+    """
+    remembers = getattr(interceptor, "called_op", None)
+    return call(*args, **kwargs) if remembers is None else remembers(plans, call, args, kwargs)
 
 
 def forward(op: Op, bound: Bound, layouts: tuple[Layout, ...]) -> tuple[Plan, Any, bool]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.loops.find import Run, kind_of
+from tapegrad.program.loops.find import Run
+from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import Line, Place, Places, nbytes_of, row_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -46,25 +46,27 @@ class Loop(NamedTuple):
 class _Body:
     """Makes the loop of a run; raises `OutOfStepError` where turns are not alike."""
 
-    def __init__(self, program: Program, run: Run, made: dict[int, tuple[int, int]], places: Places) -> None:
-        self.program, self.run, self.made, self.places = program, run, made, places
-        self.entries = program.entries[run.start : run.stop]
+    def __init__(self, listing: Listing, run: Run, places: Places) -> None:
+        self.program, self.listing, self.run, self.places = listing.program, listing, run, places
         self.layouts: list[Any] = []
         self.constants: dict[int, Any] = {}
         self.inputs: list[int] = []
         self.lines: list[Line] = []
-        self.numbers: dict[tuple[int, ...], int] = {}  # of the body's values, by their values in the first turn or all
+        self.numbers: dict[bytes, int] = {}  # of the body's values, by their values in all turns
         self.results: dict[tuple[int, int], int] = {}  # of the body's values, by entry of a turn and result
         self.copies: list[tuple[Place, Place, int]] = []
 
-    def turns_of(self, k: int) -> list[Entry]:
-        """Return an entry of the body in all turns."""
-        return self.entries[k :: self.run.period]
+    def turns_of(self, k: int) -> slice:
+        """Return the places of an entry of the body in all turns."""
+        return slice(self.run.start + k, self.run.stop, self.run.period)
 
-    def loop(self, outside: set[int]) -> Loop:
-        """Return the loop; `outside` are the values that others than the run use."""
-        for k in range(self.run.period):
-            self._check_alike(self.turns_of(k))
+    def first(self, k: int) -> Entry:
+        """Return an entry of the first turn."""
+        return self.program.entries[self.run.start + k]
+
+    def loop(self, outside: np.ndarray) -> Loop:
+        """Return the loop; `outside` says which values others than the run use."""
+        self._check_alike()
         rows = self._rows()
         stacks = self._stacks(outside, rows)
         entries = []
@@ -72,25 +74,26 @@ class _Body:
             if k in rows:
                 self._place_rows(k)
                 continue
-            turns = self.turns_of(k)
-            entry = turns[0]
-            operands = [self._operand([own.operands[s] for own in turns]) for s in range(len(entry.operands))]
-            arrays = [self._operand([own.index_arrays[s] for own in turns]) for s in range(len(entry.index_arrays))]
+            entry, values = self.first(k), self.listing.operands[self.turns_of(k)]
+            count = len(entry.operands)
+            operands = [self._operand(values[:, s]) for s in range(count + len(entry.index_arrays))]
             results = []
             for r, number in enumerate(entry.results):
                 self.results[k, r] = self._new(self.program.layouts[number])
                 results.append(self.results[k, r])
-            entries.append(Entry(entry.op, tuple(operands), entry.attrs, tuple(arrays), tuple(results)))
+            entries.append(
+                Entry(entry.op, tuple(operands[:count]), entry.attrs, tuple(operands[count:]), tuple(results))
+            )
         outputs = [self.results[own] for own in stacks]
         body = Program(self.layouts, self.inputs, self.constants, entries, outputs).cleaned()
         return Loop(body, self.lines, list(stacks.values()), self.run.turns, self.copies)
 
-    def _check_alike(self, turns: Sequence[Entry]) -> None:
-        """Check that an entry is the same operation on the same layouts in all turns; rows of indices may differ."""
-        first = kind_of(self.program, turns[0])
-        for turn, entry in enumerate(turns):
-            if kind_of(self.program, entry) != first:
-                raise OutOfStepError(turn)
+    def _check_alike(self) -> None:
+        """Check that each entry is the same operation on the same layouts in all turns; rows of indices may differ."""
+        turns = self.listing.tokens[self.run.start : self.run.stop].reshape(self.run.turns, self.run.period)
+        late = np.flatnonzero((turns != turns[0]).any(1))
+        if len(late):
+            raise OutOfStepError(int(late[0]))
 
     def _new(self, layout: Any) -> int:
         self.layouts.append(layout)
@@ -100,16 +103,17 @@ class _Body:
         """Return the entries of the body that take another row in each turn: they are no computation, but a place."""
         found = set()
         for k in range(self.run.period):
-            turns = self.turns_of(k)
-            if turns[0].op.name == "getitem" and len({own.attrs["key"] for own in turns}) > 1:
-                if any(row_of(own.attrs) is None for own in turns):
-                    raise OutOfStepError(1)
-                found.add(k)
+            if self.first(k).op.name == "getitem":
+                turns = self.program.entries[self.turns_of(k)]
+                if len({own.attrs["key"] for own in turns}) > 1:
+                    if any(row_of(own.attrs) is None for own in turns):
+                        raise OutOfStepError(1)
+                    found.add(k)
         return found
 
     def _place_rows(self, k: int) -> None:
         program = self.program
-        for turn, entry in enumerate(self.turns_of(k)):
+        for turn, entry in enumerate(program.entries[self.turns_of(k)]):
             (whole,), (result,) = entry.operands, entry.results
             row = row_of(entry.attrs)
             assert row is not None
@@ -120,38 +124,35 @@ class _Body:
             for place in found:
                 self.places.add(result, Place(place.base, place.offset + row * nbytes_of(program, result)))
 
-    def _stacks(self, outside: set[int], rows: set[int]) -> dict[tuple[int, int], Line]:
+    def _stacks(self, outside: np.ndarray, rows: set[int]) -> dict[tuple[int, int], Line]:
         """Return where the results stand that other turns or others than the run use, by entry of a turn and result."""
-        run, program = self.run, self.program
+        run, program, listing = self.run, self.program, self.listing
         lags: dict[tuple[int, int], int] = {}
         firsts: dict[tuple[int, int], dict[int, int]] = {}
         for k in range(run.period):
-            turns = self.turns_of(k)
-            for s in range(len(turns[0].operands) + len(turns[0].index_arrays)):
-                values = [(*own.operands, *own.index_arrays)[s] for own in turns]
-                place, result = self.made.get(values[-1], (-1, 0))
+            for values in listing.operands[self.turns_of(k)].T:
+                place, result = int(listing.made_at[values[-1]]), int(listing.made_as[values[-1]])
                 turn, of = divmod(place - run.start, run.period)
                 lag = run.turns - 1 - turn
-                if not run.start <= place < run.stop or (lag == 0 and k not in rows) or of in rows:
+                inside = values[-1] >= 0 and run.start <= place < run.stop
+                if not inside or (lag == 0 and k not in rows) or of in rows:
                     continue
                 if not 0 <= lag <= _MOST_LAGS:
                     raise OutOfStepError(run.turns - 1)
                 lags[of, result] = max(lags.get((of, result), 0), lag)
                 for t in range(lag):
-                    firsts.setdefault((of, result), {})[t - lag] = values[t]
+                    firsts.setdefault((of, result), {})[t - lag] = int(values[t])
         for k in range(run.period):
-            for r in range(len(self.turns_of(k)[0].results)):
-                if k not in rows and any(own.results[r] in outside for own in self.turns_of(k)):
+            for r in range(len(self.first(k).results)):
+                if k not in rows and outside[listing.results[self.turns_of(k), r]].any():
                     lags.setdefault((k, r), 0)
         stacks = {}
         for (k, r), lag in sorted(lags.items()):
-            turns = self.turns_of(k)
-            nbytes = nbytes_of(program, turns[0].results[r])
+            nbytes = nbytes_of(program, self.first(k).results[r])
             start = self.places.allocate(nbytes * (lag + run.turns))
             first = Place(start.base, start.offset + lag * nbytes)
             stacks[k, r] = Line(first, nbytes)
-            for t, entry in enumerate(turns):
-                self.places.add(entry.results[r], Place(first.base, first.offset + t * nbytes))
+            self.places.add_line(listing.results[self.turns_of(k), r], stacks[k, r])
             for t, number in firsts.get((k, r), {}).items():
                 self._begin(number, Place(first.base, first.offset + t * nbytes), nbytes)
         return stacks
@@ -164,62 +165,55 @@ class _Body:
         self.copies.append((sources[0], place, nbytes))
         self.places.add(number, place)
 
-    def _operand(self, values: Sequence[int]) -> int:
+    def _operand(self, values: np.ndarray) -> int:
         """Return the number of an operand in the body, from its values in all turns."""
-        program, run = self.program, self.run
-        made = [self.made.get(number, (-1, 0)) for number in values]
-        place, result = made[0]
+        program, run, made_at, made_as = self.program, self.run, self.listing.made_at, self.listing.made_as
+        place, result = int(made_at[values[0]]), int(made_as[values[0]])
         k = place - run.start
         if 0 <= k < run.period and (k, result) in self.results:
-            late = [t for t, own in enumerate(made) if own != (place + t * run.period, result)]
-            if late:
-                raise OutOfStepError(late[0])
+            late = (made_at[values] != place + run.period * np.arange(run.turns)) | (made_as[values] != result)
+            if late.any():
+                raise OutOfStepError(int(np.argmax(late)))
             return self.results[k, result]
-        key = tuple(values)
+        key = values.tobytes()
         number = self.numbers.get(key)
         if number is None:
-            number = self.numbers[key] = self._new(program.layouts[values[0]])
-            if key.count(key[0]) == len(key) and key[0] in program.constants:
-                self.constants[number] = program.constants[key[0]]
+            first = int(values[0])
+            number = self.numbers[key] = self._new(program.layouts[first])
+            if first in program.constants and (values == first).all():
+                self.constants[number] = program.constants[first]
             else:
                 self.inputs.append(number)
                 self.lines.append(self._line(values))
         return number
 
-    def _line(self, values: Sequence[int]) -> Line:
-        program = self.program
-        layouts = {(program.layouts[number].shape, program.layouts[number].dtype) for number in values}
-        if len(layouts) > 1:
-            raise OutOfStepError(1)
-        if all(number in program.constants for number in values):
-            if len(set(values)) == 1:
-                return Line(self.places.of(values[0])[0], 0)
-            ((_, dtype),) = layouts
-            table = self.places.table(np.stack([np.asarray(program.constants[number], dtype) for number in values]))
-            return Line(table, nbytes_of(program, values[0]))
+    def _line(self, values: np.ndarray) -> Line:
+        program, first = self.program, int(values[0])
+        if self.listing.is_constant[values].all():
+            dtype = program.layouts[first].dtype
+            table = self.places.table(np.stack([np.asarray(program.constants[own], dtype) for own in values.tolist()]))
+            return Line(table, nbytes_of(program, first))
         found = self.places.line(values)
         if not isinstance(found, Line):
             raise OutOfStepError(found)
         return found
 
 
-def loop_of(program: Program, run: Run, made: dict[int, tuple[int, int]], places: Places, outside: set[int]) -> Loop:
+def loop_of(listing: Listing, run: Run, places: Places, outside: np.ndarray) -> Loop:
     """Return the loop of a run, which holds for each of its turns.
 
     Parameters
     ----------
-    program : Program
+    listing : Listing
     run : Run
-    made : dict
-        The entry, and the number of its result, of each value that an operation computes.
     places : Places
         It is added to.
-    outside : set of int
-        The values that are used by entries outside of the run.
+    outside : array of bool
+        By number: the values that are used by entries outside of the run.
 
     Raises
     ------
     OutOfStepError
         If a turn is not like the others.
     """
-    return _Body(program, run, made, places).loop(outside)
+    return _Body(listing, run, places).loop(outside)

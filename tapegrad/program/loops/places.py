@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -50,7 +49,11 @@ class Places:
         self.program = program
         self.arena_bytes = 0
         self.tables: list[np.ndarray] = []
-        self._of: dict[int, list[Place]] = {}
+        self._bases: list[tuple[str, int]] = []
+        # By number of a value: the first of its places, -1 for none; and further ones.
+        self._base = np.full(len(program.layouts), -1, np.int64)
+        self._offset = np.zeros(len(program.layouts), np.int64)
+        self._more: dict[int, list[Place]] = {}
         for k, number in enumerate(program.inputs):
             self.add(number, Place(("in", k), 0))
 
@@ -58,7 +61,8 @@ class Places:
         """Return places that can be added to without a change of these."""
         twin: Places = object.__new__(Places)
         twin.program, twin.arena_bytes, twin.tables = self.program, self.arena_bytes, list(self.tables)
-        twin._of = {number: list(found) for number, found in self._of.items()}
+        twin._bases, twin._base, twin._offset = list(self._bases), self._base.copy(), self._offset.copy()
+        twin._more = {number: list(found) for number, found in self._more.items()}
         return twin
 
     def allocate(self, nbytes: int) -> Place:
@@ -74,32 +78,56 @@ class Places:
 
     def add(self, number: int, place: Place) -> None:
         """Let a value stand in one more place."""
-        self._of.setdefault(number, []).append(place)
+        if self._base[number] >= 0:
+            self._more.setdefault(number, []).append(place)
+        else:
+            self._base[number], self._offset[number] = self._number_of(place.base), place.offset
+
+    def add_line(self, numbers: np.ndarray, line: Line) -> None:
+        """Let values, one a turn, stand in a line."""
+        if (self._base[numbers] >= 0).any():
+            for turn, number in enumerate(numbers.tolist()):
+                self.add(number, Place(line.first.base, line.first.offset + turn * line.stride))
+            return
+        self._base[numbers] = self._number_of(line.first.base)
+        self._offset[numbers] = line.first.offset + line.stride * np.arange(len(numbers))
+
+    def _number_of(self, base: tuple[str, int]) -> int:
+        if base not in self._bases:
+            self._bases.append(base)
+        return self._bases.index(base)
 
     def of(self, number: int) -> list[Place]:
         """Return the places of a value; none if it stands in no memory."""
-        found = self._of.get(number)
-        if found is None and number in self.program.constants:
-            layout = self.program.layouts[number]
-            data = np.asarray(self.program.constants[number], layout.dtype)
-            found = self._of[number] = [self.table(data)]
-        return found or []
+        if self._base[number] < 0:
+            if number not in self.program.constants:
+                return []
+            self.add(number, self.table(np.asarray(self.program.constants[number], self.program.layouts[number].dtype)))
+        first = Place(self._bases[self._base[number]], int(self._offset[number]))
+        return [first, *self._more.get(number, ())]
 
-    def line(self, values: Sequence[int]) -> Line | int:
+    def line(self, values: np.ndarray) -> Line | int:
         """Return where values stand, one a turn, if that is in equal steps; else the first turn that is out of step."""
         found = 0
-        for first in self.of(values[0]):
-            for second in self.of(values[1]):
+        for first in self.of(int(values[0])):
+            for second in self.of(int(values[1])):
                 if second.base != first.base:
                     continue
-                stride = second.offset - first.offset
-                turn = 2
-                while turn < len(values) and Place(first.base, first.offset + turn * stride) in self.of(values[turn]):
-                    turn += 1
+                line = Line(first, second.offset - first.offset)
+                turn = self._turns_in(values, line)
                 if turn == len(values):
-                    return Line(first, stride)
+                    return line
                 found = max(found, turn)
         return found or 1
+
+    def _turns_in(self, values: np.ndarray, line: Line) -> int:
+        """Return how many values from the first one on stand in a line."""
+        offsets = line.first.offset + line.stride * np.arange(len(values))
+        fits = (self._base[values] == self._number_of(line.first.base)) & (self._offset[values] == offsets)
+        for turn in np.flatnonzero(~fits).tolist():  # it may stand there too
+            if Place(line.first.base, int(offsets[turn])) not in self.of(int(values[turn])):
+                return turn
+        return len(values)
 
 
 def nbytes_of(program: Program, number: int) -> int:

@@ -10,6 +10,7 @@ from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs
+from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import Places, nbytes_of
 from tapegrad.program.program import Program
 
@@ -58,10 +59,11 @@ def staged(program: Program) -> Staged | None:
     Refused
         If a stage cannot be fused.
     """
-    runs = find_runs(program)
+    listing = Listing(program)
+    runs = find_runs(listing)
     if not runs:
         return None
-    stages, places = _stages(program, runs)
+    stages, places = _stages(listing, runs)
     if not any(isinstance(stage, Loop) for stage in stages):
         return None
     if places.arena_bytes > _ARENA:
@@ -70,9 +72,9 @@ def staged(program: Program) -> Staged | None:
     return Staged(stages, fused, places, driver_text(program, stages, places))
 
 
-def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
+def _stages(listing: Listing, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
     """Return the stages in order. A run that is out of step is cut, or becomes straight code."""
-    made = {number: (k, r) for k, entry in enumerate(program.entries) for r, number in enumerate(entry.results)}
+    program = listing.program
     places = Places(program)
     stages: list[Straight | Loop] = []
     done = 0
@@ -81,9 +83,9 @@ def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop
         while found is not None and found.turns >= TURNS:
             trial, trial_stages = places.copy(), list(stages)
             if found.start > done:
-                trial_stages.append(_straight(program, done, found.start, trial))
+                trial_stages.append(_straight(listing, done, found.start, trial))
             try:
-                loop = loop_of(program, found, made, trial, _used_outside(program, found.start, found.stop))
+                loop = loop_of(listing, found, trial, listing.used_outside(found.start, found.stop))
             except OutOfStepError as error:
                 found = _cut(found, error.turn)
                 continue
@@ -91,7 +93,7 @@ def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop
             places, stages, done = trial, trial_stages, found.stop
             break
     if done < len(program.entries):
-        stages.append(_straight(program, done, len(program.entries), places))
+        stages.append(_straight(listing, done, len(program.entries), places))
     return stages, places
 
 
@@ -102,25 +104,18 @@ def _cut(run: Run, turn: int) -> Run | None:
     return run._replace(start=run.start + turn * run.period, turns=run.turns - turn)
 
 
-def _used_outside(program: Program, start: int, stop: int) -> set[int]:
-    """Return the values that entries outside of a stretch use, or that are results."""
-    used = {*program.outputs, *(guard.value for guard in program.guards)}
-    for entry in (*program.entries[:start], *program.entries[stop:]):
-        used.update(entry.operands, entry.index_arrays)
-    return used
-
-
-def _straight(program: Program, start: int, stop: int, places: Places) -> Straight:
+def _straight(listing: Listing, start: int, stop: int, places: Places) -> Straight:
     """Return a stretch of entries as a program, with the places of its inputs and outputs."""
+    program = listing.program
     entries = program.entries[start:stop]
-    outside = _used_outside(program, start, stop)
+    outside = listing.used_outside(start, stop)
     results = [number for entry in entries for number in entry.results]
     own, asked = set(results), {}
     for entry in entries:
         for number in (*entry.operands, *entry.index_arrays):
             if number not in own and number not in program.constants:
                 asked[number] = places.of(number)[0]
-    wanted = {number: places.allocate(nbytes_of(program, number)) for number in results if number in outside}
+    wanted = {number: places.allocate(nbytes_of(program, number)) for number in results if outside[number]}
     for number, place in wanted.items():
         places.add(number, place)
     body = Program(program.layouts, tuple(asked), program.constants, entries, tuple(wanted))

@@ -1,0 +1,235 @@
+"""Calls of operations in a function that is traced: what was worked out for one serves all of its kind.
+
+A call is of the kind of another one if its operands have the same layouts, and its other arguments are the same, as in
+`tapegrad.recording.keys`. Then it needs no binding, and its entry is written in 3 µs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.ops.table.gateway import constant, raw_data
+from tapegrad.program.numbers import Numbers
+from tapegrad.program.program import Entry
+from tapegrad.program.traced import Traced, set_data
+from tapegrad.recording.keys import SEQUENCE_OF_OPERANDS
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.plan_cache import PlanCache, compiled
+from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.tape.layout import FLOAT, INTEGER, Layout, contiguous_layout, layout_of
+from tapegrad.tensor import Tensor
+
+_new: Final = object.__new__
+#: An entry from a tuple of its fields, in a third of the time.
+entry_of: Final[Callable[[Any], Entry]] = functools.partial(tuple.__new__, Entry)
+_PLAIN: Final = (int, float, bool, str, type(None), type(Ellipsis))
+
+
+class Kind(NamedTuple):
+    """What calls of one kind share, of an operation with one result and without arrays of indices.
+
+    Attributes
+    ----------
+    plan : Plan
+    layout : Layout
+        Of the value: row by row.
+    shown : Layout
+        Of the result as the function sees it, which is an array also if it is one number.
+    converted : tuple of int
+        The operands that are Python's integers, and become floats.
+    """
+
+    plan: Plan
+    layout: Layout
+    shown: Layout
+    converted: tuple[int, ...] = ()
+
+
+def kind_of(plan: Plan, out: Any, converted: tuple[int, ...] = ()) -> Kind:
+    """Return the kind of calls with a plan, given the result of one."""
+    layout = layout_of(np.asarray(out))
+    shown = layout.tracked if plan.records else layout
+    return Kind(plan, contiguous_layout(layout.shape, layout.dtype), shown, converted)
+
+
+class Calls(Numbers):
+    """Writes operations down.
+
+    Attributes
+    ----------
+    entries : list of Entry
+    script : list, or None
+        If there is one, calls are noted in it: kind, numbers of operands, number of the result; None for others.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: list[Entry] = []
+        self.script: list[Any] | None = None
+        self._results: dict[Any, Any] = {}  # by operation and operands: what is computed twice stands once
+        self._kinds: dict[Any, Kind] = {}
+        self._last: tuple[Any, Any, Any] = None, None, None  # a bound call, the kind that it has, and its result
+        self._count = 0  # of calls of operations
+
+    def called_op(self, plans: PlanCache, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Return the result of an operation; `call` binds and computes any call of it."""
+        enabled = modes.is_grad_enabled()
+        values, rest = args[: plans.n_operands], args[plans.n_operands :]
+        if plans.flags & SEQUENCE_OF_OPERANDS:
+            values = values[0] if values and values[0].__class__ in (list, tuple) else ()
+        key: list[Any] = [id(plans), enabled]
+        operands: list[Any] = []
+        for value in values:
+            kind = value.__class__
+            if kind is Traced:
+                layout = value._layout
+                key.append(layout if enabled else layout._plain or layout)
+            elif kind is float or kind is int:
+                key.append(kind)
+            elif kind is Tensor and getattr(value, "_base", None) is None:
+                key.append(value._layout if enabled else value._layout.plain)
+            elif kind is np.ndarray and value.flags.aligned and value.dtype.kind == "f":
+                value = constant(value, layout_of(value))
+                key.append(value._layout)
+            else:
+                return call(*args, **kwargs)
+            operands.append(value)
+        if rest or kwargs:
+            more = _arguments(rest, kwargs)
+            if more is None:
+                return call(*args, **kwargs)
+            key += more
+        whole = tuple(key)
+        known = self._kinds.get(whole)
+        if known is None:
+            return self._learn(whole, operands, call, args, kwargs)
+        for operand in known.converted:
+            operands[operand] = float(operands[operand])
+        return self.write(known, operands)
+
+    def write(self, kind: Kind, operands: Sequence[Any]) -> Traced:
+        """Compute an operation of a kind, write it down, and return its result."""
+        plan, by_identity, found = kind.plan, self._by_identity, []
+        for operand in operands:
+            number = by_identity.get(id(raw_data(operand))) if operand.__class__ is Traced else None
+            if number is None:
+                if operand.__class__ is float or operand.__class__ is int:
+                    number = self.python_number(operand, FLOAT if operand.__class__ is float else INTEGER)
+                else:
+                    number = self.number_of(operand)
+            found.append(number)
+        numbers = tuple(found)
+        if plan.records:
+            return self._write_recorded(kind, operands, numbers)
+        number = self._results.get((plan, numbers))
+        if number is None:
+            data = [raw_data(own) if isinstance(own, Tensor) else own for own in operands]
+            number = self.write_numbers(kind, numbers, data)
+        if self.script is not None:
+            self.script.append((kind, numbers, number))
+        return self.constant_of(number, kind.shown)
+
+    def write_numbers(self, kind: Kind, numbers: tuple[int, ...], data: Sequence[Any]) -> int:
+        """Compute an operation that is not recorded, and stands nowhere yet; write it down, and return its number."""
+        plan = kind.plan
+        out = np.asarray(plan.forward(*data))
+        number = self._results[plan, numbers] = len(self.layouts)
+        if id(out) in self._by_identity:  # an operand, as it is
+            out = out[...]
+        self.layouts.append(kind.layout)
+        self.values.append(out)
+        self._by_identity[id(out)] = number
+        self.entries.append(entry_of((plan.op, numbers, plan.attrs, (), (number,), False)))
+        return number
+
+    def _write_recorded(self, kind: Kind, operands: Sequence[Any], numbers: tuple[int, ...]) -> Traced:
+        tensors = [own if isinstance(own, Tensor) else constant(own, FLOAT if own.__class__ is float else INTEGER)
+                   for own in operands]  # fmt: skip
+        plan = kind.plan
+        out = plan.forward(*map(raw_data, tensors))
+        if id(out) in self._by_identity:
+            out = out[...]
+        node = compiled.finish(plan, out, *tensors)._node
+        number = self._results.get((plan, numbers))
+        array = np.asarray(out)
+        if number is None:
+            number = self._results[plan, numbers] = self.new(array, kind.layout)
+            self.entries.append(entry_of((plan.op, numbers, plan.attrs, (), (number,), True)))
+        else:
+            self.bind(array, number)
+        if out is not array:
+            self.bind(out, number)
+        if self.script is not None:
+            self.script.append(None)
+        result = _new(Traced)
+        set_data(result, array)
+        result._layout, result._node, result._grad = kind.shown, node, None
+        return result
+
+    def constant_of(self, number: int, layout: Layout) -> Traced:
+        """Return a traced tensor of a value that has no graph."""
+        result = _new(Traced)
+        set_data(result, self.values[number])
+        result._layout, result._node, result._grad = layout, None, None
+        return result
+
+    def _learn(self, key: Any, operands: Sequence[Any], call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Return the result of a call, and remember its kind if it computed one operation on just these operands."""
+        before = self._count + 1, self.looks
+        result = call(*args, **kwargs)
+        bound, kind, made = self._last
+        if made is result and (self._count, self.looks) == before:
+            converted = _converted(operands, bound.operands)
+            if converted is not None:
+                self._kinds[key] = kind._replace(converted=converted)
+        return result
+
+    def forget_kinds(self) -> None:
+        """Forget kinds of calls: the default dtype has changed."""
+        self._kinds.clear()
+
+
+def _converted(operands: Sequence[Any], bound: Sequence[Tensor]) -> tuple[int, ...] | None:
+    """Return which operands are integers that became floats; None if an operand became anything else."""
+    converted: list[int] = []
+    if len(operands) != len(bound):
+        return None
+    for place, (own, other) in enumerate(zip(operands, bound, strict=True)):
+        if own.__class__ is float or own.__class__ is int:
+            if not other._layout.weak or raw_data(other) != own:
+                return None
+            if other._layout is FLOAT and own.__class__ is int:
+                converted.append(place)
+            elif other._layout is not (FLOAT if own.__class__ is float else INTEGER):
+                return None
+        elif raw_data(other) is not raw_data(own) or other._node is not own._node:
+            return None
+    return tuple(converted)
+
+
+def _arguments(rest: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any] | None:
+    """Return arguments besides operands with their classes, as 1 equals True and 1.0; None if one may change."""
+    key: list[Any] = []
+    for value in (*rest, *kwargs, *kwargs.values()):
+        if not _add(key, value):
+            return None
+    return key
+
+
+def _add(key: list[Any], value: Any) -> bool:
+    kind = value.__class__
+    if kind is slice:
+        key += (slice, value.start, value.stop, value.step)
+        return all(part is None or part.__class__ is int for part in key[-3:])
+    if kind is tuple or kind is list:
+        key += (kind, len(value))
+        return all(_add(key, item) for item in value)
+    if kind not in _PLAIN and not isinstance(value, (np.dtype, type)):
+        return False
+    key += (kind, value if kind is not float or value else repr(value))
+    return True

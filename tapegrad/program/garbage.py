@@ -1,0 +1,20 @@
+"""Garbage collections while a program is made: each would look at all its entries again, a third of the time in all."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Generator
+
+
+@contextlib.contextmanager
+def kept() -> Generator[None, None, None]:
+    """Collect no garbage in a ``with`` block, or in a function."""
+    if not gc.isenabled():
+        yield
+        return
+    try:
+        gc.disable()
+        yield
+    finally:
+        gc.enable()

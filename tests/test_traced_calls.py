@@ -1,0 +1,136 @@
+"""Calls and rules that are remembered while a function is traced: one serves others of its kind, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import func
+from tapegrad.program.replay import replay
+from tapegrad.program.trace import Tracer, trace
+
+X = np.array([0.3, 1.4, -0.2])
+
+
+def agree(function: Any, *points: np.ndarray) -> None:
+    program, _ = trace(lambda *inputs: list(function(*inputs)), points)
+    for factor in (1.0, 1.1):
+        tensors = [tg.tensor(own * factor) for own in points]
+        for own, other in zip(replay(program, tensors)[0], function(*tensors), strict=True):
+            np.testing.assert_allclose(own.numpy(), other.numpy(), rtol=1e-14)
+
+
+def test_long_loops_bind_each_kind_of_call_and_call_each_rule_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {"__call__": 0, "_learn_script": 0}
+    for name in counts:
+        method = getattr(Tracer, name)
+
+        def counted(self: Any, *args: Any, method: Any = method, name: str = name) -> Any:
+            counts[name] += 1
+            return method(self, *args)
+
+        monkeypatch.setattr(Tracer, name, counted)
+
+    def loop(x: Any, turns: int) -> Any:
+        y, total = x, 0.0
+        for _ in range(turns):
+            y = tg.stack([y[1] * x[0], tg.sin(y[0]) + 2 * x[1], y.sum(dim=0)]) / 3.0
+            total = total + (y**2).sum()
+        return total
+
+    found = []
+    for turns in (5, 50):
+        counts.update(dict.fromkeys(counts, 0))
+        trace(lambda x, turns=turns: func.grad_and_value(lambda x: loop(x, turns))(x), [X])
+        found.append(dict(counts))
+    assert found[0] == found[1]
+    agree(func.grad_and_value(lambda x: loop(x, 5)), X)
+
+
+def test_a_cotangent_that_is_a_residual_too() -> None:
+    """A script must not take the one for the other."""
+
+    def function(x: Any, y: Any) -> Any:
+        def inner(x: Any, y: Any) -> Any:
+            first = x * y  # its cotangent is y
+            second = y * x
+            return (first * y + second * tg.sin(x)).sum() + (x * x * y).sum()
+
+        return func.grad(inner, argnums=(0, 1))(x, y)
+
+    agree(function, X, X[::-1].copy())
+
+
+def test_arguments_that_are_equal_are_not_the_same() -> None:
+    agree(lambda x: (x[1:2][0], x[True][0], x[1], x.sum(dim=0, keepdim=True), x.sum(dim=0, keepdim=False)), X)
+    agree(lambda x: (x * 0.0, x * -0.0, tg.copysign(x, -0.0), tg.copysign(x, 0.0), x**2, x**2.0, x * True), X)
+    agree(lambda x: (tg.stack([x, x]), tg.stack((x, x, x)), tg.stack([x, x], 1), tg.stack([x, x], -1)), X)
+    agree(lambda x: (x.reshape(3, 1), x.reshape((1, 3)), x[None], x[:, None], x[::2], x[0:3:2], x[..., 0]), X)
+
+
+def test_an_array_that_was_written_to_is_another_constant() -> None:
+    def function(x: Any) -> Any:
+        array, y = np.zeros(3), x
+        for t in range(3):
+            array[t % 2] = t + 1
+            y = y + array * x
+        return [y]
+
+    agree(function, X)
+
+
+def test_the_default_dtype_is_looked_at() -> None:
+    def function(x: Any) -> Any:
+        counts = (x > 0).sum()
+        first = counts / 2
+        tg.set_default_dtype(np.float32)
+        try:
+            return first, counts / 2, x * first
+        finally:
+            tg.set_default_dtype(np.float64)
+
+    program, _ = trace(lambda x: list(function(x)), [X])
+    assert [program.layouts[number].dtype for number in program.outputs] == [np.float64, np.float32, np.float64]
+
+
+def test_no_grad_and_grad_are_kinds_of_their_own() -> None:
+    def function(x: Any) -> Any:
+        def inner(x: Any) -> Any:
+            with tg.no_grad():
+                fixed = x * x
+            return (x * x * fixed).sum()
+
+        return [func.grad(inner)(x)]
+
+    agree(function, X)
+
+
+def test_hooks_run_in_a_trace() -> None:
+    def function(x: Any) -> Any:
+        def inner(x: Any) -> Any:
+            total = 0.0
+            for t in range(4):
+                y = tg.sin(x) * x
+                if t == 2:
+                    y.register_hook(lambda ct: 3.0 * ct)
+                total = total + y.sum()
+            return total
+
+        return [func.grad(inner)(x)]
+
+    agree(function, X)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_derivatives_of_derivatives(order: int) -> None:
+    def function(x: Any) -> Any:
+        derivative: Any = lambda x: (tg.sin(x) * x**3 / (1.0 + x * x)).sum()  # noqa: E731
+        for _ in range(order):
+            inner = derivative
+            derivative = lambda x, inner=inner: func.grad(lambda x: inner(x).sum())(x)  # noqa: E731
+        return [derivative(x)]
+
+    agree(function, X)
