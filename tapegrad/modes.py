@@ -95,6 +95,12 @@ def interceptor() -> Interceptor | None:
     return getattr(_local, "interceptor", None) if mode.value & INTERCEPTORS else None
 
 
+def around_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Let the interceptor call a function of an op if it serves whole calls; return NotImplemented if it does not."""
+    around = getattr(getattr(_local, "interceptor", None), "around", None)
+    return NotImplemented if around is None else around(function, args, kwargs)
+
+
 def tell(event: str, *about: Any) -> None:
     """Call the interceptor's method of this name, if it has one: what happens beside operations."""
     if mode.value & INTERCEPTORS:

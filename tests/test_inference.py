@@ -45,6 +45,39 @@ def test_new_tensors_are_marked(T):
     assert not T.ones(2).is_inference()
 
 
+def test_what_is_marked_does_not_depend_on_plans(T):
+    """Compiled code computes an operation that it knows, and marks nothing."""
+    x = leaf(T, 3.0, 1.0, 2.0)
+    functions = (
+        lambda x: x * 2, lambda x: x.to(x.dtype), lambda x: x.contiguous(), lambda x: x[1:], lambda x: T.cat([x, x]),
+        lambda x: T.stack((x,)), lambda x: x.max(0), lambda x: T.split(x, 2), lambda x: T.linalg.eigh(x[:, None] * x),
+        lambda x: x.expand(2, 3), lambda x: x.argsort(), lambda x: x.detach(), lambda x: x.clone().add_(x),
+        lambda x: T.as_tensor(x), lambda x: x.real, lambda x: x.reshape(3), lambda x: T.where(x > 1, x, 0.0),
+    )  # fmt: skip
+    marks = []
+    for _ in range(3):
+        with T.inference_mode():
+            marks.append([])
+            for function in functions:
+                found = function(x)
+                found = found if isinstance(found, (tuple, list)) else [found]
+                marks[-1].append([own.is_inference() for own in found])
+        for function in functions[:3]:  # now compiled code knows a plan
+            function(x)
+        with T.no_grad():
+            for function in functions:
+                function(x)
+    assert marks[0] == marks[1] == marks[2]
+    assert not x.is_inference()
+    assert marks[0] == [
+        [True], [False], [False], [False], [True], [True], [True, True], [False, False], [True, True], [False], [True],
+        [False], [True], [False], [False], [False], [True],
+    ]  # fmt: skip
+    with T.inference_mode(), pytest.raises(RuntimeError):
+        x + T.ones(7)
+    assert not (x + 1).is_inference()
+
+
 def test_what_inference_tensors_may_not_do(T):
     x = leaf(T, 1.0, 2.0)
     with T.inference_mode():

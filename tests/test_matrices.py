@@ -249,3 +249,66 @@ def test_matrices_of_samples_are_what_they_say(dtype: str) -> None:
         matrix = distinct((4, 4), dtype, rng)
         np.testing.assert_allclose(matrix, matrix.conj().T, atol=1e-12)
         assert np.diff(np.linalg.eigvalsh(matrix)).min() > 0.6
+
+
+def large(kind: str, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
+    rng = np.random.default_rng(5)
+    x = numbers(shape, dtype, rng)
+    x = x + shape[-1] * np.eye(*shape[-2:], dtype=dtype) if kind == "square" else x
+    return x.swapaxes(-1, -2).copy().swapaxes(-1, -2) if kind == "columns" else x
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("name", ["solve", "few", "batch", "columns", "inv", "det", "qr", "wide qr", "lstsq", "wide"])
+def test_large_matrices_as_torch(name: str, dtype: Any) -> None:
+    """From 24 rows on LAPACK is called for each matrix, stored by rows or by columns."""
+    a, b = large("square", dtype, (30, 30)), numbers((30, 9), dtype, np.random.default_rng(6))
+    wide = large("", dtype, (26, 40))
+    function, arrays = {
+        "solve": (lambda m, a, b: m.linalg.solve(a, b), [a, b]),
+        "few": (lambda m, a, b: m.linalg.solve(a, b[:, 0]), [a, b]),
+        "batch": (lambda m, a, b: m.linalg.solve(a, b), [a[[3, 0, *range(1, 3), *range(4, 30)]], np.stack([b, 2 * b])]),
+        "columns": (lambda m, a, b: m.linalg.solve(a.mT, b), [a, b]),
+        "inv": (lambda m, a: m.linalg.inv(a) + m.linalg.inv(a.mT), [a]),
+        "det": (lambda m, a: m.linalg.det(a / 30), [a]),
+        "qr": (lambda m, a: m.linalg.qr(a)[1].abs(), [a]),
+        "wide qr": (lambda m, a: m.linalg.qr(a)[1].abs(), [wide]),
+        "lstsq": (lambda m, a, b: m.linalg.lstsq(a, b)[0], [wide.T.copy(), large("", dtype, (40, 3))]),
+        "wide": (lambda m, a, b: m.linalg.lstsq(a, b)[0], [wide, b[:26]]),
+    }[name]  # fmt: skip
+    tolerance = 2e-2 if np.finfo(dtype).bits == 32 else 1e-7
+    for own, other in zip(derivatives(tg, function, arrays), derivatives(torch, function, arrays), strict=True):
+        np.testing.assert_allclose(own, other, rtol=tolerance, atol=tolerance * abs(other).max())
+
+
+def test_large_singular_matrices_are_errors() -> None:
+    a, b = np.ones((2, 30, 30)), np.ones((30, 9))
+    for call in (lambda: tg.linalg.inv(a), lambda: tg.linalg.solve(a, b), lambda: tg.linalg.solve(a[0], b[:, 0])):
+        with pytest.raises(tg.linalg.LinAlgError, match="singular"):
+            call()
+
+
+@needs_torch
+def test_least_squares_of_low_rank() -> None:
+    rng = np.random.default_rng(8)
+    a, b = rng.normal(size=(9, 3)) @ rng.normal(size=(3, 6)), rng.normal(size=(9, 2))
+    own, other = tg.linalg.lstsq(tg.tensor(a), tg.tensor(b)), torch.linalg.lstsq(torch.tensor(a), torch.tensor(b))
+    assert own.rank.item() == other.rank.item() == 3
+    np.testing.assert_allclose(own.solution, other.solution.numpy(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("function", [tg.linalg.svdvals, tg.linalg.eigvalsh, lambda x: tg.linalg.eigvals(x).real])
+def test_values_alone_have_all_derivatives(function: Callable[..., Any]) -> None:
+    """Rules leave out what vectors without a cotangent would add: not where that is zero only at a point."""
+    x = tg.tensor(invertible((4, 4), np.float64, np.random.default_rng(9)), requires_grad=True)
+    symmetric = lambda x: function(x + x.mT)  # noqa: E731
+    assert tg.autograd.gradcheck(symmetric, x)
+    assert tg.autograd.gradgradcheck(symmetric, x)
+    assert tg.testing.jvpcheck(symmetric, (x,))
+    zero = tg.zeros((), requires_grad=True)
+    values, vectors = tg.linalg.eigh(x + x.mT)
+    (slope,) = tg.autograd.grad(values.sum() + (zero * vectors[:, 0].abs()).sum(), x, create_graph=True)
+    (crossed,) = tg.autograd.grad(slope[0, 1], zero)
+    (expected,) = tg.autograd.grad(tg.linalg.eigh(x + x.mT)[1][:, 0].abs().sum(), x)
+    np.testing.assert_allclose(crossed.item(), expected[0, 1].item(), rtol=1e-8)

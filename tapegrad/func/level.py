@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from tapegrad.modes import enable_grad
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import constant
 from tapegrad.tape.entries import Leaf
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 Argnums = int | tuple[int, ...]
+_NO_ARRAYS: Final = [False]  # of a call of which one tensor is differentiated: a flag for each input
 
 
 def chosen_arguments(argnums: Argnums, count: int) -> tuple[int, ...]:
@@ -77,14 +79,19 @@ class Level:
         Whether the graph around is recorded.
     """
 
-    __slots__ = ("argnums", "args", "cts", "has_arrays", "inputs", "is_connected", "of_arrays", "records", "trees")
+    __slots__ = ("argnums", "args", "cts", "inputs", "is_connected", "of_arrays", "records", "trees")
 
     def __init__(self, args: Sequence[Any], argnums: Argnums | None = None) -> None:
         self.argnums, self.records, self.is_connected = argnums, modes.is_grad_enabled(), False
-        self.args, self.trees = list(args), []
+        self.args = list(args)
         self.inputs: list[Tensor] = []
         self.cts: list[Tensor] = []
-        self.of_arrays: list[bool] = []
+        if argnums == 0 and args and args[0].__class__ is Tensor:  # nearly every call
+            self.trees, self.of_arrays = args[:1], _NO_ARRAYS
+            self.args[0] = fresh = self._fresh_tensor(args[0])
+            self.inputs.append(fresh)
+            return
+        self.trees, self.of_arrays = [], []
         for position in range(len(args)) if argnums is None else chosen_arguments(argnums, len(args)):
             tree = args[position]
             self.trees.append(tree)
@@ -95,18 +102,31 @@ class Level:
                 leaves = [self._fresh(leaf) for leaf in flatten(tree)]
                 self.args[position] = rebuild(tree, leaves)
                 self.inputs += leaves
-        self.has_arrays = bool(self.inputs) and all(self.of_arrays)
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether users gave arrays only, and so get arrays."""
+        return bool(self.inputs) and False not in self.of_arrays
 
     def _fresh(self, value: Any) -> Tensor:
         is_tensor = isinstance(value, Tensor)
         self.of_arrays.append(not is_tensor)
-        if is_tensor and self.records and value.requires_grad:
+        if is_tensor:
+            return self._fresh_tensor(value)
+        if not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
+        fresh: Tensor = as_tensor(value).requires_grad_()
+        return fresh
+
+    def _fresh_tensor(self, value: Tensor) -> Tensor:
+        if self.records and value.requires_grad:
             self.is_connected = True
             alias: Tensor = value.view_as(value)
             return alias
-        if not is_tensor and not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
-            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
-        fresh: Tensor = (value.detach() if is_tensor else as_tensor(value)).requires_grad_()
+        layout = value._layout
+        is_usual = layout.__class__ is Layout and value.__class__ is Tensor and not layout.inline
+        leaf = constant(value._data, layout.plain) if is_usual else value.detach()  # the same, for less
+        fresh: Tensor = leaf.requires_grad_()
         return fresh
 
     def call(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
@@ -192,6 +212,8 @@ class Level:
 
     def as_arguments(self, values: Sequence[Tensor]) -> Any:
         """Return a value for each input in the trees of the arguments: one tree, or a tuple of them."""
+        if self.of_arrays is _NO_ARRAYS:
+            return values[0]
         leaves: Sequence[Any] = values
         if True in self.of_arrays:
             leaves = [

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.lapack import as_list, decomposition, hermitian, not_matrices, routine, triangle
+from tapegrad.ops.lapack import decomposition, hermitian, not_matrices, triangle
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
+from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, TOP
 from tapegrad.ops.table.values import identity, positive_definite

@@ -11,8 +11,9 @@ from tapegrad.ops.arithmetic import add, where
 from tapegrad.ops.lapack import decomposition, not_matrices
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
+from tapegrad.ops.routines import inverted
 from tapegrad.ops.table.composites import composite
-from tapegrad.ops.table.op import Bound, ErrorSample, Sample, op_table, xp
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, ErrorSample, Sample, op_table, xp
 from tapegrad.ops.table.public import LINALG, TOP, public
 from tapegrad.ops.table.structural import operation
 from tapegrad.ops.table.values import MATRIX_KINKS, invertible, positive_definite
@@ -49,15 +50,15 @@ def _by_svd(x: Any) -> Any:
     return phase.conj()[..., None, None] * ((u * _products_of_others(s, 1)[..., None, :]) @ vh)
 
 
-def _cofactors_forward(x: Any) -> Any:
+def _cofactors_forward(x: Any, determinant: Any) -> Any:
     try:
-        inverse = np.linalg.inv(x)
+        inverse = inverted(x)
     except np.linalg.LinAlgError:
         return _by_svd(x)
     condition = np.max(abs(x).sum(-1) * abs(inverse).sum(-1).max(-1, initial=0)[..., None], initial=0)
     if not condition**4 * np.finfo(x.dtype).eps < 1 and np.isfinite(x).all():  # a quarter of all digits would be lost
         return _by_svd(x)
-    return np.ascontiguousarray((np.linalg.det(x)[..., None, None] * inverse).conj().swapaxes(-1, -2))
+    return np.ascontiguousarray((np.asarray(determinant)[..., None, None] * inverse).conj().swapaxes(-1, -2))
 
 
 def _cofactors_rule(ct: Any, x: Any, out: Any) -> Any:
@@ -116,10 +117,13 @@ def _of_rank_one(shape: Any, dtype: Any, rng: Any) -> Any:
     return np.ones(shape, dtype)
 
 
-@operation("cofactors", family="linalg", forward=_cofactors_forward, vjp=(_cofactors_rule,))
-def cofactors(A: Any) -> Bound:
-    """Conjugates of the cofactors of square matrices: the derivative of the determinant."""
-    return Bound((A,))
+@operation(
+    "cofactors", operands=("x", "determinant"), family="linalg", forward=_cofactors_forward,
+    vjp=(_cofactors_rule, NOT_DIFFERENTIABLE),
+)  # fmt: skip
+def cofactors(A: Any, determinant: Any) -> Bound:
+    """Conjugates of the cofactors of square matrices, of known determinants: these matrices are their derivatives."""
+    return Bound((A, determinant))
 
 
 @operation(
@@ -140,7 +144,7 @@ for _op in ("cofactors", "second_cofactors"):
     ("linalg.det",),
     {"namespaces": (LINALG, TOP), "method": True},
     forward=lambda x: np.linalg.det(x),
-    vjp=(lambda ct, x: xp.reshape(ct, (*x.shape[:-2], 1, 1)) * xp.cofactors(x),),
+    vjp=(lambda ct, x, out: xp.reshape(ct, (*x.shape[:-2], 1, 1)) * xp.cofactors(x, out),),
     node_name="LinalgDetBackward0",
     oracle=_by_permutations,
     samples=(

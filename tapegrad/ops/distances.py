@@ -9,8 +9,9 @@ import numpy as np
 
 from tapegrad.ops.arithmetic import mul, sub, where
 from tapegrad.ops.broadcasting import unsqueeze
-from tapegrad.ops.lapack import as_list, triangle
+from tapegrad.ops.lapack import triangle
 from tapegrad.ops.norms import vector_norm
+from tapegrad.ops.routines import as_list
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp

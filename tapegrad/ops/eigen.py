@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
+from tapegrad.ops.lapack import untouched
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
@@ -37,6 +38,8 @@ def _eigh_forward(x: Any, uplo: Any) -> Any:
 def _eigh_rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     of_values, of_vectors = ct
     conjugates = adjoint(eigenvectors)
+    if untouched(of_vectors):
+        return (xp.matmul(eigenvectors * xp.unsqueeze(of_values, -2), conjugates),)
     turns = xp.matmul(conjugates, of_vectors)
     back = adjoint(turns)
     gaps = xp.unsqueeze(eigenvalues, -2) - xp.unsqueeze(eigenvalues, -1)

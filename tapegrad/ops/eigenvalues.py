@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.eigen import eigh
-from tapegrad.ops.lapack import decomposition, not_converged, not_matrices
+from tapegrad.ops.lapack import decomposition, not_converged, not_matrices, untouched
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.composites import composite
@@ -37,6 +37,8 @@ def _forward(x: Any) -> Any:
 def _rule(ct: Any, eigenvalues: Any, eigenvectors: Any) -> tuple[Any]:
     of_values, of_vectors = ct
     conjugates = adjoint(eigenvectors)
+    if untouched(of_vectors):
+        return (xp.solve(conjugates, xp.unsqueeze(of_values, -1) * conjugates),)
     turns = xp.matmul(conjugates, of_vectors)
     eye = np.eye(eigenvalues.shape[-1], dtype=bool)
     # Vectors have length 1: what is along one of them has no effect.

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.lapack import as_list, routine
 from tapegrad.ops.matrices import inv, solve, square_matrices
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import movedim
+from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Sample

@@ -1,17 +1,16 @@
-"""What the ops of matrices share: checks of operands, LAPACK's errors and routines, triangles, loops over batches."""
+"""What the ops of matrices share: checks of operands, LAPACK's errors, triangles."""
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
 from tapegrad import errors
 from tapegrad.errors import LinAlgError
-from tapegrad.kernels.blas import BLAS_LETTERS
+from tapegrad.modes import interceptor
 from tapegrad.ops.matrices import square_matrices
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.gateway import as_operand
@@ -106,13 +105,9 @@ def not_converged(call: str, forward: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-@functools.cache
-def routine(name: str, dtype: np.dtype) -> Any:
-    """Return a routine of BLAS or LAPACK for a dtype, as SciPy has it."""
-    from scipy.linalg import blas, lapack  # at the first call: it takes long to import
-
-    name = BLAS_LETTERS[dtype.name] + name
-    return getattr(lapack, name, None) or getattr(blas, name)
+def untouched(*cts: Any) -> bool:
+    """Whether cotangents are zeros that depend on nothing: a rule then leaves out what they would add."""
+    return interceptor() is None and not any(ct.requires_grad or ct.numpy().any() for ct in cts)
 
 
 @functools.lru_cache(maxsize=256)
@@ -144,9 +139,3 @@ def identity(n: int, dtype: np.dtype) -> np.ndarray:
     eye = np.eye(n, dtype=dtype)
     eye.flags.writeable = False
     return eye
-
-
-def as_list(x: Any, batch: Sequence[int] | None = None) -> Any:
-    """Return matrices as a batch of one dimension, repeated if they are to be a larger batch."""
-    batch = x.shape[:-2] if batch is None else batch
-    return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(math.prod(batch), *x.shape[-2:])

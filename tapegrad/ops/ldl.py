@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.lapack import as_list, check_alike, decomposition, matrices, not_matrices, routine
+from tapegrad.ops.lapack import check_alike, decomposition, matrices, not_matrices
 from tapegrad.ops.lu_solve import without_pivots
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint, transpose
+from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import values_of
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp

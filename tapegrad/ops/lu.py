@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import LinAlgError
-from tapegrad.ops.lapack import as_list, decomposition, lower, matrices, not_matrices, routine, upper
+from tapegrad.ops.lapack import decomposition, identity, lower, matrices, not_matrices, triangle, upper
 from tapegrad.ops.permutations import adjoint as adjoint_of
+from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, public
@@ -73,7 +74,7 @@ def factors_of(packed: Any) -> tuple[Any, Any]:
     m, n = packed.shape[-2:]
     k = min(m, n)
     left, right = packed if n <= m else packed[..., :k], packed if m <= n else packed[..., :k, :]
-    return lower(left, -1) + np.eye(m, k, dtype=packed.dtype), upper(right)
+    return xp.where(triangle(m, k, False, -1), left, identity(m, packed.dtype)[:, :k]), upper(right)
 
 
 def permutations(pivots: Any, n: int, dtype: Any) -> Any:

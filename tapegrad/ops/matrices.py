@@ -14,6 +14,7 @@ from tapegrad import errors
 from tapegrad.errors import LinAlgError
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.permutations import adjoint, transpose
+from tapegrad.ops.routines import inverted, solved
 from tapegrad.ops.table.gateway import as_operand, connect
 from tapegrad.ops.table.op import Bound, ErrorSample, Op, Sample, xp
 from tapegrad.ops.table.public import LINALG, public, publish
@@ -56,7 +57,7 @@ def square_matrices(call: str, name: str, value: Any, position: int) -> Tensor:
 
 def _inv_forward(x: Any) -> Any:
     try:
-        return np.linalg.inv(x)
+        return inverted(x)
     except np.linalg.LinAlgError:
         raise LinAlgError(
             "linalg.inv: the inversion could not be completed because the input matrix is singular"
@@ -124,9 +125,7 @@ def inv(A: Any) -> Bound:  # PyTorch's name
 
 def _solve_forward(a: Any, b: Any, vector: bool) -> Any:
     try:
-        if vector and b.ndim > 1:
-            return np.linalg.solve(a, b[..., None])[..., 0]
-        return np.linalg.solve(a, b)
+        return solved(a, b[..., None])[..., 0] if vector else solved(a, b)
     except np.linalg.LinAlgError:
         raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.") from None
 

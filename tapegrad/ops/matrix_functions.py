@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.lapack import as_list, check_alike, decomposition, matrices, not_matrices
+from tapegrad.ops.lapack import check_alike, decomposition, matrices, not_matrices
 from tapegrad.ops.lapack import identity as eye_of
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.matrices import TWO_BY_THREE, inv, square_matrices
 from tapegrad.ops.permutations import adjoint
+from tapegrad.ops.routines import as_list
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import LINALG, TOP, public

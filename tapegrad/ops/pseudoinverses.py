@@ -6,7 +6,7 @@ Least Squares Problems Whose Variables Separate" (1973), made of ops.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapegrad.ops.matrices import square_matrices
 from tapegrad.ops.movement import reshape
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.reductions import sum
+from tapegrad.ops.routines import routine
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
@@ -165,13 +166,29 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Tensor:
 # Least squares -----------------------------------------------------------------------------------------------------
 
 
-def _lstsq_forward(a: Any, b: Any, rtol: float) -> Any:
-    _m, _n = a.shape[-2:]
+def _lstsq_forward(a: Any, b: Any, rtol: float, values: bool) -> Any:
+    if not values and a.ndim == b.ndim == 2 and a.size and b.size:
+        return _by_qr(a, b, rtol)
     u, s, vh = np.linalg.svd(a, full_matrices=False)
     inverses = _inverses(s, s, rtol, 0.0)
     rank = np.count_nonzero(inverses, axis=-1)
     inside = inverses[..., None] * (u.conj().swapaxes(-1, -2) @ b)
     return vh.conj().swapaxes(-1, -2) @ inside, np.asarray(rank, np.int64), s
+
+
+def _by_qr(a: Any, b: Any, rtol: float) -> Any:
+    """Return the solutions of smallest norm by a QR decomposition with exchanges of columns."""
+    (m, n), name = a.shape, routine("gelsy", a.dtype)
+    right = np.zeros((max(m, n), b.shape[1]), b.dtype, order="F")
+    right[:m] = b
+    work = _BLOCK * (min(m, n) + max(m, n) + b.shape[1])
+    _, found, _, rank, info = name(a, right, np.zeros(n, np.int32), rtol, work, overwrite_b=1)
+    if info:
+        raise np.linalg.LinAlgError(f"gelsy: {info}")
+    return np.ascontiguousarray(found[:n]), np.asarray(rank, np.int64), np.empty(0, a.real.dtype)
+
+
+_BLOCK: Final = 64  # of LAPACK's columns, as its workspace goes
 
 
 def _lstsq_rule(ct: Any, a: Any, b: Any, solution: Any, rtol: float, wanted: tuple[bool, bool]) -> tuple[Any, Any]:
@@ -188,7 +205,7 @@ def _lstsq_rule(ct: Any, a: Any, b: Any, solution: Any, rtol: float, wanted: tup
     operands=("a", "b"),
     forward=not_converged("linalg.lstsq", _lstsq_forward),
     vjp=_lstsq_rule,
-    attrs=("rtol",),
+    attrs=("rtol", "values"),
     results=("solution", "rank", "singular_values"),
     result_type=lambda *values: values,
     kinks=(full_rank,),
@@ -206,8 +223,8 @@ def _lstsq_rule(ct: Any, a: Any, b: Any, solution: Any, rtol: float, wanted: tup
         ),
     ),
 )  # fmt: skip
-def least_squares(A: Any, B: Any, rcond: float | None = None) -> Bound:
-    """Solutions of least squares of smallest norm, by singular values."""
+def least_squares(A: Any, B: Any, rcond: float | None = None, values: bool = True) -> Bound:
+    """Solutions of least squares of smallest norm, by singular values, unless these are not wanted."""
     a, b = matrices("linalg.lstsq", "A", A, 1), matrices("linalg.lstsq", "B", B, 2)
     if a.shape[-2] != b.shape[-2]:
         raise RuntimeError(
@@ -215,7 +232,7 @@ def least_squares(A: Any, B: Any, rcond: float | None = None) -> Bound:
             f"{list(b.shape)}"
         )
     check_alike("torch.linalg.lstsq", a, b)
-    return Bound((a, b), {"rtol": _tolerances(a, rcond)["rtol"]})
+    return Bound((a, b), {"rtol": _tolerances(a, rcond)["rtol"], "values": values})
 
 
 def _lstsq_as_numpy(a: Any, b: Any, rcond: Any = None) -> Any:
@@ -240,9 +257,11 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     B : Tensor or array, (..., m, k) or (..., m)
         Of the same dtype.
     rcond : number, optional
-        Singular values up to this times the largest count as zero; default the larger of m and n times the precision.
+        Singular values up to this times the largest count as zero (with a QR decomposition: leading triangles whose
+        condition is larger than its reciprocal); default the larger of m and n times the precision.
     driver : {"gelsy", "gelsd", "gelss", "gels"}, optional
-        LAPACK's name of the method, which says what is returned; all results are computed by singular values.
+        LAPACK's name of the method, which says what is returned. With gelsd, gelss, and for batches, solutions are
+        computed by singular values, else by a QR decomposition with exchanges of columns.
 
     Returns
     -------
@@ -274,7 +293,8 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
         )
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
     columns = xp.unsqueeze(b, -1) if vector else b
-    solution, rank, values = least_squares(a, columns, rcond)
+    has_values = chosen in ("gelsd", "gelss")
+    solution, rank, values = least_squares(a, columns, rcond, has_values)
     m, n = a.shape[-2:]
     if m > n and chosen != "gelsy" and bool((rank.numpy() == n).all()):
         misses = abs(sub(matmul(a, solution), columns))
@@ -284,5 +304,5 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     return Lstsq(
         xp.squeeze(solution, -1) if vector else solution, residuals,
         rank if chosen != "gels" else from_array(np.empty(0, np.int64)),
-        values.detach() if chosen in ("gelsd", "gelss") else from_array(np.empty(0, values.dtype)),
+        values.detach() if has_values else from_array(np.empty(0, values.dtype)),
     )  # fmt: skip

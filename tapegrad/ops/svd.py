@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.lapack import decomposition, matrices, not_converged, not_matrices
+from tapegrad.ops.lapack import decomposition, matrices, not_converged, not_matrices, untouched
 from tapegrad.ops.permutations import adjoint
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, Sample, xp
@@ -38,6 +38,8 @@ def _rule(ct: Any, U: Any, S: Any, Vh: Any) -> tuple[Any]:
     of_u, of_s, of_vh = ct
     k = S.shape[-1]
     u, vh, of_u, of_vh = U[..., :k], Vh[..., :k, :], of_u[..., :k], of_vh[..., :k, :]
+    if untouched(of_u, of_vh):
+        return (xp.matmul(u * xp.unsqueeze(of_s, -2), vh),)
     of_v = adjoint(of_vh)
     turns_u, turns_v = xp.matmul(adjoint(u), of_u), xp.matmul(vh, of_v)
     skew_u, skew_v = turns_u - adjoint(turns_u), turns_v - adjoint(turns_v)

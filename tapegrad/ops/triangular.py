@@ -6,22 +6,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.ops.lapack import (
-    as_list,
-    check_alike,
-    decomposition,
-    identity,
-    lower,
-    matrices,
-    routine,
-    triangle,
-)
+from tapegrad.ops.lapack import check_alike, decomposition, identity, lower, matrices, triangle
 from tapegrad.ops.lapack import (
     upper as upper_part,
 )
 from tapegrad.ops.linalg import matmul
 from tapegrad.ops.matrices import TWO_BY_THREE, square_matrices
 from tapegrad.ops.permutations import adjoint
+from tapegrad.ops.routines import as_list, routine
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import public

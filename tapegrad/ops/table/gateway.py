@@ -114,6 +114,10 @@ def connect(
     assert bind is not None, f"op {op.name} binds no arguments"
 
     def call_new(*args: Any, **kwargs: Any) -> Any:
+        if modes.mode.value & modes.INTERCEPTORS:
+            result = modes.around_call(plans.call, args, kwargs)
+            if result is not NotImplemented:
+                return result
         if flags & MAKES_VIEWS and args and args[0].__class__ is Tensor and args[0]._layout.inline:
             args[0]._array()  # which is what views are of; compiled code may know that layout
             return plans.call(*args, **kwargs)
