@@ -16,6 +16,7 @@ from matplotlib.patches import Arc, Rectangle
 import tapegrad as tg
 from tapegrad.program import Program
 from tapegrad.program.loops.find import find_runs
+from tapegrad.program.loops.listing import Listing
 
 TURNS = 16
 KEPT, OTHER, TURN = (
@@ -42,7 +43,7 @@ def arcs(program: Program) -> Iterator[tuple[int, int]]:
 
 def draw(axes: Axes, program: Program) -> None:
     """Draw the operations as dots in a row, the values as arcs, and the turns of loops as boxes."""
-    forward, sweep = find_runs(program)
+    forward, sweep = find_runs(Listing(program))
     highest = 0.0
     for start, stop in arcs(program):
         is_kept = forward.start <= start < forward.stop and sweep.start <= stop < sweep.stop

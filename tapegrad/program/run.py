@@ -10,8 +10,8 @@ import numpy as np
 from tapegrad.compiler.jit import JitError
 from tapegrad.program import garbage
 from tapegrad.program.entry import Input, Variant, make_entry
-from tapegrad.program.fuse import Fused, Refused, fuse
-from tapegrad.program.loops import Staged, staged
+from tapegrad.program.fuse import Fused, Refused
+from tapegrad.program.loops import Staged, code_of
 from tapegrad.program.program import Program
 from tapegrad.program.replay import Replay
 
@@ -37,7 +37,7 @@ class Runner:
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = staged(program) or fuse(program, in_threads=True)
+            self.fused = code_of(program, in_threads=True)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
@@ -68,6 +68,7 @@ class Runner:
             scratch=self.fused.scratch_bytes,
             stages=self.fused.stages if isinstance(self.fused, Fused) else (),
             is_long=nbytes > _LONG,
+            stops=self.fused.stops if self.fused.may_fail else None,
             **options,
         )
 
@@ -82,7 +83,9 @@ class Runner:
         count = len(self.program.entries)
         if self.fused is None:
             return f"{count} operations are not fused: {self.refused}"
-        return "\n".join([f"{count} operations are fused", *self.fused.explain()])
+        called = len(self.fused.stops)
+        head = f"{count - called} operations are fused, {called} called" if called else f"{count} operations are fused"
+        return "\n".join([head, *self.fused.explain()])
 
     def source(self) -> str:
         """Return the program as readable code."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -43,17 +44,32 @@ class Fused:
         Of memory that a call needs, aligned to 64 bytes.
     stages : tuple of int
         Of a long program that threads share; see `tapegrad.program.variants.Variant`.
+    may_fail : bool
+        Whether the function has the parameters, and returns what, `tapegrad.program.variants.Variant` says of stops.
+    stops : sequence of array
+        The words of its stops.
+    imports : mapping
+        Addresses of functions that the text declares, by their names.
     """
 
+    may_fail: bool = False
+    stops: Sequence[np.ndarray] = ()
+
     def __init__(
-        self, ir: str, scratch_bytes: int, source: Callable[[], str], notes: list[str], stages: Sequence[int] = ()
-    ) -> None:
+        self, ir: str, scratch_bytes: int, source: Callable[[], str], notes: list[str], stages: Sequence[int] = (),
+        imports: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self.ir, self.scratch_bytes, self._source, self._notes = ir, scratch_bytes, source, notes
-        self.stages = tuple(stages)
+        self.stages, self.imports = tuple(stages), imports
+
+    @property
+    def key(self) -> str:
+        """What decides the machine code."""
+        return self.ir
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
-        return address_of_ir("program", self.ir, lambda: self.ir, SYMBOL)
+        return address_of_ir("program", self.ir, lambda: self.ir, SYMBOL, imports=self.imports)
 
     def source(self) -> str:
         """Return what the code computes, as loops to read."""
@@ -64,7 +80,14 @@ class Fused:
         return list(self._notes)
 
 
-def fuse(program: Program, *, width: int | None = None, checked: bool = False, in_threads: bool = False) -> Fused:
+def fuse(
+    program: Program,
+    *,
+    width: int | None = None,
+    checked: bool = False,
+    in_threads: bool = False,
+    in_brief: bool = False,
+) -> Fused:
     """Return a program as machine code.
 
     Parameters
@@ -77,6 +100,8 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False, i
         positions that are computed are always kept within it.
     in_threads : bool
         Let threads share long loops: the machine code then has stages.
+    in_brief : bool
+        Choose the axes that give the shortest code, not the fastest.
 
     Raises
     ------
@@ -85,7 +110,10 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False, i
     """
     lengths = {length for layout in program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
-    for long, enough in _ROLES:
+    choices: Sequence[tuple[int, int]] = _ROLES
+    if in_brief or _scalars(program, _ROLES[0][0]) > _SCALARS:
+        choices = sorted(_ROLES, key=lambda choice: _scalars(program, choice[0]))
+    for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer else 0
         if choice not in reasons:
@@ -94,6 +122,15 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False, i
             except Refused as error:
                 reasons[choice] = error
     raise next(iter(reasons.values()))
+
+
+def _scalars(program: Program, long: int) -> int:
+    """Return about how many scalars a program has if dimensions longer than this are axes."""
+    return sum(
+        math.prod([length for length in program.layouts[number].shape if length <= long])
+        for entry in program.entries
+        for number in entry.results
+    )
 
 
 def _fused(program: Program, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:

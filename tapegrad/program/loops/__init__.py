@@ -1,7 +1,7 @@
-"""Loops of programs: periodic stretches of the list are found, proved, and run as loops over machine code."""
+"""Programs in stages: periodic stretches of the list become loops, what is not fused stands between what is."""
 
 from __future__ import annotations
 
-from tapegrad.program.loops.stages import Staged, staged
+from tapegrad.program.loops.stages import Staged, code_of
 
-__all__ = ["Staged", "staged"]
+__all__ = ["Staged", "code_of"]
