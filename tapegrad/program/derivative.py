@@ -59,14 +59,23 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
     known = _vjps.setdefault(program, {})
     if wanted not in known:
-        vjp, captured = trace(functools.partial(_pull, program, wanted), [own._data for own in tensors],
-                              [own._layout.floating for own in tensors])  # fmt: skip
+        vjp, captured = vjp_of(program, wanted, [own._data for own in tensors])
         known[wanted] = vjp, Runner(vjp), captured
     vjp, run, captured = known[wanted]
     if run.fused is None:
         return _pull(program, wanted, *tensors)
     outputs, values = differentiable(vjp, run, [*tensors, *captured])
     return outputs if vjp.holds(values) else _pull(program, wanted, *tensors)
+
+
+def vjp_of(program: Program, wanted: tuple[bool, ...], arrays: Sequence[Any]) -> tuple[Program, list[Tensor]]:
+    """Return the program of the cotangents of wanted inputs, and tensors that are its last inputs.
+
+    Its first inputs are the program's, then cotangents of all outputs, of which `arrays` are examples.
+    """
+    return trace(
+        functools.partial(_pull, program, wanted), arrays, [np.asarray(own).dtype.kind in "fc" for own in arrays]
+    )
 
 
 def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor) -> Sequence[Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,12 @@ _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other t
 class Runner:
     """A way to run a program; call it with the arrays of its inputs.
 
+    Parameters
+    ----------
+    program : Program
+    otherwise : callable, optional
+        What is called in place of machine code, if there is none, or it does not serve a call; default `Replay`.
+
     Attributes
     ----------
     fused : Fused, or None
@@ -28,7 +34,7 @@ class Runner:
         Why there is none.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
         self.program = program
         self.fused: Fused | Staged | None = None
         self.refused = ""
@@ -39,7 +45,7 @@ class Runner:
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
-        self._entry = make_entry(Replay(program), variants)[0]
+        self._entry = make_entry(otherwise or Replay(program), variants)[0]
 
     def variant(self, arguments: Sequence[Any], *, has_guards: bool = True, **options: Any) -> Variant:
         """Return the machine code, for a compiled entry.
