@@ -11,6 +11,7 @@ from tapegrad import modes
 from tapegrad.func.trees import flatten, rebuild
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import raw_data
+from tapegrad.program import batched  # noqa: F401  # installs how a batch computes
 from tapegrad.program.batch import MOST_OPERANDS, apply_batch, batch_of
 from tapegrad.program.trace import TracingError, trace
 from tapegrad.tensor import Tensor

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.compiler.jit import JitError
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.fuse import Fused, Refused, fuse
-from tapegrad.program.loops import Staged, staged
+from tapegrad.program.loops import Blocked, Staged, blocked, staged
 from tapegrad.program.program import Program
 from tapegrad.program.replay import Replay
 
@@ -36,12 +36,12 @@ class Runner:
 
     def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
         self.program = program
-        self.fused: Fused | Staged | None = None
+        self.fused: Fused | Staged | Blocked | None = None
         self.refused = ""
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = staged(program) or fuse(program, in_threads=True)
+            self.fused = blocked(program) or staged(program) or fuse(program, in_threads=True)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
@@ -70,7 +70,7 @@ class Runner:
             outputs,
             guards=[guard.outcome for guard in program.guards] if has_guards else (),
             scratch=self.fused.scratch_bytes,
-            stages=self.fused.stages if isinstance(self.fused, Fused) else (),
+            stages=() if isinstance(self.fused, Staged) else self.fused.stages,
             is_long=nbytes > _LONG,
             **options,
         )

@@ -23,9 +23,9 @@ def _op(name: str) -> Op:
     return op
 
 
-#: From a value to each item's: its part along the first dimension, if the attribute `mapped` is true, else all of it.
+#: From a value to each item's: its part along the dimension `dim`, 0 or -1; all of it if that is None.
 enter: Final = _op("enter_batch")
-#: From the values of items to that of the batch, whose first dimension they stand along.
+#: From the values of items to that of the batch, along whose dimension `dim` they stand.
 leave: Final = _op("leave_batch")
 
 
@@ -85,14 +85,15 @@ class _Flattening:
         """Add the operations of an item."""
         batch = entry.attrs["batch"]
         item, batches = batch.program, (*batches, len(self.sizes))
-        self.sizes.append(self.layouts[entry.results[0]].shape[0])
+        self.sizes.append(self.layouts[entry.results[0]].shape[batch.dims[1]])
         numbers = {}
         for number, operand, mapped in zip(item.inputs, entry.operands, batch.mapped, strict=True):
             numbers[number] = self.new(item.layouts[number], batches)
-            self.entries.append(Entry(enter, (operand,), {"mapped": mapped}, (), (numbers[number],)))
+            dim = batch.dims[0] if mapped else None
+            self.entries.append(Entry(enter, (operand,), {"dim": dim}, (), (numbers[number],)))
         self.add(item, numbers, batches)
         for number, result in zip(item.outputs, entry.results, strict=True):
-            self.entries.append(Entry(leave, (numbers[number],), {}, (), (result,)))
+            self.entries.append(Entry(leave, (numbers[number],), {"dim": batch.dims[1]}, (), (result,)))
 
 
 def flat(program: Program) -> Flat:

@@ -180,19 +180,23 @@ class _Lowering:
 
     def moved_batch(self, entry: Entry, x: Array) -> Array:
         """Return each item's part of a value, or the whole of items: the nodes depend on the axis of the batch."""
-        (operand,), (result,) = entry.operands, entry.results
+        (operand,), (result,), dim = entry.operands, entry.results, entry.attrs["dim"]
+        axes, shape = self.axes(result), self.program.layouts[result].shape
+        if dim is None:
+            return x if axes is None else self.space.renamed(x, axes)
         axis = self.of_batches(result if entry.op is enter else operand)[-1]
-        axes = self.axes(result)
         if entry.op is leave:
-            shape = self.program.layouts[result].shape
-            whole = Array(self.space, x.nodes[None], shape, (axis, *x.axes), x.dtype)
+            along = list(x.axes)
+            along.insert(dim % len(shape), axis)
+            whole = Array(self.space, np.expand_dims(x.nodes, dim), shape, tuple(along), x.dtype)
             return whole if axes is None else self.space.renamed(whole, axes)
+        along = list(x.axes if axes is None else axes)
         if axes is None:
-            axes = x.axes[1:] if entry.attrs["mapped"] else x.axes
-        if not entry.attrs["mapped"]:
-            return self.space.renamed(x, axes)
-        x = self.space.renamed(x, (axis, *axes))
-        return Array(self.space, x.nodes.reshape(x.nodes.shape[1:]), x.shape[1:], x.axes[1:], x.dtype)
+            along.pop(dim)
+        of_items = tuple(along)
+        along.insert(dim % x.ndim, axis)
+        x = self.space.renamed(x, tuple(along))
+        return Array(self.space, x.nodes.reshape(np.delete(x.nodes.shape, dim)), shape, of_items, x.dtype)
 
     def fixed(self, number: int) -> np.ndarray:
         """Return an array of indices, which must be a constant."""

@@ -186,14 +186,14 @@ def _dim_of(batch: int) -> tuple[int, int]:
 
 
 def _join_batch(classes: _Classes, flat: Flat, entry: Entry) -> None:
-    """Join the dimensions of a value with those of its items, and the first one with their batch."""
-    (x,), (result,) = entry.operands, entry.results
+    """Join the dimensions of a value with those of its items, and one with their batch."""
+    (x,), (result,), dim = entry.operands, entry.results, entry.attrs["dim"]
     whole, item = (x, result) if entry.op is enter else (result, x)
-    first = int(entry.attrs.get("mapped", True))
-    if first:
-        classes.join(_dim_of(flat.batches[item][-1]), (whole, 0))
-    for place in range(flat.program.layouts[item].ndim):
-        classes.join((item, place), (whole, place + first))
+    places = list(range(flat.program.layouts[whole].ndim))
+    if dim is not None:
+        classes.join(_dim_of(flat.batches[item][-1]), (whole, places.pop(dim)))
+    for place, of_whole in enumerate(places):
+        classes.join((item, place), (whole, of_whole))
 
 
 def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[Entry], np.ndarray | None]) -> None:

@@ -88,7 +88,9 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], places: Pla
                     text.put(tables[-1], k, text.pointer(place))
             text.lines.append(f"  call void @{_STAGE}{number}(ptr {tables[0]}, ptr {tables[1]}, ptr %rest)")
     for k, value in enumerate(results):
-        text.copy(places.of(value)[0], Place(("out", k), 0), nbytes_of(program, value))
+        source, target = places.of(value)[0], Place(("out", k), 0)
+        if source != target:
+            text.copy(source, target, nbytes_of(program, value))
     data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]
     declared = [f"declare void @{_STAGE}{number}(ptr, ptr, ptr)" for number in range(len(stages))]
     return "\n".join([

@@ -61,7 +61,7 @@ def staged(program: Program) -> Staged | None:
     runs = find_runs(program)
     if not runs:
         return None
-    stages, places = _stages(program, runs)
+    stages, places = stages_of(program, runs)
     if not any(isinstance(stage, Loop) for stage in stages):
         return None
     if places.arena_bytes > _ARENA:
@@ -70,7 +70,7 @@ def staged(program: Program) -> Staged | None:
     return Staged(stages, fused, places, driver_text(program, stages, places))
 
 
-def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
+def stages_of(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
     """Return the stages in order. A run that is out of step is cut, or becomes straight code."""
     made = {number: (k, r) for k, entry in enumerate(program.entries) for r, number in enumerate(entry.results)}
     places = Places(program)
