@@ -155,7 +155,7 @@ class _Batch:
                 leaves[place] = item
             return func(*rebuild(self.args, leaves), **kwargs)
 
-        return mapped(call, operands)
+        return mapped(func, call, operands)
 
     def empty_item(self) -> Any:
         """Return zeros of an item's shape, for a batch without items, whose results have a shape too."""

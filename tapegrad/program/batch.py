@@ -1,6 +1,7 @@
-"""`vmap` as an operation: a program of one item, which runs for all items of a batch.
+"""`vmap` as an operation: programs of one item, which run for all items of a batch.
 
-The program knows nothing of the batch. Fused code has an axis for it (`tapegrad.program.fuse.flat`).
+The programs know nothing of the batch. Fused code has an axis for it (`tapegrad.program.fuse.flat`). Where Python looked
+at values, there is a program for each way through the branches, and each item has the results of the way that it takes.
 """
 
 from __future__ import annotations
@@ -11,26 +12,33 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from tapegrad.ops.table.gateway import compute
-from tapegrad.ops.table.op import Bound, Op, op_table
-from tapegrad.program.program import Entry, Program
-from tapegrad.tape.layout import Layout, contiguous_layout
+from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table
+from tapegrad.program.program import Entry, Guard, Program
+from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
-__all__ = ["MOST_OPERANDS", "Batch", "apply_batch", "batch_of"]
+__all__ = ["MOST_OPERANDS", "Batch", "apply_batch", "batch_of", "with_flag"]
 
 #: How many operands a rule can have beside its cotangents: see `tapegrad.recording.rule_calls`.
 MOST_OPERANDS: Final = 28
+_FLAG: Final = layout_of(np.array(True))
 
 
 class Batch:
-    """A program of one item, and which of its inputs each item has for itself.
+    """Programs of one item, and which of their inputs each item has for itself.
 
     Attributes
     ----------
-    program : Program
+    ways : tuple of Program
+        With equal inputs and outputs, and without guards. If there are `flags`, the last output of each is true if an
+        item takes this way (see `with_flag`); no item takes two.
     mapped : tuple of bool
         Of each input whether its operand has the items along a dimension; the others are the same for all.
+    flags : bool
+        Whether the last result says for each item if it took one of the ways; its other results are void if not.
     dims : tuple of int
         The dimension of operands and of results that the items stand along: 0, the first, or -1, the last.
     """
@@ -40,12 +48,20 @@ class Batch:
     forward: ClassVar[Callable[..., Any]]
     rule: ClassVar[Callable[..., tuple[Any, ...]]]
 
-    def __init__(self, program: Program, mapped: Sequence[bool], dims: tuple[int, int] = (0, 0)) -> None:
-        self.program, self.mapped, self.dims = program, tuple(mapped), dims
+    def __init__(
+        self, ways: Sequence[Program], mapped: Sequence[bool], flags: bool = False, dims: tuple[int, int] = (0, 0)
+    ) -> None:
+        self.ways, self.mapped, self.flags, self.dims = tuple(ways), tuple(mapped), flags, dims
+
+    @property
+    def program(self) -> Program:
+        """The first way."""
+        return self.ways[0]
 
     def __repr__(self) -> str:
         mapped = ["each" if own else "all" for own in self.mapped]
-        return f"<an item's program of {len(self.program.entries)} operations on inputs of {', '.join(mapped)}>"
+        count = " or ".join([str(len(way.entries)) for way in self.ways])
+        return f"<an item's program of {count} operations on inputs of {', '.join(mapped)}>"
 
     def size(self, arrays: Sequence[Any]) -> int:
         """Return the number of items of operands."""
@@ -71,13 +87,13 @@ def _of_all(layout: Layout, size: int, dim: int) -> Layout:
 _batches: Final[WeakValueDictionary[Hashable, Batch]] = WeakValueDictionary()
 
 
-def batch_of(program: Program, mapped: Sequence[bool]) -> Batch:
-    """Return the batch of an item's program: the same one for equal programs, so that what is known of it is found."""
-    program = program.compact()
-    key = program.key(), tuple(mapped)
+def batch_of(ways: Sequence[Program], mapped: Sequence[bool], flags: bool = False) -> Batch:
+    """Return the batch of an item's programs: the same one for equal programs, so that what is known of it is found."""
+    ways = [way.compact() for way in ways]
+    key = tuple([way.key() for way in ways]), tuple(mapped), flags
     batch = _batches.get(key)
     if batch is None:
-        batch = _batches[key] = Batch(program, mapped)
+        batch = _batches[key] = Batch(ways, mapped, flags)
     return batch
 
 
@@ -108,3 +124,47 @@ def _op(n_operands: int, n_results: int) -> Op:
             results=results)  # fmt: skip
     del op_table[op.name]  # its public function is that of `tapegrad.func`
     return op
+
+
+# Ways through branches -----------------------------------------------------------------------------------------------
+
+
+def _is_same(x: Any, outcome: np.ndarray) -> Any:
+    """Return whether elements are the numbers that they were: zeros and nan of the same sign."""
+    if outcome.dtype.kind != "f":
+        return x == outcome
+    return ((x == outcome) | (np.isnan(x) & np.isnan(outcome))) & (np.signbit(x) == np.signbit(outcome))
+
+
+def _takes_way(*values: Any, outcomes: Sequence[tuple[bytes, str, tuple[int, ...]]]) -> Any:
+    """Return whether the values of guards are their outcomes: bytes, dtype and shape."""
+    flag: Any = None
+    for x, (data, dtype, shape) in zip(values, outcomes, strict=True):
+        same = np.all(_is_same(x, np.frombuffer(data, dtype).reshape(shape)))
+        flag = same if flag is None else flag & same
+    return flag
+
+
+_takes_way_op: Final = Op(
+    name="takes_way", operands=("*values",), forward=_takes_way, vjp=(NOT_DIFFERENTIABLE,), family="batch_way",
+    attrs=("outcomes",),
+)  # fmt: skip
+del op_table[_takes_way_op.name]  # it stands only in programs
+
+
+def with_flag(program: Program) -> Program:
+    """Return a program with one more output in place of its guards: whether all values have their outcomes."""
+    flag, guards = len(program.layouts), program.guards
+    entries, constants = program.entries, program.constants
+    if guards:
+        outcomes = tuple([_described(guard) for guard in guards])
+        values = tuple([guard.value for guard in guards])
+        entries = [*entries, Entry(_takes_way_op, values, {"outcomes": outcomes}, (), (flag,))]
+    else:
+        constants = {**constants, flag: np.array(True)}
+    return Program([*program.layouts, _FLAG], program.inputs, constants, entries, (*program.outputs, flag))
+
+
+def _described(guard: Guard) -> tuple[bytes, str, tuple[int, ...]]:
+    outcome = guard.outcome
+    return outcome.tobytes(), outcome.dtype.str, outcome.shape

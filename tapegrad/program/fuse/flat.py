@@ -6,19 +6,27 @@ values have besides: no operation on them knows of it, as their nodes depend on 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from tapegrad.kernels.rules import identity
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
+from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = ["Flat", "enter", "flat", "leave"]
 
 
-def _op(name: str) -> Op:
-    op = Op(name=name, operands=("x",), forward=identity, vjp=(NOT_DIFFERENTIABLE,), family="batch")
+#: How many operations the ways through branches may have together, if each item goes all of them.
+_OF_ALL_WAYS: Final = 1000
+
+
+def _op(name: str, forward: Callable[..., Any] = identity, operands: tuple[str, ...] = ("x",)) -> Op:
+    rules = (NOT_DIFFERENTIABLE,) * len(operands)
+    op = Op(name=name, operands=operands, forward=forward, vjp=rules, family="batch_way")
     del op_table[name]  # it stands only in flat programs
     return op
 
@@ -27,6 +35,8 @@ def _op(name: str) -> Op:
 enter: Final = _op("enter_batch")
 #: From the values of items to that of the batch, along whose dimension `dim` they stand.
 leave: Final = _op("leave_batch")
+#: From whether an item takes a way to its results of that way, or of another.
+choose: Final = _op("choose_way", lambda flag, x, y: np.where(flag, x, y), ("flag", "x", "y"))
 
 
 class Flat(NamedTuple):
@@ -84,16 +94,36 @@ class _Flattening:
     def batch(self, entry: Entry, batches: tuple[int, ...]) -> None:
         """Add the operations of an item."""
         batch = entry.attrs["batch"]
-        item, batches = batch.program, (*batches, len(self.sizes))
+        count = sum(len(way.entries) for way in batch.ways)
+        if len(batch.ways) > 1 and count > _OF_ALL_WAYS:
+            raise Refused(f"vmap: branches of {count} operations")
+        batches = (*batches, len(self.sizes))
         self.sizes.append(self.layouts[entry.results[0]].shape[batch.dims[1]])
-        numbers = {}
-        for number, operand, mapped in zip(item.inputs, entry.operands, batch.mapped, strict=True):
-            numbers[number] = self.new(item.layouts[number], batches)
+        inputs = []
+        for number, operand, mapped in zip(batch.program.inputs, entry.operands, batch.mapped, strict=True):
+            inputs.append(self.new(batch.program.layouts[number], batches))
             dim = batch.dims[0] if mapped else None
-            self.entries.append(Entry(enter, (operand,), {"dim": dim}, (), (numbers[number],)))
-        self.add(item, numbers, batches)
-        for number, result in zip(item.outputs, entry.results, strict=True):
-            self.entries.append(Entry(leave, (numbers[number],), {"dim": batch.dims[1]}, (), (result,)))
+            self.entries.append(Entry(enter, (operand,), {"dim": dim}, (), (inputs[-1],)))
+        results = [self.way(way, inputs, batches) for way in batch.ways]
+        chosen = results.pop()
+        while results:
+            chosen = self.chosen(results.pop(), chosen, batches)
+        for number, result in zip(chosen, entry.results, strict=True):
+            self.entries.append(Entry(leave, (number,), {"dim": batch.dims[1]}, (), (result,)))
+
+    def way(self, program: Program, inputs: Sequence[int], batches: tuple[int, ...]) -> list[int]:
+        """Add the operations of one way, and return its outputs."""
+        numbers = dict(zip(program.inputs, inputs, strict=True))
+        self.add(program, numbers, batches)
+        return [numbers[number] for number in program.outputs]
+
+    def chosen(self, results: Sequence[int], others: Sequence[int], batches: tuple[int, ...]) -> list[int]:
+        """Return the results of a way where its flag, the last one, is true, else the others."""
+        found = []
+        for one, two in zip(results, others, strict=True):
+            found.append(self.new(self.layouts[one], batches))
+            self.entries.append(Entry(choose, (results[-1], one, two), {}, (), (found[-1],)))
+        return found
 
 
 def flat(program: Program) -> Flat:

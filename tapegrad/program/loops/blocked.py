@@ -180,14 +180,14 @@ class _Block:
 
 
 def _on_lanes(body: Program, mapped: Sequence[bool]) -> Program:
-    return Batch(body, mapped, (-1, -1)).whole(_ITEMS)
+    return Batch([body], mapped, dims=(-1, -1)).whole(_ITEMS)
 
 
 def _copies(program: Program, numbers: Sequence[int], mapped: Sequence[bool], dims: tuple[int, int]) -> Program:
     """Return the program that copies values of items, from one arrangement to the other."""
     layouts: list[Any] = [program.layouts[number] for number in numbers]
     every = range(len(layouts))
-    return Batch(Program(layouts, every, {}, [], every), mapped, dims).whole(_ITEMS)
+    return Batch([Program(layouts, every, {}, [], every)], mapped, dims=dims).whole(_ITEMS)
 
 
 def blocked(program: Program) -> Blocked | None:
@@ -202,7 +202,7 @@ def blocked(program: Program) -> Blocked | None:
         return None
     (entry,) = program.entries
     batch = entry.attrs.get("batch")
-    if batch is None or (entry.operands, entry.results) != (program.inputs, program.outputs):
+    if batch is None or len(batch.ways) > 1 or (entry.operands, entry.results) != (program.inputs, program.outputs):
         return None
     size = program.layouts[entry.results[0]].shape[0]
     runs = find_runs(batch.program) if size >= _ITEMS else []
