@@ -107,6 +107,7 @@ def test_compiled(name: str) -> None:
         for change in (lambda x: x, lambda x: x[::-1], lambda x: 0.9 * x):
             own = [np.ascontiguousarray(change(x)) for x in args]
             assert_same(compiled(*own), looped(*[tg.as_tensor(x) for x in own]))
+    assert "not fused" not in compiled.explain()
 
 
 def test_a_batch_of_new_ways_is_traced_anew() -> None:

@@ -99,6 +99,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[np.ndarray, ...]]] = {
         (Y, RNG.normal(size=(150, 3)))),
     "integers": (lambda vmap: vmap(lambda x: (x > 0, x.argmax(), tg.where(x > 0, x, -x))), (Y,)),
 }  # fmt: skip
+UNFUSED = ("integers",)
 
 
 def assert_same(found: Any, expected: Any, rtol: float = 1e-11) -> None:
@@ -121,6 +122,7 @@ def test_compiled(name: str) -> None:
         own = [x * scale for x in args]
         assert_same(compiled(*own), looped(*[tg.as_tensor(x) for x in own]))
     (program,) = compiled.programs
+    assert ("not fused" in compiled.explain()) == (name in UNFUSED)
     assert any(entry.op.name == "vmap" for entry in program.entries)
 
 

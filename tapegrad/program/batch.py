@@ -1,7 +1,8 @@
 """`vmap` as an operation: programs of one item, which run for all items of a batch.
 
-The programs know nothing of the batch. Fused code has an axis for it (`tapegrad.program.fuse.flat`). Where Python looked
-at values, there is a program for each way through the branches, and each item has the results of the way that it takes.
+The programs know nothing of the batch. Fused code has an axis for it (`tapegrad.program.fuse.flat`). Where Python
+looked at values, there is a program for each way through the branches, and each item has the results of the way that it
+takes.
 """
 
 from __future__ import annotations

@@ -157,15 +157,15 @@ class _Block:
         """Return a stage for a block."""
         if isinstance(stage, Straight):
             flags = [self._has_lanes(own) for own in stage.inputs]
-            inputs, outputs = map(self._place, stage.inputs), map(self._place, stage.outputs)
-            return Straight(_on_lanes(stage.body, flags), list(inputs), list(outputs))
+            places = [list(map(self._place, own)) for own in (stage.inputs, stage.outputs)]
+            return Straight(_on_lanes(stage.body, flags), *places)
         flags = [self._has_lanes(own.first) for own in stage.inputs]
         copies = [
             (self._source(source, target, nbytes), self._place(target), nbytes * _ITEMS)
             for source, target, nbytes in stage.copies
         ]
-        lines = [list(map(self._line, own)) for own in (stage.inputs, stage.outputs)]
-        return Loop(_on_lanes(stage.body, flags), *lines, stage.turns, copies)
+        inputs, outputs = [list(map(self._line, own)) for own in (stage.inputs, stage.outputs)]
+        return Loop(_on_lanes(stage.body, flags), inputs, outputs, stage.turns, copies)
 
     def _source(self, source: Place, target: Place, nbytes: int) -> Place:
         """Return where the values stand that a loop begins with, one for each item."""
