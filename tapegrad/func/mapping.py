@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.func.trees import broadcast, flatten, rebuild, structure
+from tapegrad.modes import INTERCEPTORS
+from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.generators import default_generator
 from tapegrad.ops.table import functions as ops
 from tapegrad.tensor import Tensor
 
 InDims = int | tuple[Any, ...]
+_FEW: Final = 8  # items, which a trace writes down one after the other
 
 
 def vmap(
@@ -71,6 +75,10 @@ def vmap(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(func, in_dims, args)
+        if batch.size > _FEW and modes.mode.value & INTERCEPTORS and batch.is_traced():
+            found = batch.mapped(func, kwargs)
+            if found is not None:
+                return _placed(batch.name, out_dims, found)
         items = batch.items() if batch.size else iter([batch.empty_item()])
         outputs = []
         source = default_generator.numpy.bit_generator
@@ -130,6 +138,25 @@ class _Batch:
         for leaves in zip(*parts, strict=True):
             yield rebuild(self.args, leaves)
 
+    def is_traced(self) -> bool:
+        """Whether the call is a part of a program that is being traced."""
+        return hasattr(modes.interceptor(), "looked")
+
+    def mapped(self, func: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Return what the function returns for all items, with these along the first dimension; see `mapped`."""
+        from tapegrad.program.mapped import mapped  # at call time: programs import this package
+
+        places = [place for place, dim in enumerate(self.dims) if dim is not None]
+        operands = [_moved(as_tensor(self.leaves[place]), self.dims[place] or 0, 0) for place in places]
+
+        def call(*items: Tensor) -> Any:
+            leaves = list(self.leaves)
+            for place, item in zip(places, items, strict=True):
+                leaves[place] = item
+            return func(*rebuild(self.args, leaves), **kwargs)
+
+        return mapped(func, call, operands)
+
     def empty_item(self) -> Any:
         """Return zeros of an item's shape, for a batch without items, whose results have a shape too."""
         leaves = [leaf if dim is None else ops.zeros(leaf.shape[:dim] + leaf.shape[dim + 1 :], dtype=leaf.dtype)
@@ -162,22 +189,50 @@ def _cut(leaf: Any, dim: int) -> Sequence[Any]:
     return ops.unbind(leaf, dim) if isinstance(leaf, Tensor) else list(np.moveaxis(leaf, dim, 0))
 
 
-def _joined(name: str, out_dims: Any, outputs: list[Any], size: int) -> Any:
-    """Return the results of all items, joined along the dimensions that were asked for."""
+def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
+    return tensor if source == target else ops.movedim(tensor, source, target)
+
+
+def _placed(name: str, out_dims: Any, output: Any) -> Any:
+    """Return results with the items along the first dimension as they were asked for."""
+    dims, leaves = _dims_of(name, out_dims, output), flatten(output)
+    for place, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
+        if isinstance(leaf, Tensor):
+            leaves[place] = ops.select(leaf, 0, 0) if dim is None else _moved(leaf, 0, dim)
+        elif dim is not None:
+            raise _no_tensor(name, leaf)
+    return rebuild(output, leaves)
+
+
+def _dims_of(name: str, out_dims: Any, output: Any) -> list[Any]:
+    """Return where the items shall stand in each leaf of what the function returned."""
     where = f"vmap({name}, ..., out_dims={out_dims})(<inputs>)"
     if any(not isinstance(dim, int) and dim is not None for dim in flatten(out_dims)):
         raise ValueError(
             f"{where}: `out_dims` must be an int, None or a python collection of ints representing where in the "
             f"outputs the vmapped dimension should appear."
         )
-    dims = broadcast(out_dims, outputs[0])
+    dims = broadcast(out_dims, output)
     if dims is None:
         raise ValueError(
             f"{where}: out_dims is not compatible with the structure of `outputs`. out_dims has structure "
-            f"{structure(out_dims)} but outputs has structure {structure(outputs[0])}."
+            f"{structure(out_dims)} but outputs has structure {structure(output)}."
         )
+    return dims
+
+
+def _joined(name: str, out_dims: Any, outputs: list[Any], size: int) -> Any:
+    """Return the results of all items, joined along the dimensions that were asked for."""
+    dims = _dims_of(name, out_dims, outputs[0])
     columns = zip(*map(flatten, outputs), strict=True)
     return rebuild(outputs[0], [_stacked(name, values, dim, size) for values, dim in zip(columns, dims, strict=True)])
+
+
+def _no_tensor(name: str, value: Any) -> ValueError:
+    return ValueError(
+        f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to set "
+        f"out_dims= to None for output?"
+    )
 
 
 def _stacked(name: str, values: Sequence[Any], dim: int | None, size: int) -> Any:
@@ -185,10 +240,7 @@ def _stacked(name: str, values: Sequence[Any], dim: int | None, size: int) -> An
         return values[0]
     for value in values:
         if not isinstance(value, (Tensor, np.ndarray, np.generic)):
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to set "
-                f"out_dims= to None for output?"
-            )
+            raise _no_tensor(name, value)
     if all(isinstance(value, Tensor) for value in values):
         joined = ops.stack(values, dim)
         return joined if size else ops.narrow(joined, dim, 0, 0)

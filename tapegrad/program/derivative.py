@@ -59,8 +59,7 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     """Return the cotangents of the wanted inputs, from all inputs and the cotangents of outputs."""
     known = _vjps.setdefault(program, {})
     if wanted not in known:
-        vjp, captured = trace(functools.partial(_pull, program, wanted), [own._data for own in tensors],
-                              [own._layout.floating for own in tensors])  # fmt: skip
+        vjp, captured = vjp_of(program, wanted, [own._data for own in tensors])
         known[wanted] = vjp, Runner(vjp), captured
     vjp, run, captured = known[wanted]
     if run.fused is None:
@@ -74,19 +73,32 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     return outputs if vjp.holds(values) else _pull(program, wanted, *tensors)
 
 
-def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor) -> Sequence[Tensor]:
-    """Return the cotangents of the wanted inputs by the rules of the program's operations."""
+def vjp_of(
+    program: Program, wanted: tuple[bool, ...], arrays: Sequence[Any], n_kept: int = 0
+) -> tuple[Program, list[Tensor]]:
+    """Return the program of the cotangents of wanted inputs, and tensors that are its last inputs.
+
+    Its first inputs are the program's, then cotangents of its outputs, of which `arrays` are examples. The last
+    `n_kept` outputs have no cotangents: they are outputs again.
+    """
+    floating = [np.asarray(own).dtype.kind in "fc" for own in arrays]
+    return trace(functools.partial(_pull, program, wanted, n_kept=n_kept), arrays, floating)
+
+
+def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor, n_kept: int = 0) -> Sequence[Tensor]:
+    """Return the cotangents of the wanted inputs by the rules of the program's operations, and the last outputs."""
     n_inputs = len(program.inputs)
     with enable_grad():
         inputs = [own if own.requires_grad or not is_wanted else own.detach().requires_grad_()
                   for own, is_wanted in zip(tensors, wanted, strict=False)]  # fmt: skip
         outputs, _ = replay(program, inputs)
+        kept = [outputs.pop() for _ in range(n_kept)]
         pairs = [(own, ct) for own, ct in zip(outputs, tensors[n_inputs:], strict=True) if own.requires_grad]
         chosen = [own for own, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]
         if not pairs:
-            return [zeros_of(own) for own in chosen]
+            return [*[zeros_of(own) for own in chosen], *kept]
         roots, seeds = zip(*pairs, strict=True)
         found: Sequence[Tensor] = grad(
             roots, chosen, seeds, create_graph=True, allow_unused=True, materialize_grads=True
         )
-    return found
+    return [*found, *kept]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -141,6 +141,21 @@ class Program:
             [guard._replace(value=to[guard.value]) for guard in self.guards],
         )
 
+    def with_outputs(self, outputs: Sequence[int]) -> Program:
+        """Return the program of other outputs."""
+        return Program(self.layouts, self.inputs, self.constants, self.entries, outputs, self.guards).cleaned()
+
+    def key(self) -> Hashable:
+        """Return what is equal for programs that do the same, if they are `compact`."""
+        return (
+            tuple([(own.shape, own.dtype, own.weak) for own in self.layouts]),
+            self.inputs,
+            tuple([(number, *_bits(value)) for number, value in self.constants.items()]),
+            tuple([(*own[:2], tuple(own.attrs.items()), *own[3:]) for own in self.entries]),
+            self.outputs,
+            tuple([(own.value, *_bits(own.outcome)) for own in self.guards]),
+        )
+
     def differentiable(self, wanted: Sequence[int]) -> set[int]:
         """Return the outputs that gradients reach from, of inputs with these numbers."""
         reached = set(wanted)
@@ -170,3 +185,9 @@ class Program:
         inputs = ", ".join(f"{names[number]}: {self.layouts[number]}" for number in self.inputs)
         outputs = ", ".join(names[number] for number in self.outputs)
         return [f"program({inputs})", *(f"    {line}" for line in lines), f"    return {outputs}"]
+
+
+def _bits(value: Any) -> tuple[Hashable, ...]:
+    """Return a constant as what is equal for equal bits."""
+    data = np.asarray(value)
+    return value.__class__, data.dtype, data.shape, data.tobytes()

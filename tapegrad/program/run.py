@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from tapegrad.compiler.jit import JitError
 from tapegrad.program import garbage
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.fuse import Fused, Refused
-from tapegrad.program.loops import Staged, code_of
+from tapegrad.program.loops import Blocked, Staged, blocked, code_of
 from tapegrad.program.program import Program
 from tapegrad.program.replay import Replay
 
@@ -20,6 +20,12 @@ _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other t
 
 class Runner:
     """A way to run a program; call it with the arrays of its inputs.
+
+    Parameters
+    ----------
+    program : Program
+    otherwise : callable, optional
+        What is called in place of machine code, if there is none, or it does not serve a call; default `Replay`.
 
     Attributes
     ----------
@@ -30,18 +36,18 @@ class Runner:
     """
 
     @garbage.kept()
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, otherwise: Callable[..., Sequence[Any]] | None = None) -> None:
         self.program = program
-        self.fused: Fused | Staged | None = None
+        self.fused: Fused | Staged | Blocked | None = None
         self.refused = ""
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = code_of(program, in_threads=True)
+            self.fused = blocked(program) or code_of(program, in_threads=True)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)
-        self._entry = make_entry(Replay(program), variants)[0]
+        self._entry = make_entry(otherwise or Replay(program), variants)[0]
 
     def variant(self, arguments: Sequence[Any], *, has_guards: bool = True, **options: Any) -> Variant:
         """Return the machine code, for a compiled entry.
@@ -66,7 +72,7 @@ class Runner:
             outputs,
             guards=[guard.outcome for guard in program.guards] if has_guards else (),
             scratch=self.fused.scratch_bytes,
-            stages=self.fused.stages if isinstance(self.fused, Fused) else (),
+            stages=() if isinstance(self.fused, Staged) else self.fused.stages,
             is_long=nbytes > _LONG,
             stops=self.fused.stops if self.fused.may_fail else None,
             **options,

@@ -13,6 +13,7 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
+from tapegrad.program.fuse.flat import Flat, flat
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
@@ -108,17 +109,18 @@ def fuse(
     Refused
         If it cannot be fused; the message says which operation, and why.
     """
-    lengths = {length for layout in program.layouts for length in layout.shape}
+    flattened = flat(program)
+    lengths = {length for layout in flattened.program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES
-    if in_brief or _scalars(program, _ROLES[0][0]) > _SCALARS:
-        choices = sorted(_ROLES, key=lambda choice: _scalars(program, choice[0]))
+    if in_brief or _scalars(flattened.program, _ROLES[0][0]) > _SCALARS:
+        choices = sorted(_ROLES, key=lambda choice: _scalars(flattened.program, choice[0]))
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
-        choice = longer, enough if longer else 0
+        choice = longer, enough if longer or flattened.sizes else 0
         if choice not in reasons:
             try:
-                return _fused(program, long, enough, width, in_threads)
+                return _fused(flattened, long, enough, width, in_threads)
             except Refused as error:
                 reasons[choice] = error
     raise next(iter(reasons.values()))
@@ -133,13 +135,13 @@ def _scalars(program: Program, long: int) -> int:
     )
 
 
-def _fused(program: Program, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:
+def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
-    roles = None
-    if any(length > long for layout in program.layouts for length in layout.shape):
-        roles = roles_of(program, long, enough, moves(program))
+    roles, program = None, flattened.program
+    if flattened.sizes or any(length > long for layout in program.layouts for length in layout.shape):
+        roles = roles_of(flattened, long, enough, moves(program))
     if roles is None or roles.single:
-        lowered = lower(program, long, _LIMIT)
+        lowered = lower(flattened, long, _LIMIT, roles if flattened.sizes and roles and roles.alone else None)
         memory, constants = _memory(program, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         keep(lowered.graph, phases)
@@ -154,7 +156,7 @@ def _fused(program: Program, long: int, enough: int, width: int | None, in_threa
         emitter = Emitter(lowered.graph, memory, width)
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
-    lowered = lower(program, long, _LIMIT, roles)
+    lowered = lower(flattened, long, _LIMIT, roles)
     memory, constants = _memory(program, lowered)
     lanes = width or 8
     chunk = chunk_of(roles.lengths[LANES], lanes)

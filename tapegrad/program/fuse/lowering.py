@@ -16,6 +16,7 @@ from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op
 from tapegrad.ops.table.promotion import promote
 from tapegrad.program.fuse import functions
 from tapegrad.program.fuse.arrays import Array
+from tapegrad.program.fuse.flat import Flat, enter, leave
 from tapegrad.program.fuse.formulas import of_op, rebound
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.moves import positions_of
@@ -54,12 +55,12 @@ class Lowered:
         self.graph, self.outputs, self.constants = graph, outputs, constants
 
 
-def lower(program: Program, long: int, limit: int, roles: Roles | None = None) -> Lowered:
+def lower(flat: Flat, long: int, limit: int, roles: Roles | None = None) -> Lowered:
     """Return the nodes of a program.
 
     Parameters
     ----------
-    program : Program
+    flat : Flat
     long : int
         Dimensions longer than this are axes.
     limit : int
@@ -72,12 +73,12 @@ def lower(program: Program, long: int, limit: int, roles: Roles | None = None) -
     Refused
         If an operation has no lowering.
     """
-    return _Lowering(program, long, limit, roles).run()
+    return _Lowering(flat, long, limit, roles).run()
 
 
 class _Lowering:
-    def __init__(self, program: Program, long: int, limit: int, roles: Roles | None) -> None:
-        self.program, self.roles = program, roles
+    def __init__(self, flat: Flat, long: int, limit: int, roles: Roles | None) -> None:
+        self.program, self.batches, self.roles = flat.program, flat.batches, roles
         self.graph = Graph()
         self.graph.limit = limit
         self.space = Space(self.graph, long, functions)
@@ -93,6 +94,7 @@ class _Lowering:
         for entry in program.entries:
             axes = self.axes(entry.results[0])
             self.space.wish = None if axes is None else (program.layouts[entry.results[0]].shape, axes)
+            self.space.taken = self.of_batches(entry.results[0])
             try:
                 results = self.entry(entry)
             except Refused as error:
@@ -123,6 +125,12 @@ class _Lowering:
         """Return the axes of a value, if it is said which dimensions are axes."""
         return None if self.roles is None else self.roles.axes[number]
 
+    def of_batches(self, number: int) -> tuple[int | None, ...]:
+        """Return the axes of the batches that a value is an item of; without roles there is one axis."""
+        if self.roles is None:
+            return (0,) * len(self.batches.get(number, ()))
+        return self.roles.of_batches[number]
+
     def constant(self, data: np.ndarray, axes: tuple[int | None, ...] | None) -> Array:
         """Return an array of numbers: constants, unless it is long."""
         if axes is None:
@@ -138,6 +146,8 @@ class _Lowering:
         op, operands = entry.op, [self.value(number) for number in entry.operands]
         if op.family in _ELEMENTWISE:
             return (self.elementwise(entry, operands),)
+        if op is enter or op is leave:
+            return (self.moved_batch(entry, *operands),)
         if op.name == "cast":
             return (operands[0].astype(self.program.layouts[entry.results[0]].dtype),)
         if op.name in PICKS and any(number not in self.program.constants for number in entry.index_arrays):
@@ -167,6 +177,26 @@ class _Lowering:
         else:
             result = _of_arrays(op, self.space)(*operands, *indices, **_attributes(op, entry.attrs))
         return result if isinstance(result, tuple) else (result,)
+
+    def moved_batch(self, entry: Entry, x: Array) -> Array:
+        """Return each item's part of a value, or the whole of items: the nodes depend on the axis of the batch."""
+        (operand,), (result,), dim = entry.operands, entry.results, entry.attrs["dim"]
+        axes, shape = self.axes(result), self.program.layouts[result].shape
+        if dim is None:
+            return x if axes is None else self.space.renamed(x, axes)
+        axis = self.of_batches(result if entry.op is enter else operand)[-1]
+        if entry.op is leave:
+            along = list(x.axes)
+            along.insert(dim % len(shape), axis)
+            whole = Array(self.space, np.expand_dims(x.nodes, dim), shape, tuple(along), x.dtype)
+            return whole if axes is None else self.space.renamed(whole, axes)
+        along = list(x.axes if axes is None else axes)
+        if axes is None:
+            along.pop(dim)
+        of_items = tuple(along)
+        along.insert(dim % x.ndim, axis)
+        x = self.space.renamed(x, tuple(along))
+        return Array(self.space, x.nodes.reshape(np.delete(x.nodes.shape, dim)), shape, of_items, x.dtype)
 
     def fixed(self, number: int) -> np.ndarray:
         """Return an array of indices, which must be a constant."""

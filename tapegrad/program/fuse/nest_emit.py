@@ -139,6 +139,8 @@ class NestEmitter(Emitter):
             total = self.halved(target.how, char, value)
             pointer = self.memory.pointers[target.base]
             at = self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {position}")
+            if char == "?":
+                total = self.text.op(f"zext i1 {total} to i8")
             self.text.put(f"store {STORED[char]} {total}, ptr {at}, align {BYTES[char]}")
 
         self.loop_over(self.memory.sizes[target.base], 1, one)

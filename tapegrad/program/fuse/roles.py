@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from tapegrad.kernels.indexed import ARRAY
+from tapegrad.program.fuse.flat import Flat, enter, leave
 from tapegrad.program.fuse.moves import along
 from tapegrad.program.fuse.scalars import Refused
 from tapegrad.program.program import Entry, Program
@@ -33,14 +34,20 @@ class Roles:
     ----------
     axes : dict
         By numbers of values. The longest class is axis 0.
+    of_batches : dict
+        The axes of the batches that each value is an item of.
     lengths : dict
         By axes.
     single : bool
         Whether no more than one dimension of a value is long, and what else there is is not too much for scalars.
+    alone : bool
+        Whether there is one axis.
     """
 
-    def __init__(self, axes: dict[int, Axes], lengths: dict[int, int], single: bool) -> None:
-        self.axes, self.lengths, self.single = axes, lengths, single
+    def __init__(
+        self, axes: dict[int, Axes], of_batches: dict[int, Axes], lengths: dict[int, int], single: bool, alone: bool
+    ) -> None:
+        self.axes, self.of_batches, self.lengths, self.single, self.alone = axes, of_batches, lengths, single, alone
 
 
 class _Classes:
@@ -62,12 +69,13 @@ class _Classes:
             self._parents[two] = one
 
 
-def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], np.ndarray | None]) -> Roles:
+def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.ndarray | None]) -> Roles:
     """Return the roles of a program's dimensions.
 
     Parameters
     ----------
-    program : Program
+    flat : Flat
+        The program; its batches are axes anyway.
     long : int
         Longer classes are axes anyway.
     enough : int
@@ -76,20 +84,28 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
         From an entry to the positions that its elements are moved from, counted from 1 over its operands; None if it
         computes.
     """
+    program = flat.program
     classes, layouts = _Classes(), program.layouts
     for entry in program.entries:
-        _join(classes, program, entry, moves)
+        if entry.op is enter or entry.op is leave:
+            _join_batch(classes, flat, entry)
+        else:
+            _join(classes, program, entry, moves)
     members: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for number, layout in enumerate(layouts):
         for place, length in enumerate(layout.shape):
             if length > 1:
                 members.setdefault(classes.find((number, place)), []).append((number, place))
     lengths = {root: max(layouts[number].shape[place] for number, place in own) for root, own in members.items()}
-    rolled = [root for root, length in lengths.items() if length > long]
+    batches = [classes.find(_dim_of(batch)) for batch in range(len(flat.sizes))]
+    rolled = [root for root, length in lengths.items() if length > long or root in batches]
 
     def is_double(root: tuple[int, int]) -> bool:
         """Return whether a value has two dimensions of a class, of which an axis would be a diagonal."""
-        return len({number for number, _ in members[root]}) < len(members[root])
+        numbers = {number for number, _ in members[root]}
+        if any(root == batches[batch] for number in numbers for batch in flat.batches.get(number, ())):
+            return True
+        return len(numbers) < len(members[root])
 
     def unrolled(number: int, roots: Container[tuple[int, int]]) -> int:
         dims = enumerate(layouts[number].shape)
@@ -120,10 +136,14 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
         sums <= _SUMS
         and scalars(rolled) <= _SINGLE
         and all(
-            sum(classes.find((number, place)) in longs for place in range(layout.ndim)) < 2
+            sum(classes.find((number, place)) in longs for place in range(layout.ndim))
+            + len(flat.batches.get(number, ()))
+            < 2
             for number, layout in enumerate(layouts)
         )
     )
+    if len(rolled) > 1 and any(lengths[root] <= long for root in batches):
+        single = False  # a batch is an axis though others of its length are none
     while rolled and scalars(rolled) > enough:
         others = [root for root, length in lengths.items() if root not in rolled and length > 3]
         if not others:
@@ -141,19 +161,39 @@ def roles_of(program: Program, long: int, enough: int, moves: Callable[[Entry], 
     rolled.sort(key=lambda root: -lengths[root])
     numbers = {root: axis for axis, root in enumerate(rolled)}
     axes: dict[int, Axes] = {}
+    of_batches: dict[int, Axes] = {}
     for number, layout in enumerate(layouts):
+        own = flat.batches.get(number, ())
+        roots = [batches[batch] for batch in own]
+        roots += [classes.find((number, place)) for place in range(layout.ndim)]
         found: list[int | None] = []
-        for place, length in enumerate(layout.shape):
-            axis = numbers.get(classes.find((number, place))) if length > 1 else None
+        for root, length in zip(roots, [*[flat.sizes[batch] for batch in own], *layout.shape], strict=True):
+            axis = numbers.get(root) if length > 1 else None
             if axis is not None and axis in found:  # two dimensions of one class
                 axis = len(numbers) + axis
                 if axis in found:
                     raise Refused("three dimensions of one class")
             found.append(axis)
-        axes[number] = tuple(found)
+        axes[number], of_batches[number] = tuple(found[len(own) :]), tuple(found[: len(own)])
     spans = {axis: lengths[root] for root, axis in numbers.items()}
     spans.update({len(numbers) + axis: length for axis, length in list(spans.items())})
-    return Roles(axes, spans, single)
+    return Roles(axes, of_batches, spans, single, len(numbers) == 1)
+
+
+def _dim_of(batch: int) -> tuple[int, int]:
+    """Return what stands for the items of a batch among dimensions."""
+    return -1 - batch, 0
+
+
+def _join_batch(classes: _Classes, flat: Flat, entry: Entry) -> None:
+    """Join the dimensions of a value with those of its items, and one with their batch."""
+    (x,), (result,), dim = entry.operands, entry.results, entry.attrs["dim"]
+    whole, item = (x, result) if entry.op is enter else (result, x)
+    places = list(range(flat.program.layouts[whole].ndim))
+    if dim is not None:
+        classes.join(_dim_of(flat.batches[item][-1]), (whole, places.pop(dim)))
+    for place, of_whole in enumerate(places):
+        classes.join((item, place), (whole, of_whole))
 
 
 def _join(classes: _Classes, program: Program, entry: Entry, moves: Callable[[Entry], np.ndarray | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,6 +33,7 @@ class Space:
         self.graph, self.long, self.functions = graph, long, functions
         self._moves: dict[Any, Any] = {}
         self.wish: tuple[tuple[int, ...], Axes] | None = None  # shape and axes of the result that is being made
+        self.taken: Axes = ()  # axes of the batches that it is an item of
 
     def char(self, dtype: Any) -> str:
         """Return the character of a dtype that scalars may have."""
@@ -48,7 +50,8 @@ class Space:
         """Return axes for a shape."""
         axes: list[int | None] = []
         for length in shape:
-            axes.append(sum(own is not None for own in axes) if self.is_long(length) else None)
+            first = next(number for number in itertools.count() if number not in axes and number not in self.taken)
+            axes.append(first if self.is_long(length) else None)
         return tuple(axes)
 
     def held(self, shape: tuple[int, ...], axes: Axes) -> tuple[int, ...]:
@@ -109,7 +112,7 @@ class Space:
                     axes[start + k] = axis
         for k, length in enumerate(shape):
             if axes[k] is None and self.is_long(length):
-                axes[k] = self.graph.free_axis(length, axes)
+                axes[k] = self.graph.free_axis(length, (*axes, *self.taken))
         made = []
         for own in arrays:
             start = len(shape) - own.ndim
@@ -118,7 +121,15 @@ class Space:
         return made, tuple(axes)
 
     def renamed(self, array: Array, axes: Axes) -> Array:
-        """Return an array with other axes along its dimensions, all at once."""
+        """Return an array with other axes along its dimensions, all at once.
+
+        Raises
+        ------
+        Refused
+            If a dimension is an axis in one of the two only.
+        """
+        if [own is None for own in array.axes] != [own is None for own in axes]:
+            raise Refused("a dimension is an axis and is none")
         where = tuple(
             [(old, 1, new, 0) for old, new in zip(array.axes, axes, strict=True) if old is not None and old != new]
         )
@@ -228,7 +239,7 @@ class Space:
             axes[k] = axis if axis not in axes else None
         for k in longs:
             if axes[k] is None:
-                axes[k] = self.graph.free_axis(positions.shape[k], axes)
+                axes[k] = self.graph.free_axis(positions.shape[k], (*axes, *self.taken))
         return tuple(axes)
 
     def _sources(self, line: np.ndarray, ranges: Any, names: Any, arrays: list[Array], starts: np.ndarray) -> Any:

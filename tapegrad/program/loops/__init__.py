@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tapegrad.program.loops.blocked import Blocked, blocked
 from tapegrad.program.loops.stages import Staged, code_of
 
-__all__ = ["Staged", "code_of"]
+__all__ = ["Blocked", "Staged", "blocked", "code_of"]

@@ -118,7 +118,9 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequ
                     text.put(tables[-1], k, text.pointer(place))
             text.call(number, code, *tables)
     for k, value in enumerate(results):
-        text.copy(places.of(value)[0], Place(("out", k), 0), nbytes_of(program, value))
+        source, target = places.of(value)[0], Place(("out", k), 0)
+        if source != target:
+            text.copy(source, target, nbytes_of(program, value))
     data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]
     declared = [
         f"declare i64 @{_STAGE}{number}(ptr, ptr, ptr, ptr, ptr)"

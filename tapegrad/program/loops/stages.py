@@ -98,7 +98,7 @@ def code_of(program: Program, *, in_threads: bool = False) -> Fused | Staged:
     """
     listing = Listing(program)
     runs = find_runs(listing)
-    stages, places = _stages(listing, runs) if runs else ([], Places(program))
+    stages, places = stages_of(listing, runs) if runs else ([], Places(program))
     if not any(isinstance(stage, Loop) for stage in stages):
         return _straight_code(program, in_threads=in_threads)
     codes = [code_of(stage.body) if isinstance(stage, Loop) else _straight_code(stage.body) for stage in stages]
@@ -116,7 +116,7 @@ def _straight_code(program: Program, *, in_threads: bool = False) -> Fused | Sta
     return Staged(program, stages, [code for _, code in parts], places)
 
 
-def _stages(listing: Listing, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
+def stages_of(listing: Listing, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
     """Return the stages in order. A run that is out of step is cut, or becomes straight code."""
     program = listing.program
     places, cutter = Places(program), Cutter(program)

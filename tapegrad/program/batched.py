@@ -1,0 +1,131 @@
+"""How `vmap` computes as an operation, and its rule: the same operation with the programs of an item's cotangents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tapegrad.ops.table.gateway import raw_data
+from tapegrad.ops.table.op import xp
+from tapegrad.ops.table.rules import NO_COTANGENT
+from tapegrad.program.batch import Batch, apply_batch, batch_of
+from tapegrad.program.derivative import vjp_of
+from tapegrad.program.program import Program
+from tapegrad.program.run import Runner
+from tapegrad.tensor import Tensor
+
+__all__ = ["unified"]
+
+_FEW: Final = 16  # items of a group, which is filled up to a power of two of them
+
+
+class _Known:
+    """What is known of a batch: how it runs for a number of items, or for one (0), and its derivatives."""
+
+    def __init__(self) -> None:
+        self.runners: dict[int, Runner] = {}
+        self.vjps: dict[tuple[bool, ...], tuple[Batch, list[Tensor]]] = {}
+
+
+_known: Final[WeakKeyDictionary[Batch, _Known]] = WeakKeyDictionary()
+
+
+def forward(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the results of all items, along the first dimension."""
+    size, runners = batch.size(arrays), _known.setdefault(batch, _Known()).runners
+    runner = runners.get(size)
+    if runner is None:
+        runner = runners[size] = Runner(batch.whole(size), lambda *arrays: _in_python(batch, arrays))
+    return tuple(runner(arrays)[0])
+
+
+def _in_python(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Do the same by groups of items that take the same way, or by calls for each item."""
+    if len(batch.ways) > 1:
+        return _by_groups(batch, arrays)
+    runners = _known.setdefault(batch, _Known()).runners
+    run = runners.get(0)
+    if run is None:
+        run = runners[0] = Runner(batch.program)
+    items = range(batch.size(arrays))
+    results = [run([own[k] if each else own for own, each in zip(arrays, batch.mapped, strict=True)])[0] for k in items]
+    return tuple([np.stack(column) for column in zip(*results, strict=True)])
+
+
+def _by_groups(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Compute each way for the items that take none of those before, and put the results of those that do in place."""
+    size = batch.size(arrays)
+    layouts = [batch.program.layouts[number] for number in batch.program.outputs]
+    results = [np.zeros((size, *layout.shape), layout.dtype) for layout in layouts]
+    left = np.arange(size)
+    for way in batch.ways:
+        count = len(left)
+        if not count:
+            break
+        chosen = left
+        if count < size:
+            chosen = np.resize(left, max(_FEW, 1 << (count - 1).bit_length()))
+        part = [own[chosen] if each else own for own, each in zip(arrays, batch.mapped, strict=True)]
+        found = forward(batch_of([way], batch.mapped, True), part)
+        takes = np.asarray(found[-1][:count])
+        for result, values in zip(results, found, strict=True):
+            result[left[takes]] = values[:count][takes]
+        left = left[~takes]
+    return tuple(results)
+
+
+def _vjp(
+    batch: Batch, wanted: tuple[bool, ...], operands: Sequence[Any], cts: Sequence[Any]
+) -> tuple[Batch, list[Tensor]]:
+    """Return the batch of the cotangents of wanted inputs, and tensors that it takes besides.
+
+    Its inputs are the batch's, then cotangents of all floating outputs. Operands and cotangents are examples.
+    """
+    vjps = _known.setdefault(batch, _Known()).vjps
+    found = vjps.get(wanted)
+    if found is None:
+        items = [own[0] if each else own for own, each in zip(operands, batch.mapped, strict=True)]
+        items += [own[0] for own in cts]
+        ways = []
+        for way in batch.ways:
+            outputs = [number for number in way.outputs if way.layouts[number].floating]
+            flag = way.outputs[-1:] if batch.flags else ()
+            ways.append(vjp_of(way.with_outputs([*outputs, *flag]), wanted, items, len(flag)))
+        programs, captured = unified(ways)
+        mapped = [*batch.mapped, *[True] * len(cts), *[False] * len(captured)]
+        found = vjps[wanted] = batch_of(programs, mapped, batch.flags), captured
+    return found
+
+
+def unified(ways: Sequence[tuple[Program, Sequence[Tensor]]]) -> tuple[list[Program], list[Tensor]]:
+    """Return programs with the same inputs, from programs whose last inputs are tensors, and these tensors."""
+    tensors = list({id(own): own for _, captured in ways for own in captured}.values())
+    programs = []
+    for program, captured in ways:
+        layouts, n_own = list(program.layouts), len(program.inputs) - len(captured)
+        numbers = {id(own): number for own, number in zip(captured, program.inputs[n_own:], strict=True)}
+        inputs = list(program.inputs[:n_own])
+        for tensor in tensors:
+            if id(tensor) not in numbers:
+                numbers[id(tensor)] = len(layouts)
+                layouts.append(tensor._layout.plain)
+            inputs.append(numbers[id(tensor)])
+        programs.append(Program(layouts, inputs, program.constants, program.entries, program.outputs, program.guards))
+    return programs, tensors
+
+
+def rule(cts: Sequence[Tensor], batch: Batch, wanted: tuple[bool, ...], operands: Sequence[Tensor]) -> tuple[Any, ...]:
+    """Return the cotangents of operands; of one that all items share, the sum over items."""
+    vjp, captured = _vjp(batch, wanted, [*map(raw_data, operands)], [*map(raw_data, cts)])
+    gradients = iter(apply_batch(vjp, [*operands, *cts, *captured]))
+    result = []
+    for is_wanted, each in zip(wanted, batch.mapped, strict=True):
+        ct = next(gradients) if is_wanted else NO_COTANGENT
+        result.append(xp.sum(ct, 0) if is_wanted and not each else ct)
+    return tuple(result)
+
+
+Batch.forward, Batch.rule = staticmethod(forward), staticmethod(rule)

@@ -1,0 +1,220 @@
+"""Batches of items whose program has loops: a loop over blocks of items, in which the item's loops run on lanes.
+
+A block is copied to an arena with its items innermost, so that each value of an item is a vector there. The stages of
+the item's program run on these, with all that they keep between them, and the results are copied back. The last block
+overlaps the one before it if the items do not fill it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.compiler.cache import address_of_ir
+from tapegrad.program.batch import Batch
+from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.loops.body import Loop
+from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
+from tapegrad.program.loops.find import find_runs
+from tapegrad.program.loops.listing import Listing
+from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
+from tapegrad.program.loops.stages import stages_of
+from tapegrad.program.program import Program
+
+__all__ = ["Blocked", "blocked"]
+
+_ITEMS: Final = 16  # of a block
+_ON_STACK: Final = 1 << 18  # bytes of an arena; each thread has its own
+_MANY: Final = 1 << 18  # operations of all blocks, from which on threads share them
+_BLOCK: Final = "block"
+
+
+class Blocked:
+    """A batch as machine code; used like `tapegrad.program.fuse.Fused`."""
+
+    may_fail: Final = False
+    stops: Final[Sequence[np.ndarray]] = ()
+
+    def __init__(self, block: _Block, fused: Sequence[Fused], size: int) -> None:
+        self._block, self._fused = block, fused
+        self._bytes = block.places.arena_bytes + max([own.scratch_bytes for own in fused], default=0)
+        count = -(-size // _ITEMS)
+        is_shared = self._bytes <= _ON_STACK and count * len(block.batch.program.entries) >= _MANY
+        self.stages = (count,) if is_shared else ()
+        self.scratch_bytes = 0 if is_shared else self._bytes
+        text = driver_text(block.program, block.stages, fused, block.places)
+        text = text.replace(f"define i64 @{SYMBOL}(", f"define internal i64 @{_BLOCK}(")
+        self._text = text + self._loop(size, count)
+
+    def address(self) -> int:
+        """Return the address of the function, valid for the life of the process."""
+        parts = [own.ir for own in self._fused]
+        imports = {name: at for own in self._fused for name, at in own.imports.items()}
+        key = "\0".join([self._text, *parts])
+        return address_of_ir("program", key, lambda: linked(self._text, parts), SYMBOL, imports=imports)
+
+    def source(self) -> str:
+        """Return the stages of a block as readable code."""
+        lines = [f"for block in range(0, ..., {_ITEMS}):"]
+        for stage, own in zip(self._block.stages, self._fused, strict=True):
+            if isinstance(stage, Loop):
+                lines.append(f"    for turn in range({stage.turns}):")
+            lines += [f"    {'    ' * isinstance(stage, Loop)}{line}" for line in own.source().splitlines()]
+        return "\n".join(lines)
+
+    def explain(self) -> list[str]:
+        """Return what was done with the program, a line for each stage."""
+        lines = [f"blocks of {_ITEMS} items"]
+        for stage in self._block.stages:
+            count = len(stage.body.entries[0].attrs["batch"].program.entries)
+            what = f"{count} operations" if count else "a copy"
+            lines.append(f"a loop of {stage.turns} turns: {what} a turn" if isinstance(stage, Loop) else what)
+        return [*lines, f"{self._bytes} bytes between the stages"]
+
+    def _loop(self, size: int, count: int) -> str:
+        """Return the function that calls the block's."""
+        program, mapped = self._block.program, self._block.batch.mapped
+        head = ["entry:"]
+        if self.stages:
+            head.append(f"  %arena = alloca [{self._bytes} x i8], align 64")
+        arena, first, end = ("%arena", "%first", "%end") if self.stages else ("%scratch", "0", str(count))
+        body = [
+            "loop:",
+            f"  %k = phi i64 [ {first}, %entry ], [ %next, %loop ]",
+            f"  %start = mul i64 %k, {_ITEMS}",
+            f"  %item = call i64 @llvm.umin.i64(i64 %start, i64 {size - _ITEMS})",
+        ]
+        tables = (("in", "%inputs", program.inputs, mapped), ("out", "%outputs", program.outputs, None))
+        for kind, table, numbers, flags in tables:
+            head.append(f"  %{kind}s = alloca [{len(numbers)} x ptr], align 8")
+            for k, number in enumerate(numbers):
+                name = f"%{kind}{k}"
+                head += [
+                    f"  {name}.from = getelementptr ptr, ptr {table}, i64 {k}",
+                    f"  {name}.all = load ptr, ptr {name}.from, align 8",
+                    f"  {name}.to = getelementptr ptr, ptr %{kind}s, i64 {k}",
+                    f"  store ptr {name}.all, ptr {name}.to, align 8",
+                ]
+                if flags is None or flags[k]:
+                    body += [
+                        f"  {name}.offset = mul i64 %item, {nbytes_of(program, number) // _ITEMS}",
+                        f"  {name} = getelementptr i8, ptr {name}.all, i64 {name}.offset",
+                        f"  store ptr {name}, ptr {name}.to, align 8",
+                    ]
+        more = ", i64 %stage, i64 %first, i64 %end" if self.stages else ""
+        return "\n".join([
+            "declare i64 @llvm.umin.i64(i64, i64)",
+            f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch{more}) nounwind {{",
+            *head, "  br label %loop", *body,
+            f"  call i64 @{_BLOCK}(ptr %ins, ptr %outs, ptr {arena}, ptr null, ptr null)",  # no stage fails
+            "  %next = add i64 %k, 1",
+            f"  %more = icmp slt i64 %next, {end}",
+            "  br i1 %more, label %loop, label %done", "done:", "  ret void", "}", "",
+        ])  # fmt: skip
+
+
+class _Block:
+    """The stages of an item's program on the lanes of a block, between copies of its inputs and of its results."""
+
+    def __init__(self, batch: Batch, stages: Sequence[Straight | Loop], places: Places) -> None:
+        self.batch, self.program = batch, batch.whole(_ITEMS)
+        self.places = Places(self.program)
+        self.places.arena_bytes, self.places.tables = places.arena_bytes * _ITEMS, list(places.tables)
+        item = batch.program
+        copied = {source.base for own in stages if isinstance(own, Loop) for source, _, _ in own.copies}
+        packed = [k for k in range(len(item.inputs)) if batch.mapped[k] or ("in", k) in copied]
+        self._packed = {k: self.places.allocate(_ITEMS * nbytes_of(item, item.inputs[k])) for k in packed}
+        pack = _copies(item, [item.inputs[k] for k in packed], [batch.mapped[k] for k in packed], (0, -1))
+        self.stages: list[Straight | Loop] = [
+            Straight(pack, [Place(("in", k), 0) for k in packed], list(self._packed.values()))
+        ]
+        self.stages += [self._of_lanes(own) for own in stages]
+        found = [places.of(number)[0] for number in item.outputs]
+        unpack = _copies(item, item.outputs, [self._has_lanes(own) for own in found], (-1, 0))
+        results = [Place(("out", k), 0) for k in range(len(found))]
+        self.stages.append(Straight(unpack, [self._place(own) for own in found], results))
+        for number, place in zip(self.program.outputs, results, strict=True):
+            self.places.add(number, place)
+
+    def _has_lanes(self, place: Place) -> bool:
+        """Whether items have values of their own in a place of the item's program."""
+        kind, number = place.base
+        return place.base == ARENA or (kind == "in" and self.batch.mapped[number])
+
+    def _place(self, place: Place) -> Place:
+        """Return where the values of a block stand."""
+        if place.base == ARENA:
+            return Place(ARENA, place.offset * _ITEMS)
+        if not self._has_lanes(place):
+            return place
+        return self._in_arena(place)
+
+    def _in_arena(self, place: Place) -> Place:
+        """Return the place of an input that was copied."""
+        start = self._packed[place.base[1]]
+        return Place(start.base, start.offset + place.offset * _ITEMS)
+
+    def _line(self, line: Line) -> Line:
+        return Line(self._place(line.first), line.stride * (_ITEMS if self._has_lanes(line.first) else 1))
+
+    def _of_lanes(self, stage: Straight | Loop) -> Straight | Loop:
+        """Return a stage for a block."""
+        if isinstance(stage, Straight):
+            flags = [self._has_lanes(own) for own in stage.inputs]
+            places = [list(map(self._place, own)) for own in (stage.inputs, stage.outputs)]
+            return Straight(_on_lanes(stage.body, flags), *places)
+        flags = [self._has_lanes(own.first) for own in stage.inputs]
+        copies = [
+            (self._source(source, target, nbytes), self._place(target), nbytes * _ITEMS)
+            for source, target, nbytes in stage.copies
+        ]
+        inputs, outputs = [list(map(self._line, own)) for own in (stage.inputs, stage.outputs)]
+        return Loop(_on_lanes(stage.body, flags), inputs, outputs, stage.turns, copies)
+
+    def _source(self, source: Place, target: Place, nbytes: int) -> Place:
+        """Return where the values stand that a loop begins with, one for each item."""
+        kind, number = source.base
+        if kind == "in":
+            return self._in_arena(source)
+        if kind != "table":
+            return self._place(source)
+        table = self.places.tables[number].reshape(-1)
+        first = source.offset // table.itemsize
+        return self.places.table(np.repeat(table[first : first + nbytes // table.itemsize], _ITEMS))
+
+
+def _on_lanes(body: Program, mapped: Sequence[bool]) -> Program:
+    return Batch([body], mapped, dims=(-1, -1)).whole(_ITEMS)
+
+
+def _copies(program: Program, numbers: Sequence[int], mapped: Sequence[bool], dims: tuple[int, int]) -> Program:
+    """Return the program that copies values of items, from one arrangement to the other."""
+    layouts: list[Any] = [program.layouts[number] for number in numbers]
+    every = range(len(layouts))
+    return Batch([Program(layouts, every, {}, [], every)], mapped, dims=dims).whole(_ITEMS)
+
+
+def blocked(program: Program) -> Blocked | None:
+    """Return a program that is a batch of items with loops as machine code; None for others, and if that cannot be."""
+    if len(program.entries) != 1:
+        return None
+    (entry,) = program.entries
+    batch = entry.attrs.get("batch")
+    if batch is None or len(batch.ways) > 1 or (entry.operands, entry.results) != (program.inputs, program.outputs):
+        return None
+    size = program.layouts[entry.results[0]].shape[0]
+    listing = Listing(batch.program)
+    runs = find_runs(listing) if size >= _ITEMS else []
+    if not runs:
+        return None
+    stages, places = stages_of(listing, runs)
+    if not any(isinstance(stage, Loop) for stage in stages):
+        return None
+    block = _Block(batch, stages, places)
+    try:
+        codes = [fuse(stage.body, width=_ITEMS) for stage in block.stages]
+    except Refused:
+        return None
+    return None if any(own.may_fail for own in codes) else Blocked(block, codes, size)

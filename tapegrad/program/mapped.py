@@ -1,0 +1,137 @@
+"""`vmap` by programs: the function is traced for one item, and its program runs for all.
+
+Where Python looks at values, items may take different ways. A way is traced for the first item that takes none of those
+before, and again, until each item takes one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tapegrad import modes
+from tapegrad.func.trees import flatten, rebuild, structure
+from tapegrad.ops.creation import as_tensor
+from tapegrad.ops.table.gateway import raw_data
+from tapegrad.program import batched
+from tapegrad.program.batch import MOST_OPERANDS, Batch, apply_batch, batch_of, with_flag
+from tapegrad.program.program import Program
+from tapegrad.program.trace import TracingError, trace
+from tapegrad.tensor import Tensor
+
+#: How many ways through its branches the items of a batch may take.
+MOST_WAYS: Final = 16
+
+_VALUES: Final = (Tensor, np.ndarray, np.generic)
+#: Items that took ways of their own, by functions' code: who traces a function again traces these ways again.
+_examples: Final[WeakKeyDictionary[Any, dict[Any, list[list[np.ndarray]]]]] = WeakKeyDictionary()
+
+
+class _Unlike(Exception):  # noqa: N818  # a finding, which ends the attempt
+    """A function does not do the same for all items, or cannot be traced."""
+
+
+def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Sequence[Tensor]) -> Any:
+    """Return what a function returns for all items: tensors have the items along the first dimension.
+
+    Parameters
+    ----------
+    function : callable
+        The user's.
+    call : callable
+        Calls it with an item's part of each operand; it returns a tree.
+    operands : sequence of Tensor
+        They have the items along the first dimension.
+
+    Returns
+    -------
+    object
+        None if the function cannot be traced, or items take too many ways, or return different things.
+    """
+    try:
+        tree, ways = _ways(function, call, operands)
+    except (TracingError, _Unlike):
+        return None
+    programs, captured = batched.unified(ways)
+    count = len(operands) + len(captured)
+    if count > MOST_OPERANDS or not programs[0].outputs:
+        return None
+    has_guards = any(program.guards for program in programs)
+    batch = _batch(programs, operands, captured, has_guards)
+    results = apply_batch(batch, [*operands, *captured])
+    if has_guards and not results.pop().all():
+        return None
+    values = iter(results)
+    return rebuild(tree, [next(values) if isinstance(leaf, _VALUES) else leaf for leaf in flatten(tree)])
+
+
+def _batch(programs: Sequence[Program], operands: Sequence[Any], captured: Sequence[Tensor], has_guards: bool) -> Batch:
+    flags = [True] * len(operands) + [False] * len(captured)
+    return batch_of([with_flag(own) for own in programs] if has_guards else programs, flags, has_guards)
+
+
+def _ways(
+    function: Callable[..., Any], call: Callable[..., Any], operands: Sequence[Tensor]
+) -> tuple[Any, list[tuple[Program, list[Tensor]]]]:
+    """Return what the function returns for an item, and the ways that items take."""
+    is_recorded = modes.is_grad_enabled()
+    wanted = [own.requires_grad and is_recorded for own in operands]
+    arrays: list[Any] = [np.asarray(raw_data(own)) for own in operands]
+    first, example = _trace(call, [own[0] for own in arrays], wanted), 0
+    ways = [first]
+    if not first[1].guards:
+        return first[0], [first[1:]]
+    examples = _examples_of(function, arrays)
+    arrays = [np.concatenate([own, *[one[k][None] for one in examples]]) for k, own in enumerate(arrays)]
+    examples.append([own[0].copy() for own in arrays]) if not examples else None
+    while True:
+        programs, captured = batched.unified([own[1:] for own in ways])
+        asked = [own.with_outputs(()) for own in programs]
+        batch = _batch(asked, operands, captured, True)
+        (flags,) = Batch.forward(batch, [*arrays, *[np.asarray(raw_data(own)) for own in captured]])
+        if flags.all():
+            return first[0], [own[1:] for own in ways]
+        before, example = example, int(np.argmin(flags))
+        if len(ways) == MOST_WAYS or example == before:
+            raise _Unlike
+        item = [own[example].copy() for own in arrays]
+        ways.append(_trace(call, item, wanted))
+        _check_alike(first, ways[-1])
+        if len(examples) < MOST_WAYS:
+            examples.append(item)
+
+
+def _examples_of(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """Return items of these shapes and dtypes that took ways of their own; it is added to."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    known = {} if code is None else _examples.setdefault(code, {})
+    return known.setdefault(tuple([(own.shape[1:], own.dtype) for own in arrays]), [])
+
+
+def _trace(call: Callable[..., Any], items: Sequence[Any], wanted: Sequence[bool]) -> tuple[Any, Program, list[Tensor]]:
+    """Return what the function returns for an item, its program, and the tensors that it takes from outside."""
+    returned: list[Any] = []
+
+    def function(*tensors: Tensor) -> list[Tensor]:
+        returned.append(call(*tensors))
+        return [as_tensor(leaf) for leaf in flatten(returned[0]) if isinstance(leaf, _VALUES)]
+
+    program, captured = trace(function, items, wanted)
+    if program.has_functions:
+        raise _Unlike  # the rule is the user's own
+    return returned.pop(), program, captured
+
+
+def _check_alike(one: tuple[Any, Program, Any], two: tuple[Any, Program, Any]) -> None:
+    """Check that items return the same kinds of things."""
+    kinds = []
+    for tree, program, _ in (one, two):
+        leaves = [None if isinstance(leaf, _VALUES) else (leaf.__class__, leaf) for leaf in flatten(tree)]
+        layouts = [(program.layouts[number].shape, program.layouts[number].dtype) for number in program.outputs]
+        kinds.append((structure(tree), leaves, layouts))
+    if kinds[0] != kinds[1]:
+        raise _Unlike

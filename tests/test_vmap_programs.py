@@ -1,0 +1,146 @@
+"""`vmap` in compiled functions: a batch is an axis; against the function's loop over items, and against PyTorch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import func
+
+N = 11  # more items than a trace writes down one after the other
+RNG = np.random.default_rng(7)
+X, Y, M = RNG.normal(size=N), RNG.normal(size=(N, 3)), RNG.normal(size=(3, 3))
+W, V = RNG.normal(size=(4, 3)), RNG.normal(size=3)
+B = RNG.normal(size=(N, 3, 3)) + 4 * np.eye(3)
+
+
+def loop(f: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
+    """Return what vmap returns, by a list of results."""
+
+    def call(*args: Any) -> Any:
+        dims = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(args)
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        outs = [f(*[x if d is None else tg.unbind(tg.as_tensor(x), d)[k] for x, d in zip(args, dims, strict=True)])
+                for k in range(size)]  # fmt: skip
+        if not isinstance(outs[0], tuple):
+            return tg.stack(outs, out_dims)
+        places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs[0])
+        return tuple([tg.stack(list(own), d) for own, d in zip(zip(*outs, strict=True), places, strict=True)])
+
+    return call
+
+
+def norm(x: Any) -> Any:
+    return (x * x).sum() ** 0.5
+
+
+def network(w: Any, v: Any, x: Any) -> Any:
+    return (tg.tanh(w @ x) * w[:, 0]).sum() * (v * x).sum()
+
+
+# A name, the function of `vmap` or of the loop, and its arguments.
+CASES: dict[str, tuple[Callable[[Any], Any], tuple[np.ndarray, ...]]] = {
+    "a formula": (lambda vmap: vmap(lambda x: tg.sin(x) * x), (X,)),
+    "of grad": (lambda vmap: vmap(func.grad(lambda x: tg.sin(x) * x)), (X,)),
+    "of grad of grad": (lambda vmap: vmap(func.grad(func.grad(lambda x: tg.sin(x) * x))), (X,)),
+    "a vector": (lambda vmap: vmap(lambda x: (x * x).sum()), (Y,)),
+    "dimension 1": (lambda vmap: vmap(lambda x: x / norm(x), in_dims=1, out_dims=1), (Y.T,)),
+    "the last dimension": (lambda vmap: vmap(lambda x: tg.cumsum(x, 0), in_dims=-1, out_dims=-1), (Y.T,)),
+    "not mapped": (lambda vmap: vmap(lambda m, x: m @ x, in_dims=(None, 0)), (M, Y)),
+    "two results": (lambda vmap: vmap(lambda x: (x.sum(), tg.outer(x, x)), out_dims=(0, 1)), (Y,)),
+    "a matrix": (lambda vmap: vmap(lambda a: tg.linalg.inv(a) @ a.T), (B,)),
+    "solve": (lambda vmap: vmap(lambda a, b: tg.linalg.solve(a, b)), (B, Y)),
+    "of jacrev": (lambda vmap: vmap(func.jacrev(lambda x: x / norm(x))), (Y,)),
+    "of jacfwd": (lambda vmap: vmap(func.jacfwd(lambda x: x / norm(x))), (Y,)),
+    "of hessian": (lambda vmap: vmap(func.hessian(lambda x: norm(x) * x[0])), (Y,)),
+    "gradients of each item": (
+        lambda vmap: vmap(func.grad(network, argnums=(0, 1)), in_dims=(None, None, 0)), (W, V, Y)),
+    "grad around": (
+        lambda vmap: func.grad(lambda v, x: vmap(lambda y: norm(v * y))(x).sum(), argnums=(0, 1)), (V, Y)),
+    "grad around, not mapped": (
+        lambda vmap: func.grad(
+            lambda w, v, x: vmap(network, in_dims=(None, None, 0))(w, v, x).sum(), argnums=(0, 1)), (W, V, Y)),
+    "grad around of gradients": (
+        lambda vmap: func.grad(
+            lambda v, x: (vmap(func.grad(lambda y: norm(v * y) * y[1]))(x) ** 2).sum(), argnums=(0, 1)), (V, Y)),
+    "hessian around": (lambda vmap: func.hessian(lambda v, x: vmap(lambda y: norm(v * y))(x).sum()), (V, Y)),
+    "jacrev around": (lambda vmap: func.jacrev(lambda v, x: vmap(lambda y: norm(v * y))(x)), (V, Y)),
+    "jvp around": (
+        lambda vmap: lambda v, x: func.jvp(lambda u: vmap(lambda y: norm(u * y))(x), (v,), (v + 1.0,)), (V, Y)),
+    "of vmap": (lambda vmap: vmap(vmap(lambda x: tg.exp(x) * x)), (Y,)),
+    "of vmap, both long": (
+        lambda vmap: vmap(lambda x: vmap(lambda y: tg.exp(-norm(x - y)))(tg.as_tensor(Y))), (Y,)),
+    "of vmap, with arguments": (
+        lambda vmap: vmap(lambda x, y: vmap(lambda a, b: tg.sin(a * b), in_dims=(None, 0))(x, y), in_dims=(0, None)),
+        (X, np.linspace(-1.0, 1.0, 13))),
+    "grad of vmap of vmap": (
+        lambda vmap: func.grad(lambda x, y: vmap(
+            lambda a: vmap(lambda b: tg.sin(a * b).sum() * b[0])(y).sum())(x).sum(), argnums=(0, 1)), (Y, Y[:9] + 1)),
+    "vmap of grad of vmap": (
+        lambda vmap: vmap(func.grad(lambda a, y: vmap(lambda b: tg.sin(a * b).sum() * b[0])(y).sum(),
+                                    argnums=(0, 1)), in_dims=(0, None)), (Y, Y[:9] + 1)),
+    "the same array along two dimensions": (
+        lambda vmap: lambda m: vmap(lambda a, b: (a * b).sum(), in_dims=(0, 1))(m, m) + m.sum(0), (Y @ Y.T,)),
+    "all pairs of an array's rows": (
+        lambda vmap: lambda x: vmap(lambda a: vmap(lambda b: (a * b).sum())(x) * a[0])(x) @ x, (Y,)),
+    "a constant": (lambda vmap: lambda x: vmap(lambda y: tg.as_tensor(M) @ y + 1.0)(x), (Y,)),
+    "a result that does not depend on the item": (
+        lambda vmap: lambda v, x: vmap(lambda y: (v * 2.0, y + v))(x), (V, Y)),
+    "with what is around": (
+        lambda vmap: lambda x: (lambda z: vmap(lambda y: norm(y) * z.sum())(z).sum() + z[0, 0])(tg.exp(x)), (Y,)),
+    "a long dimension of the item": (lambda vmap: vmap(lambda x: tg.log_softmax(x, 0)), (RNG.normal(size=(N, 200)),)),
+    "a long dimension of an array of all": (
+        lambda vmap: vmap(func.grad(lambda x, a: tg.logsumexp(a @ x, 0)), in_dims=(0, None)),
+        (Y, RNG.normal(size=(150, 3)))),
+    "integers": (lambda vmap: vmap(lambda x: (x > 0, x.argmax(), tg.where(x > 0, x, -x))), (Y,)),
+}  # fmt: skip
+UNFUSED = ("integers",)
+
+
+def assert_same(found: Any, expected: Any, rtol: float = 1e-11) -> None:
+    if isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for own, other in zip(found, expected, strict=True):
+            assert_same(own, other)
+        return
+    found, expected = (own.detach().numpy() if isinstance(own, tg.Tensor) else np.asarray(own)
+                       for own in (found, expected))  # fmt: skip
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled(name: str) -> None:
+    make, args = CASES[name]
+    compiled, looped = tg.compile(make(func.vmap)), make(loop)
+    for scale in (1.0, 0.7):
+        own = [x * scale for x in args]
+        assert_same(compiled(*own), looped(*[tg.as_tensor(x) for x in own]))
+    (program,) = compiled.programs
+    assert ("not fused" in compiled.explain()) == (name in UNFUSED)
+    assert any(entry.op.name == "vmap" for entry in program.entries)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_of_compiled(name: str) -> None:
+    make, args = CASES[name]
+
+    def loss(function: Callable[..., Any], *inputs: Any) -> Any:
+        found = function(*inputs)
+        found = found if isinstance(found, tuple) else (found,)
+        return functools.reduce(lambda x, y: x + y, [(own * own).sum() for own in found if own.is_floating_point()])
+
+    compiled, looped = tg.compile(make(func.vmap)), make(loop)
+    pairs = []
+    for function in (compiled, looped):
+        inputs = [tg.tensor(x, requires_grad=True) for x in args]
+        slopes = tg.autograd.grad(loss(function, *inputs), inputs, create_graph=True, materialize_grads=True)
+        total = functools.reduce(lambda x, y: x + y, [(own * own).sum() for own in slopes])
+        seconds = tg.autograd.grad(total, inputs, materialize_grads=True) if total.requires_grad else ()
+        pairs.append((tuple(slopes), tuple(seconds)))
+    assert_same(*pairs, rtol=1e-9)
