@@ -110,6 +110,8 @@ def _straight_code(program: Program, *, in_threads: bool = False) -> Fused | Sta
     try:
         return fuse(program, in_threads=in_threads)
     except Refused:
+        if [entry.op.family for entry in program.entries] == ["batch"]:
+            raise  # its forward runs just this program
         parts = cut(program)
     places = Places(program)
     stages = [_placed(program, part, places) for part, _ in parts]
