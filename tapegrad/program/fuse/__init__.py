@@ -30,6 +30,7 @@ __all__ = ["Fused", "Refused", "fuse"]
 _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
 _LIMIT: Final = 100_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
+_FEW: Final = 300  # in code, up to which it is compiled in no time
 
 
 class Fused:
@@ -86,6 +87,7 @@ def fuse(
     checked: bool = False,
     in_threads: bool = False,
     in_brief: bool = False,
+    scalars: int = _SCALARS,
 ) -> Fused:
     """Return a program as machine code.
 
@@ -101,6 +103,8 @@ def fuse(
         Let threads share long loops: the machine code then has stages.
     in_brief : bool
         Choose the axes that give the shortest code, not the fastest.
+    scalars : int
+        The most that straight code may have.
 
     Raises
     ------
@@ -110,14 +114,14 @@ def fuse(
     lengths = {length for layout in program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES
-    if in_brief or _scalars(program, _ROLES[0][0]) > _SCALARS:
+    if in_brief or _scalars(program, _ROLES[0][0]) > _FEW:
         choices = sorted(_ROLES, key=lambda choice: _scalars(program, choice[0]))
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer else 0
         if choice not in reasons:
             try:
-                return _fused(program, long, enough, width, in_threads)
+                return _fused(program, long, enough, width, in_threads, scalars)
             except Refused as error:
                 reasons[choice] = error
     raise next(iter(reasons.values()))
@@ -132,7 +136,7 @@ def _scalars(program: Program, long: int) -> int:
     )
 
 
-def _fused(program: Program, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:
+def _fused(program: Program, long: int, enough: int, width: int | None, in_threads: bool, most: int) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
     roles = None
     if any(length > long for layout in program.layouts for length in layout.shape):
@@ -142,7 +146,7 @@ def _fused(program: Program, long: int, enough: int, width: int | None, in_threa
         memory, constants = _memory(program, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
-        if count > _SCALARS:
+        if count > most:
             raise Refused(f"straight code of {count} scalars")
         if in_threads and is_worth_blocks(lowered.graph, phases):
             blocks = BlockEmitter(lowered.graph, memory, width)
