@@ -32,6 +32,7 @@ __all__ = ["Fused", "Refused", "fuse"]
 _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
 _LIMIT: Final = 100_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
+_FEW: Final = 300  # in code, up to which it is compiled in no time
 
 
 class Fused:
@@ -88,6 +89,7 @@ def fuse(
     checked: bool = False,
     in_threads: bool = False,
     in_brief: bool = False,
+    scalars: int = _SCALARS,
 ) -> Fused:
     """Return a program as machine code.
 
@@ -103,6 +105,8 @@ def fuse(
         Let threads share long loops: the machine code then has stages.
     in_brief : bool
         Choose the axes that give the shortest code, not the fastest.
+    scalars : int
+        The most that straight code may have.
 
     Raises
     ------
@@ -113,14 +117,14 @@ def fuse(
     lengths = {length for layout in flattened.program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES
-    if in_brief or _scalars(flattened.program, _ROLES[0][0]) > _SCALARS:
+    if in_brief or _scalars(flattened.program, _ROLES[0][0]) > _FEW:
         choices = sorted(_ROLES, key=lambda choice: _scalars(flattened.program, choice[0]))
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer or flattened.sizes else 0
         if choice not in reasons:
             try:
-                return _fused(flattened, long, enough, width, in_threads)
+                return _fused(flattened, long, enough, width, in_threads, scalars)
             except Refused as error:
                 reasons[choice] = error
     raise next(iter(reasons.values()))
@@ -135,7 +139,7 @@ def _scalars(program: Program, long: int) -> int:
     )
 
 
-def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:
+def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_threads: bool, most: int) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
     roles, program = None, flattened.program
     if flattened.sizes or any(length > long for layout in program.layouts for length in layout.shape):
@@ -147,7 +151,7 @@ def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_thread
         keep(lowered.graph, phases)
         arrange(lowered.graph, phases)
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
-        if count > _SCALARS:
+        if count > most:
             raise Refused(f"straight code of {count} scalars")
         if in_threads and is_worth_blocks(lowered.graph, phases):
             blocks = BlockEmitter(lowered.graph, memory, width)

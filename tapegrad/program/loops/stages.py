@@ -16,6 +16,8 @@ from tapegrad.program.loops.find import TURNS, Run, find_runs
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import Places, nbytes_of
 from tapegrad.program.loops.stops import Stop
+from tapegrad.program.native import Native
+from tapegrad.program.native.groups import is_cut, without_copies
 from tapegrad.program.program import Program
 
 _ARENA: Final = 1 << 28  # bytes
@@ -71,7 +73,7 @@ class Staged:
         """Return what was done with the program, a line for each stage."""
         lines = []
         for stage, own in zip(self.stages, self.codes, strict=True):
-            if isinstance(own, Stop):
+            if isinstance(own, Stop | Native):
                 lines += own.explain()
                 continue
             body = stage.body
@@ -82,7 +84,7 @@ class Staged:
         return [*lines, f"{self._arena_bytes} bytes between the stages"]
 
 
-def code_of(program: Program, *, in_threads: bool = False) -> Fused | Staged:
+def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = False) -> Fused | Staged:
     """Return a program as machine code: loops that are found, and stops between what is fused.
 
     Parameters
@@ -90,6 +92,8 @@ def code_of(program: Program, *, in_threads: bool = False) -> Fused | Staged:
     program : Program
     in_threads : bool
         As for `fuse`.
+    in_loops : bool
+        It is a part of a program with loops.
 
     Raises
     ------
@@ -100,19 +104,24 @@ def code_of(program: Program, *, in_threads: bool = False) -> Fused | Staged:
     runs = find_runs(listing)
     stages, places = stages_of(listing, runs) if runs else ([], Places(program))
     if not any(isinstance(stage, Loop) for stage in stages):
-        return _straight_code(program, in_threads=in_threads)
-    codes = [code_of(stage.body) if isinstance(stage, Loop) else _straight_code(stage.body) for stage in stages]
+        return _straight_code(program, in_threads=in_threads, in_loops=in_loops)
+    codes = [
+        code_of(stage.body, in_loops=True) if isinstance(stage, Loop) else _straight_code(stage.body, in_loops=True)
+        for stage in stages
+    ]
     return Staged(program, stages, codes, places)
 
 
-def _straight_code(program: Program, *, in_threads: bool = False) -> Fused | Staged:
+def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool = False) -> Fused | Staged:
     """Return a program as one stretch, or as several with stops between them."""
-    try:
-        return fuse(program, in_threads=in_threads)
-    except Refused:
-        if [entry.op.family for entry in program.entries] == ["batch"]:
-            raise  # its forward runs just this program
-        parts = cut(program)
+    if not is_cut(program, in_loops):
+        try:
+            return fuse(program, in_threads=in_threads)
+        except Refused:
+            if [entry.op.family for entry in program.entries] == ["batch"]:
+                raise  # its forward runs just this program
+    program = without_copies(program)
+    parts = cut(program)
     places = Places(program)
     stages = [_placed(program, part, places) for part, _ in parts]
     return Staged(program, stages, [code for _, code in parts], places)

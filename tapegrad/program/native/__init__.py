@@ -11,19 +11,18 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad.program.fuse import Fused
-from tapegrad.program.native.code import Code, broadcast
+from tapegrad.program.native.code import Code, Native, broadcast
 from tapegrad.program.native.factors import FACTORS
 from tapegrad.program.native.views import View, contiguous, views_of
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry, Program
 
-__all__ = ["BLAS", "FACTORS", "native"]
+__all__ = ["BLAS", "FACTORS", "Native", "native"]
 
 BLAS: Final = 1 << 18  # multiplications from which on BLAS gains more by its blocks than its call takes
 
 
-def native(program: Program) -> Fused | None:
+def native(program: Program) -> Native | None:
     """Return the machine code of a program that is one operation of matrices; None if there is none of its own.
 
     Parameters
@@ -42,7 +41,7 @@ def native(program: Program) -> Fused | None:
     return make(Code(program, views, chars.pop()), *entries)
 
 
-def _product(code: Code, entry: Entry, *after: Entry) -> Fused | None:
+def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
     """Return the code of a product, to which something may be added."""
     result = entry.results[0]
     start: View | None = None
@@ -94,4 +93,4 @@ def _added(code: Code, product: int, after: tuple[Entry, ...]) -> View | None:
     return view if (view.shape, view.strides) == (shape, contiguous(shape)) else None
 
 
-_TABLE: Final[dict[str, Callable[..., Fused | None]]] = {"matmul": _product, **FACTORS}
+_TABLE: Final[dict[str, Callable[..., Native | None]]] = {"matmul": _product, **FACTORS}

@@ -16,10 +16,14 @@ from tapegrad.program.native.views import View
 from tapegrad.program.program import Program
 from tapegrad.program.stopping import DONE, STOPPED
 
-__all__ = ["Code", "broadcast"]
+__all__ = ["Code", "Native", "broadcast"]
 
 
 _BLAS: Final = 1 << 18  # multiplications from which on BLAS gains more by its blocks than its call takes
+
+
+class Native(Fused):
+    """The machine code of one operation of matrices."""
 
 
 class Code(Calls):
@@ -84,7 +88,7 @@ class Code(Calls):
         if math.prod(batch):
             loops(0, [pointer for pointer, _ in places])
 
-    def finished(self, write: Callable[[], None]) -> Fused:
+    def finished(self, write: Callable[[], None]) -> Native:
         """Return the machine code of what a function writes."""
 
         def written() -> str | None:
@@ -101,9 +105,9 @@ class Code(Calls):
         ]
         text = module_text(self, written, head, ())
         text = "\n".join([*self.constants.values(), text])
-        fused = Fused(text, self.scratch, lambda: str(self.program), self.notes)
-        fused.imports, fused.may_fail = self.imports, self.may_fail
-        return fused
+        code = Native(text, self.scratch, lambda: str(self.program), self.notes, imports=self.imports)
+        code.may_fail = self.may_fail
+        return code
 
 
 def broadcast(own: View, batch: tuple[int, ...]) -> list[int]:

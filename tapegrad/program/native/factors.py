@@ -16,9 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.kernels.blas import blas_address
-from tapegrad.program.fuse import Fused
 from tapegrad.program.native.calls import NAMES, strided_by
-from tapegrad.program.native.code import Code, broadcast
+from tapegrad.program.native.code import Code, Native, broadcast
 from tapegrad.program.native.views import contiguous
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry
@@ -30,7 +29,7 @@ Write = Callable[[Code, list[Matrix], list[str]], None]
 
 def _each(
     code: Code, entry: Entry, name: str, write: Write, vectors: Sequence[int] = (), in_double: bool = True
-) -> Fused | None:
+) -> Native | None:
     """Return the code of an operation that is done with each matrix of a batch.
 
     Parameters
@@ -92,7 +91,7 @@ def _each(
 # ---- by triangles, in place
 
 
-def _cholesky(code: Code, entry: Entry) -> Fused | None:
+def _cholesky(code: Code, entry: Entry) -> Native | None:
     upper = bool(entry.attrs["upper"])
 
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
@@ -113,7 +112,7 @@ def _cholesky(code: Code, entry: Entry) -> Fused | None:
     return _each(code, entry, "the Cholesky factor", write)
 
 
-def _solve_triangular(code: Code, entry: Entry) -> Fused | None:
+def _solve_triangular(code: Code, entry: Entry) -> Native | None:
     upper, left, unit = (bool(entry.attrs[name]) for name in ("upper", "left", "unitriangular"))
 
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
@@ -148,7 +147,7 @@ def _factored(code: Code, x: Matrix) -> tuple[str, str]:
     return factors, pivots
 
 
-def _solve(code: Code, entry: Entry) -> Fused | None:
+def _solve(code: Code, entry: Entry) -> Native | None:
     vector = bool(entry.attrs["vector"])
 
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
@@ -166,7 +165,7 @@ def _solve(code: Code, entry: Entry) -> Fused | None:
     return _each(code, entry, "a solution", write, (1,) if vector else ())
 
 
-def _inv(code: Code, entry: Entry) -> Fused | None:
+def _inv(code: Code, entry: Entry) -> Native | None:
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
         ((x,), (out,)) = operands, results
         n = x.shape[0]
@@ -184,7 +183,7 @@ def _inverted(code: Code, n: int, factors: str, pivots: str) -> None:
     code.call("getri", n, factors, n, pivots, code.room(count), count, code.info())
 
 
-def _det(code: Code, entry: Entry) -> Fused | None:
+def _det(code: Code, entry: Entry) -> Native | None:
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
         ((x,), (out,)) = operands, results
         code.put(_determinant(code, x.shape[0], *_factored(code, x)), out)
@@ -192,7 +191,7 @@ def _det(code: Code, entry: Entry) -> Fused | None:
     return _each(code, entry, "the determinant", write)
 
 
-def _cofactors(code: Code, entry: Entry) -> Fused | None:
+def _cofactors(code: Code, entry: Entry) -> Native | None:
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
         ((x,), (out,)) = operands, results
         n = x.shape[0]
@@ -209,7 +208,7 @@ def _cofactors(code: Code, entry: Entry) -> Fused | None:
     return _each(code, entry, "cofactors", write)
 
 
-def _slogdet(code: Code, entry: Entry) -> Fused | None:
+def _slogdet(code: Code, entry: Entry) -> Native | None:
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
         ((x,), (sign, log)) = operands, results
         n = x.shape[0]
@@ -256,7 +255,7 @@ def _turned(code: Code, pivots: str, at: str) -> str:
 # ---- orthogonal factors
 
 
-def _qr(code: Code, entry: Entry) -> Fused | None:
+def _qr(code: Code, entry: Entry) -> Native | None:
     mode = entry.attrs["mode"]
     if mode == "r":
         return None
@@ -279,7 +278,7 @@ def _qr(code: Code, entry: Entry) -> Fused | None:
     return _each(code, entry, "orthogonal and triangular factors", write)
 
 
-def _eigh(code: Code, entry: Entry) -> Fused | None:
+def _eigh(code: Code, entry: Entry) -> Native | None:
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
         ((x,), (values, vectors)) = operands, results
         n, uplo = x.shape[0], entry.attrs["uplo"]
@@ -296,7 +295,7 @@ def _eigh(code: Code, entry: Entry) -> Fused | None:
     return _each(code, entry, "eigenvalues and vectors", write)
 
 
-def _svd(code: Code, entry: Entry) -> Fused | None:
+def _svd(code: Code, entry: Entry) -> Native | None:
     full = bool(entry.attrs["full_matrices"])
 
     def write(code: Code, operands: list[Matrix], results: list[str]) -> None:
@@ -344,7 +343,7 @@ def _ask(name: str, char: str, *args: np.ndarray) -> None:
     function(*[own.ctypes.data for own in args])
 
 
-FACTORS: Final[dict[str, Callable[..., Fused | None]]] = {
+FACTORS: Final[dict[str, Callable[..., Native | None]]] = {
     "cholesky": _cholesky, "solve_triangular": _solve_triangular, "solve": _solve, "inv": _inv, "det": _det,
     "cofactors": _cofactors, "slogdet": _slogdet, "qr": _qr, "eigh": _eigh, "svd": _svd,
 }  # fmt: skip

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tapegrad.program.fuse import Fused
-from tapegrad.program.native import BLAS, FACTORS, native
+from tapegrad.program.native import BLAS, FACTORS, Native, native
 from tapegrad.program.native.views import View, views_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["Group", "groups", "has_groups", "without_copies"]
+__all__ = ["Group", "groups", "is_cut", "without_copies"]
 
 _PRODUCTS: Final = 512  # multiplications that are a part of fused code
 _ROWS: Final = 8  # of matrices whose factors are
+_CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
 _STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
 
 
@@ -29,14 +29,14 @@ class Group(NamedTuple):
         The program's values that it takes, and that it computes.
     body : Program
         Has these, in their order, by numbers of its own.
-    code : Fused
+    code : Native
     """
 
     places: tuple[int, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     body: Program
-    code: Fused
+    code: Native
 
 
 def groups(program: Program) -> dict[int, Group]:
@@ -47,7 +47,7 @@ def groups(program: Program) -> dict[int, Group]:
         for number in (*entry.operands, *entry.index_arrays):
             users.setdefault(number, []).append(place)
     results = {*program.outputs, *[guard.value for guard in program.guards]}
-    known: dict[Any, Fused | None] = {}
+    known: dict[Any, Native | None] = {}
     found: dict[int, Group] = {}
     taken: set[int] = set()
     for place, entry in enumerate(program.entries):
@@ -63,17 +63,18 @@ def groups(program: Program) -> dict[int, Group]:
     return found
 
 
-def has_groups(program: Program, in_loops: bool) -> bool:
+def is_cut(program: Program, in_loops: bool) -> bool:
     """Return whether a program is cut at operations with machine code of their own, before fusing is tried.
 
     In the body of a loop products are: its vectors are short, and nests of loops gain little. Elsewhere what is fused
     goes over its operands once, until a product is so large that BLAS multiplies it.
     """
-    return any(
-        _is_large(program, entry)
-        and (in_loops or entry.op.name != "matmul" or _multiplications(program, entry) >= BLAS)
-        for entry in program.entries
-    )
+    for entry in program.entries:
+        if _is_large(program, entry):
+            is_product = entry.op.name == "matmul"
+            if in_loops or not is_product or _multiplications(program, entry) >= BLAS:
+                return True
+    return False
 
 
 def without_copies(program: Program) -> Program:
@@ -95,7 +96,12 @@ def without_copies(program: Program) -> Program:
 
 
 def _is_large(program: Program, entry: Entry) -> bool:
-    """Return whether an operation is too long for scalars, or for a part of fused code."""
+    """Return whether an operation is too long for scalars, or for a part of fused code, and has code of its own."""
+    operands = [program.layouts[number] for number in entry.operands]
+    if any(layout.dtype.char not in "df" or layout.dtype != operands[0].dtype for layout in operands):
+        return False
+    if any(number in program.constants and program.layouts[number].nbytes > _CONSTANT for number in entry.operands):
+        return False
     if entry.op.name == "matmul":
         return _multiplications(program, entry) > _PRODUCTS
     return entry.op.name in FACTORS and max(program.layouts[entry.operands[0]].shape[-2:]) > _ROWS
@@ -120,7 +126,7 @@ def _group(
     places: list[int],
     users: dict[int, list[int]],
     results: set[int],
-    known: dict[Any, Fused | None],
+    known: dict[Any, Native | None],
 ) -> Group | None:
     own = [program.entries[place] for place in places]
     made = {number for entry in own for number in entry.results}
