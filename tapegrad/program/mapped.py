@@ -22,6 +22,7 @@ from tapegrad.program import batched
 from tapegrad.program.batch import MOST_OPERANDS, Batch, apply_batch, batch_of, with_flag
 from tapegrad.program.program import Program
 from tapegrad.program.trace import TracingError, trace
+from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
 #: How many ways through its branches the items of a batch may take.
@@ -31,6 +32,8 @@ _recent: Final[deque[Batch]] = deque(maxlen=64)  # which would be forgotten afte
 _VALUES: Final = (Tensor, np.ndarray, np.generic)
 #: Items that took ways of their own, by functions' code: who traces a function again traces these ways again.
 _examples: Final[WeakKeyDictionary[Any, dict[Any, list[list[np.ndarray]]]]] = WeakKeyDictionary()
+state.register("program.mapped: batches", lambda: len(_recent), _recent.clear)
+state.register("program.mapped: items of ways", lambda: sum(map(len, _examples.values())), _examples.clear)
 
 
 class _Unlike(Exception):  # noqa: N818  # a finding, which ends the attempt
