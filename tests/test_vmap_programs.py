@@ -97,6 +97,13 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[np.ndarray, ...]]] = {
     "a long dimension of an array of all": (
         lambda vmap: vmap(func.grad(lambda x, a: tg.logsumexp(a @ x, 0)), in_dims=(0, None)),
         (Y, RNG.normal(size=(150, 3)))),
+    "of a vjp's function": (
+        lambda vmap: lambda x: (lambda pull: vmap(lambda ct: pull(ct)[0])(tg.as_tensor(Y)))(
+            func.vjp(lambda y: tg.sin(y) * y.sum(), tg.as_tensor(x))[1]), (V,)),
+    "of gradients of a graph around": (
+        lambda vmap: lambda x, c: (lambda y: vmap(lambda ct: tg.autograd.grad(
+            tg.sin(y) * y.sum(), y, ct, create_graph=True)[0])(c))(x * 2.0 if x.requires_grad else
+                                                                 (x * 2.0).requires_grad_()), (V, Y)),
     "integers": (lambda vmap: vmap(lambda x: (x > 0, x.argmax(), tg.where(x > 0, x, -x))), (Y,)),
 }  # fmt: skip
 UNFUSED = ("integers",)

@@ -50,7 +50,8 @@ class Tracer:
         self._held: list[Any] = []  # the data, so that no identity is used twice
         self._values: list[Any] = []  # by number
         self._known: dict[Any, tuple[int, ...]] = {}  # results by operation: what is computed twice stands once
-        self._tensors: dict[int, weakref.ref[Tensor]] = {}
+        self._tensors: dict[int, Callable[[], Tensor | None]] = {}
+        self._around = modes.interceptor()
 
     def new(self, data: Any, layout: Layout) -> int:
         """Return the number of a new value."""
@@ -123,8 +124,14 @@ class Tracer:
         base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
         is_twin = base is not None and raw_data(base) is data
         origin: Tensor = base if base is not None and is_twin else operand
-        self._tensors[number] = weakref.ref(origin)
+        # A value of the trace around is no constant, even if its tensor dies, e.g. a residual that a rule is called with.
+        self._tensors[number] = (lambda: origin) if self._is_around(data) else weakref.ref(origin)
         return number
+
+    def _is_around(self, data: Any) -> bool:
+        """Whether data stand for a value of a trace around this one."""
+        around = self._around
+        return isinstance(around, Tracer) and (id(data) in around._numbers or around._is_around(data))
 
     def captured(self) -> dict[int, Tensor]:
         """Return the tensors that the function took from outside, by the numbers of their values.
