@@ -81,6 +81,15 @@ def test_compiled_is_by_hand(workload: Workload) -> None:
         assert differs(compiled(*arrays(point)), by_hand(workload, point)) is None
 
 
+@pytest.mark.parametrize("name", ["bundle", "options"])
+def test_compiled_vmap_is_by_hand(name: str) -> None:
+    data = WORKLOADS[name].data(quick=True)
+    compiled = load("vmap").function(WORKLOADS[name], data)
+    for point in (data, moved(data)):
+        assert differs(compiled(*arrays(point)), by_hand(WORKLOADS[name], point)) is None
+    assert "not fused" not in compiled.explain()
+
+
 @pytest.mark.full
 @every_workload
 def test_of_full_size(workload: Workload) -> None:

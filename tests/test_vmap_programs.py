@@ -97,6 +97,13 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[np.ndarray, ...]]] = {
     "a long dimension of an array of all": (
         lambda vmap: vmap(func.grad(lambda x, a: tg.logsumexp(a @ x, 0)), in_dims=(0, None)),
         (Y, RNG.normal(size=(150, 3)))),
+    "of a vjp's function": (
+        lambda vmap: lambda x: (lambda pull: vmap(lambda ct: pull(ct)[0])(tg.as_tensor(Y)))(
+            func.vjp(lambda y: tg.sin(y) * y.sum(), tg.as_tensor(x))[1]), (V,)),
+    "of gradients of a graph around": (
+        lambda vmap: lambda x, c: (lambda y: vmap(lambda ct: tg.autograd.grad(
+            tg.sin(y) * y.sum(), y, ct, create_graph=True)[0])(c))(x * 2.0 if x.requires_grad else
+                                                                 (x * 2.0).requires_grad_()), (V, Y)),
     "integers": (lambda vmap: vmap(lambda x: (x > 0, x.argmax(), tg.where(x > 0, x, -x))), (Y,)),
 }  # fmt: skip
 UNFUSED = ("integers",)
@@ -144,3 +151,101 @@ def test_derivatives_of_compiled(name: str) -> None:
         seconds = tg.autograd.grad(total, inputs, materialize_grads=True) if total.requires_grad else ()
         pairs.append((tuple(slopes), tuple(seconds)))
     assert_same(*pairs, rtol=1e-9)
+
+
+# Without compile -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls outside of programs make machine code at once."""
+    monkeypatch.setattr("tapegrad.func.mapping._SOME", 1)
+    monkeypatch.setattr("tapegrad.func.mapping._LATER", 0)
+    monkeypatch.setattr("tapegrad.program.mapped._is_worth", lambda batch, size: True)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", CASES)
+def test_not_compiled(name: str) -> None:
+    make, args = CASES[name]
+    assert_same(make(func.vmap)(*map(tg.tensor, args)), make(loop)(*map(tg.tensor, args)))
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_cannot_be_traced_is_called_for_each_item() -> None:
+    seen = []
+
+    def f(x: Any) -> Any:
+        seen.append(float(x.numpy()[0]))
+        return x * 2.0
+
+    assert_same(func.vmap(f)(tg.tensor(Y)), 2.0 * Y)
+    assert seen == Y[:, 0].tolist()
+
+    def g(x: Any) -> Any:
+        y = x.clone()
+        y[0] = 1.0
+        return y
+
+    assert func.vmap(g)(tg.tensor(Y))[:, 0].tolist() == [1.0] * N
+
+
+@pytest.mark.usefixtures("at_once")
+def test_arrays_stay_arrays() -> None:
+    assert type(func.vmap(np.sum)(Y)) is np.ndarray
+    assert type(func.vmap(func.grad(lambda x: np.sum(x * x)))(Y)) is np.ndarray
+    assert_same(func.vmap(lambda x: (np.sin(x), x.sum()), out_dims=(1, 0))(Y), (np.sin(Y).T, Y.sum(1)))
+
+
+def test_machine_code_is_made_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tapegrad.func.mapping._LATER", 0)
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(1)
+        return tg.sin(x) * 2.5 + x
+
+    x = tg.linspace(0.0, 1.0, 2000)
+    counts = []
+    for _ in range(12):
+        calls.clear()
+        assert_same(func.vmap(f)(x), np.sin(x.numpy()) * 2.5 + x.numpy())
+        counts.append(len(calls))
+    assert counts[0] > 2000
+    assert counts[-1] == 1
+
+
+def test_gradients_of_each_sample_of_a_module() -> None:
+    tg.manual_seed(0)
+    net = tg.nn.Sequential(tg.nn.Linear(3, 4), tg.nn.Tanh(), tg.nn.Linear(4, 1))
+    params = {name: own.detach() for name, own in net.named_parameters()}
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        return ((func.functional_call(net, params, (x,)) - y) ** 2).sum()
+
+    x, y = tg.tensor(Y), tg.tensor(X)
+    found = tg.compile(func.vmap(func.grad(loss), in_dims=(None, 0, 0)))(params, x, y)
+    each = [func.grad(loss)(params, x[k], y[k]) for k in range(N)]
+    assert list(found) == list(params)
+    for name, own in found.items():
+        assert_same(own, tg.stack([one[name] for one in each]))
+
+
+def test_containers_and_messages_in_a_program() -> None:
+    def f(tree: Any, k: Any = None) -> Any:
+        return {"a": tree["x"] * tree["y"][0], "b": [tree["x"].sum(), tree["y"][1]]}
+
+    mapped = func.vmap(f, in_dims=({"x": 0, "y": (None, 1)},), out_dims={"a": -1, "b": [0, 1]})
+    args = {"x": tg.tensor(Y), "y": (tg.tensor(V), tg.tensor(W[:, :2].repeat(6, 1)[:, :N]))}
+    found, expected = tg.compile(mapped)(args), mapped(args)
+    assert_same(found["a"], expected["a"])
+    assert_same(found["b"], expected["b"])
+    for function, words in (
+        (func.vmap(lambda x: (x, 3)), "must only return Tensors"),
+        (func.vmap(lambda x: x, out_dims=(0, 0)), "out_dims is not compatible"),
+        (func.vmap(lambda x: x, in_dims=(0, 0)), "in_dims is not compatible"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            tg.compile(function)(tg.tensor(Y))
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        tg.compile(func.vmap(lambda x: x, out_dims=3))(tg.tensor(Y))

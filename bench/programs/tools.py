@@ -28,6 +28,7 @@ class About(NamedTuple):
 TOOLS = {
     "manual": About("Numba, derivative by hand", "manual", "numba"),
     "compiled": About("tapegrad.compile", "compiled", "tapegrad", "compile"),
+    "vmap": About("tapegrad.compile of vmap, where there are items", "compiled_vmap", "tapegrad", "compile"),
     "eager": About("tapegrad, eager", "eager", "tapegrad"),
     "torch": About("eager", "torch", "torch"),
     "torch.compile": About("torch.compile, with its C++ compiler", "torch_compile", "torch"),

@@ -1,4 +1,4 @@
-"""`vmap`: a function of one item, over the items of a batch, in a loop that calls the function for each item."""
+"""`vmap`: a function of one item, over the items of a batch: by a program of one item, or by a call for each."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ from tapegrad.tensor import Tensor
 
 InDims = int | tuple[Any, ...]
 _FEW: Final = 8  # items, which a trace writes down one after the other
+_SOME: Final = 63  # items, for which no machine code is made
+_LATER: Final = 4096  # items of calls of this process: before, programs are not imported for them
+
+#: How many items calls outside of programs have had.
+counts: Final = {"items": 0}
 
 
 def vmap(
@@ -38,7 +43,7 @@ def vmap(
     randomness : {"error", "same", "different"}
         Whether the function may draw random numbers, and whether all items get the same ones.
     chunk_size : int, optional
-        Has no effect, as items are computed one after the other.
+        Has no effect: no more than the results of all items is kept in memory.
 
     Returns
     -------
@@ -54,8 +59,10 @@ def vmap(
 
     Notes
     -----
-    Unlike PyTorch's, this is a loop: the function is called for each item. So it may look at values, and it takes as
-    long as the loop. Most operations take batches themselves, which is faster.
+    In a compiled function, and in calls of many items, the function is traced for one item, and its program runs for
+    all of them as machine code: see `tapegrad.compile`. Then what it does besides, e.g. to print, it does once. Where
+    it looks at values, it is traced for an item of each way through the branches. In calls of few items, and if it
+    cannot be traced, it is called for each item.
 
     Examples
     --------
@@ -75,8 +82,9 @@ def vmap(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(func, in_dims, args)
-        if batch.size > _FEW and modes.mode.value & INTERCEPTORS and batch.is_traced():
-            found = batch.mapped(func, kwargs)
+        is_traced = modes.mode.value & INTERCEPTORS and hasattr(modes.interceptor(), "looked")
+        if batch.size > (_FEW if is_traced else _SOME):
+            found = batch.mapped(func, kwargs) if is_traced else batch.mapped_at_once(func, kwargs, randomness)
             if found is not None:
                 return _placed(batch.name, out_dims, found)
         items = batch.items() if batch.size else iter([batch.empty_item()])
@@ -138,11 +146,7 @@ class _Batch:
         for leaves in zip(*parts, strict=True):
             yield rebuild(self.args, leaves)
 
-    def is_traced(self) -> bool:
-        """Whether the call is a part of a program that is being traced."""
-        return hasattr(modes.interceptor(), "looked")
-
-    def mapped(self, func: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    def mapped(self, func: Callable[..., Any], kwargs: dict[str, Any], in_program: bool = True) -> Any:
         """Return what the function returns for all items, with these along the first dimension; see `mapped`."""
         from tapegrad.program.mapped import mapped  # at call time: programs import this package
 
@@ -155,7 +159,24 @@ class _Batch:
                 leaves[place] = item
             return func(*rebuild(self.args, leaves), **kwargs)
 
-        return mapped(func, call, operands)
+        return mapped(func, call, operands, in_program)
+
+    def mapped_at_once(self, func: Callable[..., Any], kwargs: dict[str, Any], randomness: str) -> Any:
+        """Do the same outside of programs; None if the function is to be called for each item."""
+        if randomness != "error" or modes.interceptor() is not None:
+            return None
+        counts["items"] += self.size
+        if counts["items"] <= _LATER:
+            return None
+        found = self.mapped(func, kwargs, in_program=False)
+        if found is None or not any(isinstance(leaf, np.ndarray) for leaf in self.leaves):
+            return found
+        kinds = [isinstance(leaf, Tensor) for leaf in flatten(func(*next(self.items()), **kwargs))]
+        leaves = [
+            own if is_tensor or not isinstance(own, Tensor) else own.numpy()
+            for own, is_tensor in zip(flatten(found), kinds, strict=True)
+        ]
+        return rebuild(found, leaves)
 
     def empty_item(self) -> Any:
         """Return zeros of an item's shape, for a batch without items, whose results have a shape too."""
@@ -199,6 +220,8 @@ def _placed(name: str, out_dims: Any, output: Any) -> Any:
     for place, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
         if isinstance(leaf, Tensor):
             leaves[place] = ops.select(leaf, 0, 0) if dim is None else _moved(leaf, 0, dim)
+        elif isinstance(leaf, np.ndarray):
+            leaves[place] = leaf[0] if dim is None else np.moveaxis(leaf, 0, dim)
         elif dim is not None:
             raise _no_tensor(name, leaf)
     return rebuild(output, leaves)

@@ -17,15 +17,26 @@ from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.tensor import Tensor
 
-__all__ = ["unified"]
+__all__ = ["known_of", "unified"]
 
 _FEW: Final = 16  # items of a group, which is filled up to a power of two of them
 
 
 class _Known:
-    """What is known of a batch: how it runs for a number of items, or for one (0), and its derivatives."""
+    """What is known of a batch.
+
+    Attributes
+    ----------
+    runners : dict
+        How it runs for a number of items, or for one (0).
+    vjps : dict
+        Its derivatives, by which operands' cotangents are wanted.
+    operations : int
+        How many operations calls for each item have computed, before there was machine code.
+    """
 
     def __init__(self) -> None:
+        self.operations = 0
         self.runners: dict[int, Runner] = {}
         self.vjps: dict[tuple[bool, ...], tuple[Batch, list[Tensor]]] = {}
 
@@ -33,9 +44,14 @@ class _Known:
 _known: Final[WeakKeyDictionary[Batch, _Known]] = WeakKeyDictionary()
 
 
+def known_of(batch: Batch) -> _Known:
+    """Return what is known of a batch."""
+    return _known.setdefault(batch, _Known())
+
+
 def forward(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Return the results of all items, along the first dimension."""
-    size, runners = batch.size(arrays), _known.setdefault(batch, _Known()).runners
+    size, runners = batch.size(arrays), known_of(batch).runners
     runner = runners.get(size)
     if runner is None:
         runner = runners[size] = Runner(batch.whole(size), lambda *arrays: _in_python(batch, arrays))
@@ -46,7 +62,7 @@ def _in_python(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Do the same by groups of items that take the same way, or by calls for each item."""
     if len(batch.ways) > 1:
         return _by_groups(batch, arrays)
-    runners = _known.setdefault(batch, _Known()).runners
+    runners = known_of(batch).runners
     run = runners.get(0)
     if run is None:
         run = runners[0] = Runner(batch.program)
@@ -84,7 +100,7 @@ def _vjp(
 
     Its inputs are the batch's, then cotangents of all floating outputs. Operands and cotangents are examples.
     """
-    vjps = _known.setdefault(batch, _Known()).vjps
+    vjps = known_of(batch).vjps
     found = vjps.get(wanted)
     if found is None:
         items = [own[0] if each else own for own, each in zip(operands, batch.mapped, strict=True)]

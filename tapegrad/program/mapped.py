@@ -7,6 +7,7 @@ before, and again, until each item takes one.
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -21,21 +22,25 @@ from tapegrad.program import batched
 from tapegrad.program.batch import MOST_OPERANDS, Batch, apply_batch, batch_of, with_flag
 from tapegrad.program.program import Program
 from tapegrad.program.trace import TracingError, trace
+from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
 
 #: How many ways through its branches the items of a batch may take.
 MOST_WAYS: Final = 16
 
+_recent: Final[deque[Batch]] = deque(maxlen=64)  # which would be forgotten after their call
 _VALUES: Final = (Tensor, np.ndarray, np.generic)
 #: Items that took ways of their own, by functions' code: who traces a function again traces these ways again.
 _examples: Final[WeakKeyDictionary[Any, dict[Any, list[list[np.ndarray]]]]] = WeakKeyDictionary()
+state.register("program.mapped: batches", lambda: len(_recent), _recent.clear)
+state.register("program.mapped: items of ways", lambda: sum(map(len, _examples.values())), _examples.clear)
 
 
 class _Unlike(Exception):  # noqa: N818  # a finding, which ends the attempt
     """A function does not do the same for all items, or cannot be traced."""
 
 
-def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Sequence[Tensor]) -> Any:
+def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Sequence[Tensor], in_program: bool) -> Any:
     """Return what a function returns for all items: tensors have the items along the first dimension.
 
     Parameters
@@ -46,14 +51,17 @@ def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Seq
         Calls it with an item's part of each operand; it returns a tree.
     operands : sequence of Tensor
         They have the items along the first dimension.
+    in_program : bool
+        Whether the call is a part of a program that is being traced. Else machine code has to be worth its making.
 
     Returns
     -------
     object
-        None if the function cannot be traced, or items take too many ways, or return different things.
+        None if the function cannot be traced, or items take too many ways, or return different things, or calls for
+        each item take less time.
     """
     try:
-        tree, ways = _ways(function, call, operands)
+        tree, ways = _ways(function, call, operands, in_program)
     except (TracingError, _Unlike):
         return None
     programs, captured = batched.unified(ways)
@@ -69,20 +77,38 @@ def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Seq
     return rebuild(tree, [next(values) if isinstance(leaf, _VALUES) else leaf for leaf in flatten(tree)])
 
 
+def _is_worth(batch: Batch, size: int) -> bool:
+    """Whether machine code for a batch is there, or is made in less time than calls for each item have taken by now.
+
+    An operation takes 3 µs; code takes 40 ms, and 1 ms for each operation of an item.
+    """
+    known = batched.known_of(batch)
+    if size in known.runners:
+        return known.runners[size].fused is not None
+    if batch in _recent:
+        _recent.remove(batch)
+    _recent.append(batch)
+    count = len(batch.program.entries)
+    known.operations += size * count
+    return known.operations > 13_000 + 300 * count
+
+
 def _batch(programs: Sequence[Program], operands: Sequence[Any], captured: Sequence[Tensor], has_guards: bool) -> Batch:
     flags = [True] * len(operands) + [False] * len(captured)
     return batch_of([with_flag(own) for own in programs] if has_guards else programs, flags, has_guards)
 
 
 def _ways(
-    function: Callable[..., Any], call: Callable[..., Any], operands: Sequence[Tensor]
+    function: Callable[..., Any], call: Callable[..., Any], operands: Sequence[Tensor], in_program: bool
 ) -> tuple[Any, list[tuple[Program, list[Tensor]]]]:
     """Return what the function returns for an item, and the ways that items take."""
     is_recorded = modes.is_grad_enabled()
     wanted = [own.requires_grad and is_recorded for own in operands]
     arrays: list[Any] = [np.asarray(raw_data(own)) for own in operands]
-    first, example = _trace(call, [own[0] for own in arrays], wanted), 0
+    first, example = _trace(call, [own[0] for own in arrays], wanted, in_program), 0
     ways = [first]
+    if not in_program and not _is_worth(_batch([first[1]], operands, first[2], bool(first[1].guards)), len(arrays[0])):
+        raise _Unlike
     if not first[1].guards:
         return first[0], [first[1:]]
     examples = _examples_of(function, arrays)
@@ -99,7 +125,7 @@ def _ways(
         if len(ways) == MOST_WAYS or example == before:
             raise _Unlike
         item = [own[example].copy() for own in arrays]
-        ways.append(_trace(call, item, wanted))
+        ways.append(_trace(call, item, wanted, in_program))
         _check_alike(first, ways[-1])
         if len(examples) < MOST_WAYS:
             examples.append(item)
@@ -112,7 +138,9 @@ def _examples_of(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> 
     return known.setdefault(tuple([(own.shape[1:], own.dtype) for own in arrays]), [])
 
 
-def _trace(call: Callable[..., Any], items: Sequence[Any], wanted: Sequence[bool]) -> tuple[Any, Program, list[Tensor]]:
+def _trace(
+    call: Callable[..., Any], items: Sequence[Any], wanted: Sequence[bool], in_program: bool
+) -> tuple[Any, Program, list[Tensor]]:
     """Return what the function returns for an item, its program, and the tensors that it takes from outside."""
     returned: list[Any] = []
 
@@ -120,7 +148,14 @@ def _trace(call: Callable[..., Any], items: Sequence[Any], wanted: Sequence[bool
         returned.append(call(*tensors))
         return [as_tensor(leaf) for leaf in flatten(returned[0]) if isinstance(leaf, _VALUES)]
 
-    program, captured = trace(function, items, wanted)
+    try:
+        program, captured = trace(function, items, wanted)
+    except TracingError:
+        raise
+    except Exception as error:  # what a function does not take in a trace, it may take as it is
+        if in_program:
+            raise
+        raise _Unlike from error
     if program.has_functions:
         raise _Unlike  # the rule is the user's own
     return returned.pop(), program, captured

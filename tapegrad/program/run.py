@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -16,6 +17,20 @@ from tapegrad.program.program import Program
 from tapegrad.program.replay import Replay
 
 _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other threads run
+
+
+_codes: Final[WeakValueDictionary[Hashable, Fused | Staged | Blocked]] = WeakValueDictionary()
+
+
+def _machine_code(program: Program) -> Fused | Staged | Blocked:
+    """Return a program as machine code; of one operation, e.g. of a batch, what was made for an equal one."""
+    key = program.compact().key() if len(program.entries) == 1 else None
+    known = _codes.get(key) if key is not None else None
+    if known is None:
+        known = blocked(program) or code_of(program, in_threads=True)
+        if key is not None:
+            _codes[key] = known
+    return known
 
 
 class Runner:
@@ -43,7 +58,7 @@ class Runner:
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = blocked(program) or code_of(program, in_threads=True)
+            self.fused = _machine_code(program)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)

@@ -44,7 +44,8 @@ class Tracer(Scripts):
     def __init__(self) -> None:
         super().__init__()
         self.has_functions = False
-        self._tensors: dict[int, weakref.ref[Tensor]] = {}
+        self._tensors: dict[int, Callable[[], Tensor | None]] = {}
+        self._around = modes.interceptor()
 
     def copied(self, tensor: Tensor, copy: np.ndarray) -> None:
         """Let a copy of a tensor's data stand for its value."""
@@ -86,8 +87,14 @@ class Tracer(Scripts):
         base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
         is_twin = base is not None and raw_data(base) is data
         origin: Tensor = base if base is not None and is_twin else operand
-        self._tensors[number] = weakref.ref(origin)
+        # A value of the trace around is no constant, even if its tensor dies, e.g. a residual that a rule is called with.
+        self._tensors[number] = (lambda: origin) if self._is_around(data) else weakref.ref(origin)
         return number
+
+    def _is_around(self, data: Any) -> bool:
+        """Whether data stand for a value of a trace around this one."""
+        around = self._around
+        return isinstance(around, Tracer) and (id(data) in around._by_identity or around._is_around(data))
 
     def captured(self) -> dict[int, Tensor]:
         """Return the tensors that the function took from outside, by the numbers of their values.
