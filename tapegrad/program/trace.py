@@ -19,6 +19,7 @@ from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
 from tapegrad.program import garbage
 from tapegrad.program.calls import kind_of
+from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
 from tapegrad.program.scripts import Scripts
 from tapegrad.program.traced import Traced, TracingError, error, plain_twin
@@ -180,7 +181,7 @@ class Tracer(Scripts):
         guards = [guard for guard in self.guards if guard.value in active]
         program = Program(self.layouts, inputs, constants, entries, outputs, guards).cleaned()
         program.has_functions = self.has_functions
-        return program
+        return with_stacks(program)
 
     def _index_number(self, array: np.ndarray) -> int:
         number = self.known(array)
