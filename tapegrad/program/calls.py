@@ -128,34 +128,41 @@ class Calls(Numbers):
             return self._write_recorded(kind, operands, numbers)
         number = self._results.get((plan, numbers))
         if number is None:
-            data = [raw_data(own) if isinstance(own, Tensor) else own for own in operands]
-            number = self.write_numbers(kind, numbers, data)
+            number = self.add(kind, numbers)
+            if Entry not in [self.values[own].__class__ for own in numbers]:
+                self._compute(kind, number, [raw_data(own) if isinstance(own, Tensor) else own for own in operands])
         if self.script is not None:
             self.script.append((kind, numbers, number))
         return self.constant_of(number, kind.shown)
 
-    def write_numbers(self, kind: Kind, numbers: tuple[int, ...], data: Sequence[Any]) -> int:
-        """Compute an operation that is not recorded, and stands nowhere yet; write it down, and return its number."""
+    def add(self, kind: Kind, numbers: tuple[int, ...]) -> int:
+        """Write down an operation that stands nowhere yet, and return the number of its result."""
         plan = kind.plan
-        out = np.asarray(plan.forward(*data))
         number = self._results[plan, numbers] = len(self.layouts)
+        entry = entry_of((plan.op, numbers, plan.attrs, (), (number,), False))
+        self.layouts.append(kind.layout)
+        self.values.append(entry)
+        self.entries.append(entry)
+        return number
+
+    def _compute(self, kind: Kind, number: int, data: Sequence[Any]) -> None:
+        out = np.asarray(kind.plan.forward(*data))
         if id(out) in self._by_identity:  # an operand, as it is
             out = out[...]
-        self.layouts.append(kind.layout)
-        self.values.append(out)
+        self.values[number] = out
         self._by_identity[id(out)] = number
-        self.entries.append(entry_of((plan.op, numbers, plan.attrs, (), (number,), False)))
-        return number
 
     def _write_recorded(self, kind: Kind, operands: Sequence[Any], numbers: tuple[int, ...]) -> Traced:
         tensors = [own if isinstance(own, Tensor) else constant(own, FLOAT if own.__class__ is float else INTEGER)
                    for own in operands]  # fmt: skip
         plan = kind.plan
+        for own in numbers:
+            self.value_of(own)
         out = plan.forward(*map(raw_data, tensors))
         if id(out) in self._by_identity:
             out = out[...]
         node = compiled.finish(plan, out, *tensors)._node
-        number = self._results.get((plan, numbers))
+        number: int | None = self._results.get((plan, numbers))
         array = np.asarray(out)
         if number is None:
             number = self._results[plan, numbers] = self.new(array, kind.layout)
@@ -174,7 +181,7 @@ class Calls(Numbers):
     def constant_of(self, number: int, layout: Layout) -> Traced:
         """Return a traced tensor of a value that has no graph."""
         result = _new(Traced)
-        set_data(result, self.values[number])
+        set_data(result, self.shown(number, layout))
         result._layout, result._node, result._grad = layout, None, None
         return result
 

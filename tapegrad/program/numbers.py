@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.table import gateway
 from tapegrad.ops.table.gateway import raw_data
-from tapegrad.program.program import Guard
+from tapegrad.ops.table.op import Bound
+from tapegrad.program.program import Entry, Guard
 from tapegrad.tape import traces
-from tapegrad.tape.layout import Layout, contiguous_layout
+from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
 
@@ -21,7 +23,8 @@ class Numbers:
     layouts, constants
         As of `tapegrad.program.program.Program`.
     values : list
-        By number: the array with which the function was traced, or a Python number.
+        By number: the array with which the function was traced, or a Python number; or the entry that computes it, as
+        long as nobody asked for the value.
     guards : list of Guard
         As of `Program`.
     looks : int
@@ -37,6 +40,7 @@ class Numbers:
         self._guarded: set[int] = set()
         self._by_identity: dict[int, int] = {}
         self._held: list[Any] = []  # data, so that no identity is used twice
+        self._empty: dict[int, np.ndarray] = {}  # what stands for a value that is not computed, until it is
         self._python_numbers: dict[tuple[type, Any], int] = {}
 
     def new(self, data: Any, layout: Layout) -> int:
@@ -56,6 +60,41 @@ class Numbers:
     def known(self, data: Any) -> int | None:
         """Return the number of the value that data stand for; None if there is none."""
         return self._by_identity.get(id(data))
+
+    def value_of(self, number: int) -> Any:
+        """Return the value with this number, and compute it if nobody asked for it before."""
+        values, needed, left = self.values, set(), [number]
+        while left:
+            entry = values[left.pop()]
+            if entry.__class__ is Entry and entry.results[0] not in needed:
+                needed.add(entry.results[0])
+                left += entry.operands
+        for own in sorted(needed):
+            entry = values[own]
+            operands = [gateway.constant(values[other], self._layout_of(other)) for other in entry.operands]
+            bound = Bound(operands, dict(entry.attrs))
+            out = np.asarray(gateway.forward(entry.op, bound, tuple([operand._layout for operand in operands]))[1])
+            empty = self._empty.pop(own, None)
+            if empty is not None:
+                empty[...] = out
+                out = empty
+            elif self.known(out) is not None:  # an operand, as it is
+                out = out[...]
+            values[own] = out
+            self.bind(out, own)
+        return values[number]
+
+    def _layout_of(self, number: int) -> Layout:
+        return self.layouts[number] if self.layouts[number].weak else layout_of(self.values[number])
+
+    def shown(self, number: int, layout: Layout) -> Any:
+        """Return an array of a layout that stands for a value, which need not be computed yet."""
+        if self.values[number].__class__ is not Entry:
+            return self.values[number]
+        if number not in self._empty:
+            self._empty[number] = array_of(layout)
+            self.bind(self._empty[number], number)
+        return self._empty[number]
 
     def alias(self, data: Any, twin: Any) -> None:
         """Let a twin of some data stand for the same value."""
@@ -100,8 +139,9 @@ class Numbers:
     def look(self, tensor: Tensor) -> np.ndarray:
         """Return the data of a tensor that Python looks at, and guard them."""
         self.looks += 1
-        data = np.asarray(raw_data(tensor))
         number = self.number_of(tensor)
+        self.value_of(number)
+        data = np.asarray(raw_data(tensor))
         if number not in self._guarded:
             self._guarded.add(number)
             self.guards.append(Guard(number, data.copy(), traces.line_of_user()))
@@ -111,3 +151,14 @@ class Numbers:
         """Drop the guards behind the first ones."""
         self._guarded.difference_update([guard.value for guard in self.guards[count:]])
         del self.guards[count:]
+
+
+def array_of(layout: Layout) -> np.ndarray:
+    """Return an array of a layout; all its elements are 1."""
+    if layout.contiguous:
+        return np.ones(layout.shape, layout.dtype)
+    ends = [(length - 1) * stride for length, stride in zip(layout.shape, layout.strides, strict=True)]
+    first = -sum(end for end in ends if end < 0)
+    nbytes = first + sum(end for end in ends if end > 0) + layout.dtype.itemsize
+    memory = np.ones(-(-nbytes // layout.dtype.itemsize), layout.dtype)
+    return np.ndarray(layout.shape, layout.dtype, memory, first, layout.strides)

@@ -1,33 +1,41 @@
 """Rules in a function that is traced: the operations of one call of a rule serve all entries of its plan.
 
 A rule is called once with values of its own, and what it computes is noted as a script. For the next entry of the same
-plan the script is written with that entry's numbers, in 1 to 2 µs an operation.
+plan the script is written with that entry's numbers, in 1 µs an operation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from tapegrad import modes
 from tapegrad.kernels.rules import rule_parameters
 from tapegrad.ops.table.gateway import raw_data
+from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import is_part
 from tapegrad.ops.table.rules import cotangents
 from tapegrad.program.calls import Calls, Kind
-from tapegrad.program.traced import Traced
+from tapegrad.program.numbers import array_of
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime.named_tuples import NamedTuple
+from tapegrad.sweep.found_entries import FoundEntries
+from tapegrad.sweep.sweep import Sweep
 from tapegrad.tape.entries import PLAN_OBJECT, TapeNode
+from tapegrad.tape.hooks import node_hooks
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 
-_CT: Final = 0  # the place of the result's cotangent among the values of a script
+
+class Value(NamedTuple):
+    """A cotangent that is no tensor yet: the number of its value, and the layout of the tensor."""
+
+    number: int
+    layout: Layout
 
 
 class Script(NamedTuple):
-    """The operations of the rules of an entry. Values are the cotangent, residuals, constants, then results.
+    """The operations of rules. Values are the cotangent, residuals, constants, then results.
 
     Attributes
     ----------
@@ -35,26 +43,71 @@ class Script(NamedTuple):
         Their numbers.
     steps : list of (Kind, list of int)
         Each operation, and the places of its operands among the values.
-    cotangents : list of (int, int, Layout)
-        Of an operand: its number, the place of its cotangent among the values, and the layout of that.
+    results : list of (int, Layout)
+        Of each result: its place among the values, and its layout.
     """
 
     constants: list[int]
     steps: list[tuple[Kind, list[int]]]
-    cotangents: list[tuple[int, int, Layout]]
+    results: list[tuple[int, Layout]]
 
 
 class Scripts(Calls):
-    """Writes the operations of rules down."""
+    """Writes the operations of rules down. Their values are not computed until somebody asks for them."""
 
     def __init__(self) -> None:
         super().__init__()
         self._places: dict[Plan, tuple[list[int], list[int]] | None] = {}
         self._scripts: dict[Any, Script | None] = {}
 
-    def cotangents(self, node: TapeNode, wanted: tuple[int, ...], ct: Any) -> list[tuple[int, Any]] | None:
+    def walk(self, sweep: Sweep, cts: list[Any]) -> None:
+        """Visit the entries that a sweep has found; see `tapegrad.sweep.recorded.run_recorded`."""
+        found = FoundEntries(sweep)
+        for position, entry_id in enumerate(found.order):
+            ct = cts[entry_id] if entry_id >= 0 else None
+            if ct is None:
+                continue
+            node = found.node(entry_id)
+            ids, wanted = found.operands(position, node)
+            values = self._cotangents(node, wanted, ct)
+            if values is None:
+                for own in (entry_id, *ids):
+                    if own >= 0:
+                        cts[own] = self._tensor(cts[own])
+                found.visit(cts, position)
+            else:
+                for operand, value in zip(wanted, values, strict=True):
+                    self._add_to(cts, ids[operand], value)
+            if not found.is_captured(entry_id):
+                cts[entry_id] = None
+        cts[:] = map(self._tensor, cts)
+
+    def _tensor(self, ct: Any) -> Any:
+        return self.constant_of(*ct) if ct.__class__ is Value else ct
+
+    def _add_to(self, cts: list[Any], key: int, value: Value) -> None:
+        before = cts[key]
+        if before is None:
+            cts[key] = value
+        elif before.__class__ is not Value:
+            cts[key] = xp.add(before, self._tensor(value))
+        else:
+            kinds = (xp.add, before.layout, value.layout)
+            if kinds not in self._scripts:
+                numbers = [self._stand_in(array_of(own.layout)) for own in (before, value)]
+                one, two = self.constant_of(numbers[0], before.layout), self.constant_of(numbers[1], value.layout)
+                self._scripts[kinds] = self._learned(numbers, lambda: [xp.add(one, two)])
+            script = self._scripts[kinds]
+            assert script is not None
+            (cts[key],) = self._write_script(script, [before.number, value.number])
+
+    def _cotangents(self, node: TapeNode, wanted: tuple[int, ...], ct: Any) -> list[Value] | None:
         """Return the cotangents of the wanted operands of an entry; None if its rules have to be called."""
-        if ct.__class__ is not Traced or modes.is_grad_enabled():
+        if ct.__class__ is not Value:
+            if isinstance(ct, dict) or node_hooks(node) is not None:
+                return None
+            ct = Value(self.number_of(ct), ct._layout)
+        elif node_hooks(node) is not None:
             return None
         plan = node[PLAN_OBJECT]
         if plan not in self._places:
@@ -63,57 +116,62 @@ class Scripts(Calls):
         if places is None:
             return None
         arrays, numbers = places
-        key = (plan, wanted, ct._layout, *[repr(node[place]) for place in numbers])
+        key = (plan, wanted, ct.layout, *[repr(node[place]) for place in numbers])
         if key not in self._scripts:
-            self._scripts[key] = self._learn_script(node, wanted, ct, arrays)
+            self._scripts[key] = self._script_of(node, wanted, ct.layout, arrays)
         script = self._scripts[key]
-        if script is None:
+        found = [self._by_identity.get(id(node[place])) for place in arrays]
+        if script is None or None in found:
             return None
-        data = [raw_data(ct), *[node[place] for place in arrays]]
-        found = [self._by_identity.get(id(own)) for own in data]
-        if None in found:
-            return None
-        values, results = self.values, self._results
-        found += script.constants
-        data += [values[number] for number in script.constants]
-        for kind, sources in script.steps:
-            operands: Any = tuple([found[place] for place in sources])
-            number = results.get((kind.plan, operands))
-            if number is None:
-                number = self.write_numbers(kind, operands, [data[place] for place in sources])
-            found.append(number)
-            data.append(values[number])
-        return [
-            (operand, ct if place == _CT else self.constant_of(found[place], layout))  # type: ignore[arg-type]
-            for operand, place, layout in script.cotangents
-        ]
+        return self._write_script(script, [ct.number, *found])  # type: ignore[list-item]
 
-    def _learn_script(self, node: TapeNode, wanted: Sequence[int], ct: Traced, arrays: Sequence[int]) -> Script | None:
+    def _write_script(self, script: Script, found: list[int]) -> list[Value]:
+        results = self._results
+        found += script.constants
+        for kind, sources in script.steps:
+            operands = tuple([found[place] for place in sources])
+            number = results.get((kind.plan, operands))
+            found.append(self.add(kind, operands) if number is None else number)
+        return [Value(found[place], layout) for place, layout in script.results]
+
+    def _script_of(self, node: TapeNode, wanted: Sequence[int], layout: Layout, arrays: Sequence[int]) -> Script | None:
         """Return the operations of rules, which are called with values that stand for others."""
-        numbers, twin = [self._stand_in(raw_data(ct))], list(node)
+        numbers, twin = [self._stand_in(array_of(layout))], list(node)
         for place in arrays:
             numbers.append(self._stand_in(node[place]))
             twin[place] = self.values[numbers[-1]]
+        ct = self.constant_of(numbers[0], layout)
+
+        def call() -> list[Any]:
+            pairs = cotangents(twin, wanted, ct)
+            return [value for _, value in pairs] if [own for own, _ in pairs] == list(wanted) else []
+
+        script = self._learned(numbers, call)
+        if script is None or len(script.results) != len(wanted):
+            return None
+        # A residual as it is may have other strides than its value elsewhere.
+        return None if any(0 < place < len(numbers) for place, _ in script.results) else script
+
+    def _stand_in(self, data: Any) -> int:
+        """Return the number of a new value that has the layout of another one."""
+        twin = data[...] if isinstance(data, np.ndarray) else np.asarray(data)[()]
+        return self.new(twin, contiguous_layout(np.shape(data), data.dtype))
+
+    def _learned(self, numbers: Sequence[int], call: Callable[[], Sequence[Any]]) -> Script | None:
+        """Return what a function writes down, given the numbers of what it computes with; None if it is no script."""
         looks, guards = self.looks, len(self.guards)
-        script: list[Any] = []
-        self.script = script
+        calls: list[Any] = []
+        self.script = calls
         try:
-            pairs = cotangents(twin, wanted, self.constant_of(numbers[0], ct._layout))
+            values = call()
         finally:
             self.script = None
         if self.looks > looks:
             self.drop_guards(guards)
             return None
-        return None if None in script else self._script(numbers, script, pairs)
-
-    def _stand_in(self, data: Any) -> int:
-        """Return the number of a new value that has the layout of another one."""
-        twin = data[...] if isinstance(data, np.ndarray) else np.asarray(data)[()]
-        layout = layout_of(data)
-        return self.new(twin, contiguous_layout(layout.shape, layout.dtype))
-
-    def _script(self, numbers: Sequence[int], calls: Sequence[Any], pairs: Sequence[tuple[int, Any]]) -> Script | None:
-        given = [self.number_of(value) for _, value in pairs]
+        if None in calls:
+            return None
+        given = [self.number_of(value) for value in values]
         made = {number for _, _, number in calls}
         used = [number for _, operands, _ in calls for number in operands] + given
         constants = list(dict.fromkeys(own for own in used if own not in made and own not in numbers))
@@ -125,13 +183,8 @@ class Scripts(Calls):
             steps.append((kind, [place_of[own] for own in operands]))
             place_of.setdefault(number, count)
             count += 1
-        places = [place_of[number] for number in given]
-        if any(_CT < place < len(numbers) for place in places):
-            return None  # a residual as it is, which may have other strides than its value elsewhere
-        return Script(constants, steps, [
-            (operand, place, layout_of(np.asarray(raw_data(value))))
-            for (operand, value), place in zip(pairs, places, strict=True)
-        ])  # fmt: skip
+        layouts = [layout_of(np.asarray(raw_data(value))) for value in values]
+        return Script(constants, steps, [(place_of[own], layout) for own, layout in zip(given, layouts, strict=True)])
 
 
 def _residuals(plan: Plan) -> tuple[list[int], list[int]] | None:

@@ -19,6 +19,7 @@ from tapegrad.ops.table.op import Bound, Op
 from tapegrad.ops.table.results import is_part
 from tapegrad.program import garbage
 from tapegrad.program.calls import kind_of
+from tapegrad.program.placed import with_stacks
 from tapegrad.program.program import Entry, Program, detach_op
 from tapegrad.program.scripts import Scripts
 from tapegrad.program.traced import Traced, TracingError, error, plain_twin
@@ -50,7 +51,9 @@ class Tracer(Scripts):
     def copied(self, tensor: Tensor, copy: np.ndarray) -> None:
         """Let a copy of a tensor's data stand for its value."""
         if tensor.is_traced:
-            self.bind(copy, self.number_of(tensor))
+            number = self.number_of(tensor)
+            copy[...] = self.value_of(number)
+            self.bind(copy, number)
 
     def looked(self, tensor: Tensor) -> None:
         """Guard the data of a tensor from outside that Python looks at."""
@@ -109,6 +112,8 @@ class Tracer(Scripts):
         """Compute an operation, and write it down."""
         self._count += 1
         numbers = tuple([self.number_of(own) for own in bound.operands])
+        for number in numbers:
+            self.value_of(number)
         arrays = tuple([self._index_number(array) for array in bound.index_arrays])
         enabled = modes.is_grad_enabled()
         operands = [plain_twin(own) if own.__class__ is Traced else own for own in bound.operands]
@@ -178,13 +183,13 @@ class Tracer(Scripts):
             if not active.isdisjoint(entry.operands) or not active.isdisjoint(entry.index_arrays):
                 active.update(entry.results)
             elif all(self.layouts[number].size <= _SMALL for number in entry.results):
-                constants.update({number: np.array(self.values[number]) for number in entry.results})
+                constants.update({number: np.array(self.value_of(number)) for number in entry.results})
                 continue
             entries.append(entry)
         guards = [guard for guard in self.guards if guard.value in active]
         program = Program(self.layouts, inputs, constants, entries, outputs, guards).cleaned()
         program.has_functions = self.has_functions
-        return program
+        return with_stacks(program)
 
     def _index_number(self, array: np.ndarray) -> int:
         number = self.known(array)

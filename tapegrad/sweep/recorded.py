@@ -178,11 +178,11 @@ def run_recorded(sweep: Sweep, seeds: list[Tensor]) -> list[Any]:
     # Derivatives in the unchosen branches of `where` may be infinite. NumPy would warn about code of ours.
     with np.errstate(all="ignore"):
         if calls_rules():
-            scripts = getattr(modes.interceptor(), "cotangents", None)
-            if scripts is None or is_strong_zero() or is_anomaly_enabled():
+            walk = getattr(modes.interceptor(), "walk", None)
+            if walk is None or is_grad_enabled() or is_strong_zero() or is_anomaly_enabled():
                 _walk_in_python(sweep, cts)
             else:
-                _walk_with_scripts(sweep, cts, scripts)
+                walk(sweep, cts)
         elif is_grad_enabled():
             _lazy.walk(workspace.words, cts, sweep)
         else:
@@ -245,33 +245,6 @@ def _walk_in_python(sweep: Sweep, cts: list[Any]) -> None:
         else:
             traces.checked(node, check_nan, functools.partial(visit, sweep, cts, position, change))
         if not arrays[ws.CTS_AT][entry_id] & CAPTURED:
-            cts[entry_id] = None
-
-
-def _walk_with_scripts(sweep: Sweep, cts: list[Any], cotangents: Callable[..., Any]) -> None:
-    """Visit the found entries while a function is traced; `cotangents` knows those of many entries without rules."""
-    arrays, state = sweep.workspace.arrays, sweep.workspace.state
-    order = arrays[ws.ORDER_AT][: state[ws.N_ORDER]].tolist()
-    starts, edges = arrays[ws.STARTS_AT].tolist(), arrays[ws.EDGES_AT].tolist()
-    flags = arrays[ws.CTS_AT].tolist()
-    for position, entry_id in enumerate(order):
-        ct = cts[entry_id]
-        if entry_id < 0 or ct is None:
-            continue
-        node = sweep.node(position)
-        if node_hooks(node) is not None and not isinstance(ct, dict):
-            ct = cts[entry_id] = run_hooks(node, ct)
-        first = starts[position]
-        ids = edges[first : first + node[PLAN_OBJECT].arity]
-        wanted = tuple([operand for operand, own in enumerate(ids) if own >= 0 and flags[own] != UNWANTED])
-        values = cotangents(node, wanted, ct)
-        if values is None:
-            visit(sweep, cts, position)
-        else:
-            for operand, value in values:
-                before = cts[ids[operand]]
-                cts[ids[operand]] = value if before is None else xp.add(before, value)
-        if not flags[entry_id] & CAPTURED:
             cts[entry_id] = None
 
 

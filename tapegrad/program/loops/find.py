@@ -7,12 +7,15 @@ stretch is periodic where both repeat.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tapegrad.program.loops.listing import Listing
+from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from tapegrad.program.loops.listing import Listing
 
 _WINDOW: Final = 6  # operations that are compared at once
 _CANDIDATES: Final = 8  # distances that are tried
@@ -45,6 +48,22 @@ class Run(NamedTuple):
     def stop(self) -> int:
         """The entry behind the last one."""
         return self.start + self.period * self.turns
+
+
+def same_but_for_index(entry: Entry) -> tuple[Any, ...]:
+    """Return the attributes of an entry; of an index that begins with an integer, without that integer."""
+    attrs = tuple(entry.attrs.values())
+    key = entry.attrs.get("key")
+    if entry.op.name == "getitem" and isinstance(key, tuple) and key and type(key[0]) is int:
+        return ("row", *key[1:])
+    return attrs
+
+
+def kind_of(program: Program, entry: Entry) -> tuple[Any, ...]:
+    """Return what an entry has to share with those of other turns: its operation, on the same shapes and dtypes."""
+    layouts = [program.layouts[number] for number in (*entry.operands, *entry.index_arrays, *entry.results)]
+    shapes = tuple([(layout.shape, layout.dtype) for layout in layouts])
+    return entry.op, same_but_for_index(entry), len(entry.operands), len(entry.index_arrays), shapes
 
 
 def find_runs(listing: Listing) -> list[Run]:

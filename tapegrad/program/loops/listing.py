@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.program.loops.find import kind_of
 from tapegrad.program.program import Entry, Program
 
 
@@ -72,19 +73,3 @@ def _rows(numbers: Sequence[tuple[int, ...]]) -> np.ndarray:
     rows = np.full((len(numbers), max(1, int(lengths.max(initial=0)))), -1, np.int64)
     rows[np.arange(rows.shape[1]) < lengths[:, None]] = [number for own in numbers for number in own]
     return rows
-
-
-def same_but_for_index(entry: Entry) -> tuple[Any, ...]:
-    """Return the attributes of an entry; of an index that begins with an integer, without that integer."""
-    attrs = tuple(entry.attrs.values())
-    key = entry.attrs.get("key")
-    if entry.op.name == "getitem" and isinstance(key, tuple) and key and type(key[0]) is int:
-        return ("row", *key[1:])
-    return attrs
-
-
-def kind_of(program: Program, entry: Entry) -> tuple[Any, ...]:
-    """Return what an entry has to share with those of other turns: its operation, on the same shapes and dtypes."""
-    layouts = [program.layouts[number] for number in (*entry.operands, *entry.index_arrays, *entry.results)]
-    shapes = tuple([(layout.shape, layout.dtype) for layout in layouts])
-    return entry.op, same_but_for_index(entry), len(entry.operands), len(entry.index_arrays), shapes

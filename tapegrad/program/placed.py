@@ -1,0 +1,191 @@
+"""Sums of arrays that are zero but for one row become stacks of rows: the gradient of ``for t in range(n): ... x[t]``.
+
+As the sweep writes it, each turn makes an array of all rows and adds it up. A stack takes each row from the turn that
+computes it, so its cost does not grow with the square of n, and the loop only writes to rows. Rows are added up in the
+same order as before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapegrad.ops.table.op import op_table
+from tapegrad.program.program import Entry, Program
+from tapegrad.tape.layout import contiguous_layout
+
+_FEWEST: Final = 8  # rows that are placed
+
+
+class _Group:
+    """Values that are parts of one sum: how many rows are placed, and which."""
+
+    def __init__(self, rows: int, row: int) -> None:
+        self.length, self.count, self.rows = rows, 1, {row}
+        self.joined: _Group | None = None
+
+    def root(self) -> _Group:
+        found = self
+        while found.joined is not None:
+            found = found.joined
+        return found
+
+    def join(self, other: _Group) -> _Group:
+        """Return the group of both."""
+        more, less = (self, other) if len(self.rows) >= len(other.rows) else (other, self)
+        if more is not less:
+            more.count += less.count
+            more.rows |= less.rows
+            less.joined, less.rows = more, set()
+        return more
+
+    def pays(self) -> bool:
+        """Whether a stack is less work."""
+        return self.count >= _FEWEST and 2 * len(self.rows) >= self.length
+
+
+class _Rows:
+    """A value as rows that differ from those of another value, or from zeros."""
+
+    def __init__(self, base: int | None, rows: dict[int, int]) -> None:
+        self.base, self.rows = base, rows
+
+
+def with_stacks(program: Program) -> Program:
+    """Return the program with stacks in place of sums of placed rows."""
+    used = Counter([number for entry in program.entries for number in entry.operands])
+    used.update([*program.outputs, *[guard.value for guard in program.guards]])
+    groups = _groups(program, used)
+    chosen = {number for number, group in groups.items() if group.root().pays()}
+    if not chosen:
+        return program
+    found = _Writer(program, chosen, {number for number in chosen if used[number] == 1}).program().cleaned()
+    found.has_functions = program.has_functions
+    return found
+
+
+def _row_of(program: Program, entry: Entry) -> int | None:
+    """Return the row that an entry places in an array of zeros; None if it does anything else."""
+    if entry.op.name != "index_scatter_add" or entry.index_arrays:
+        return None
+    row, length = entry.attrs["key"][0] if entry.attrs["key"] else None, program.layouts[entry.results[0]].shape[0]
+    return row + length * (row < 0) if type(row) is int else None
+
+
+def _groups(program: Program, used: Counter[int]) -> dict[int, _Group]:
+    """Return the groups of values that are placed rows, and of sums of those that nothing else takes."""
+    groups: dict[int, _Group] = {}
+    for entry in program.entries:
+        result = entry.results[0]
+        row = _row_of(program, entry)
+        if row is not None:
+            groups[result] = _Group(program.layouts[result].shape[0], row)
+        elif entry.op.name == "add":
+            parts = [own for own in entry.operands if own in groups and used[own] == 1]
+            if (
+                parts
+                and not entry.attrs
+                and all(program.layouts[own] is program.layouts[result] for own in entry.operands)
+            ):
+                one, two = groups[parts[0]].root(), groups[parts[-1]].root()
+                groups[result] = one.join(two)
+    return groups
+
+
+class _Writer:
+    """Writes the entries anew."""
+
+    def __init__(self, program: Program, chosen: set[int], parts: set[int]) -> None:
+        self._program, self._chosen, self._parts = program, chosen, parts
+        self._layouts, self._constants = list(program.layouts), dict(program.constants)
+        self._entries: list[Entry] = []
+        self._rows: dict[int, _Rows] = {}
+        self._records: dict[int, bool] = {}
+        self._zeros: dict[Any, int] = {}
+
+    def program(self) -> Program:
+        """Return the program with stacks."""
+        program = self._program
+        for entry in program.entries:
+            result = entry.results[0]
+            if result in self._chosen:
+                self._records[result] = entry.records
+                self._rows[result] = self._placed(entry) if entry.op.name != "add" else self._added(entry)
+                continue
+            for number in (*entry.operands, *entry.index_arrays):
+                self._stack(number)
+            self._entries.append(entry)
+        for number in (*program.outputs, *[guard.value for guard in program.guards]):
+            self._stack(number)
+        return Program(self._layouts, program.inputs, self._constants, self._entries, program.outputs, program.guards)
+
+    def _write(self, name: str, operands: Sequence[int], attrs: dict[str, Any], like: int, result: int = -1) -> int:
+        """Write an operation whose result is a row of a value, unless its number is given."""
+        if result < 0:
+            result = len(self._layouts)
+            layout = self._layouts[like]
+            self._layouts.append(contiguous_layout(layout.shape[1:], layout.dtype))
+        self._entries.append(Entry(op_table[name], tuple(operands), attrs, (), (result,), self._records[like]))
+        return result
+
+    def _placed(self, entry: Entry) -> _Rows:
+        (value,), (result,) = entry.operands, entry.results
+        row, rest = _row_of(self._program, entry), entry.attrs["key"][1:]
+        assert row is not None
+        shape = self._layouts[result].shape[1:]
+        if rest or self._layouts[value].shape != shape:
+            value = self._write("index_scatter_add", [value], {"key": rest, "shape": shape}, result)
+        return _Rows(None, {row: value})
+
+    def _added(self, entry: Entry) -> _Rows:
+        (result,) = entry.results
+        one, two = [self._operand(number) for number in entry.operands]
+        if one.base is not None and two.base is not None:
+            for number, own in zip(entry.operands, (one, two), strict=True):
+                self._rows[number] = own
+                self._stack(number)
+            self._entries.append(entry)
+            return _Rows(result, {})
+        more, less = one, two
+        if two.base is not None or (one.base is None and len(two.rows) > len(one.rows)):
+            more, less = two, one
+        for row, value in less.rows.items():
+            before = more.rows.get(row)
+            if before is None and more.base is not None:
+                before = self._write("getitem", [more.base], {"key": (row,)}, result)
+            more.rows[row] = value if before is None else self._write("add", [before, value], {}, result)
+        return more
+
+    def _operand(self, number: int) -> _Rows:
+        if number in self._parts:
+            return self._rows.pop(number)
+        self._stack(number)
+        return _Rows(number, {})
+
+    def _stack(self, number: int) -> None:
+        """Write the stack of a value's rows, if it is not written yet."""
+        found = self._rows.pop(number, None)
+        if found is None or not found.rows:
+            return
+        layout = self._layouts[number]
+        rows = []
+        for row in range(layout.shape[0]):
+            if row in found.rows:
+                rows.append(found.rows[row])
+            elif found.base is None:
+                rows.append(self._zero(number))
+            else:
+                rows.append(self._write("getitem", [found.base], {"key": (row,)}, number))
+        self._write("stack", rows, {"dim": 0}, number, number)
+
+    def _zero(self, like: int) -> int:
+        layout = self._layouts[like]
+        key = layout.shape[1:], layout.dtype
+        if key not in self._zeros:
+            self._zeros[key] = len(self._layouts)
+            self._layouts.append(contiguous_layout(*key))
+            self._constants[self._zeros[key]] = np.zeros(*key)
+        return self._zeros[key]
