@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.program.fuse import straight
+from tapegrad.program.fuse.packs import pack
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -3, 5e-324, -3e-310, 1.7e308, 1e-300, 2.0**-1022])
 
@@ -85,3 +87,37 @@ def test_what_is_kept_is_of_the_same_range_and_dtype() -> None:
     np.testing.assert_allclose(first, powers / powers.sum(), rtol=1e-14)
     np.testing.assert_allclose(second, np.sin(x), rtol=1e-15)
     np.testing.assert_allclose(third, powers * x[1:] / powers.sum(), rtol=1e-6)
+
+
+def filtered(x: Any, P: Any, move: Any) -> Any:
+    P = move @ P @ move.T + 0.5
+    gain = P[:, :2] @ tg.linalg.inv(P[:2, :2])
+    return x + gain @ (x[:2] - x[2:]), P - gain @ P[:2]
+
+
+#: Functions of (4,), (4, 4), (4, 4) that are straight code.
+STRAIGHT: dict[str, Callable[..., Any]] = {
+    "products": lambda x, P, move: P @ move @ move.T,
+    "functions": lambda x, P, move: (tg.sin(P) / move, tg.where(move < P, tg.exp(x), P), -tg.sqrt(abs(P))),
+    "moved": lambda x, P, move: (P.T + move[::-1], x[[3, 1, 2, 0]] * P, tg.cat((x, x[1:], P[0])) * 2.0),
+    "constants": lambda x, P, move: (P * np.eye(4) + 1.0, tg.cat((x * 0.0 + 1.0, tg.zeros(5))), P / 3.0),
+    "truth": lambda x, P, move: (move < P, (P > 0) & (move > 0), x == P),
+    "filter": filtered,
+    "slopes": tg.func.grad(lambda x, P, move: sum(own.sum() for own in filtered(x, P, move)), (0, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_packs_change_no_bit(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    root, move = rng.normal(size=(2, 4, 4))
+    arrays = [own.astype(dtype) for own in (rng.normal(size=4), root @ root.T, move)]
+    packed = tg.compile(lambda *own: STRAIGHT[name](*own))
+    first = packed(*arrays)
+    found: list[int] = []
+    monkeypatch.setattr(straight, "pack", lambda *own: found.append(len(pack(*own))) or {})
+    second = tg.compile(lambda *own: STRAIGHT[name](*own))(*arrays)
+    assert found[-1] > 0, "there are packs"
+    for one, two in zip(*(own if isinstance(own, tuple) else (own,) for own in (first, second)), strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -75,7 +75,14 @@ class Accesses:
 
     def _load(self, node: Node) -> str:
         base, offset, strides = node.attr
-        char, text = node.dtype, self.text
+        return self._load_at(base, offset, strides, node.dtype)
+
+    def load_vector(self, base: tuple[str, int], offset: int, char: str) -> str:
+        """Load neighbours, from the position of this body on."""
+        return self._load_at(base, offset, ((self.axis, 1),), char)
+
+    def _load_at(self, base: tuple[str, int], offset: int, strides: Sequence[tuple[int, int]], char: str) -> str:
+        text = self.text
         stride = dict(strides).get(self.axis, 0)
         address = self._address(base, offset, strides, char, self.width)
         kind, align = STORED[char], BYTES[char]
@@ -144,9 +151,14 @@ class Accesses:
         strides: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         """Write the value of a node for the lanes of this body, which stand by a stride."""
-        char, text, value = node.dtype, self.text, self.name(node)
-        if strides is None:
-            strides = ((self.axis, stride),) if stride else ()
+        strides = ((self.axis, stride),) * bool(stride) if strides is None else strides
+        self.put_at(self.name(node), node.dtype, base, offset, stride, strides)
+
+    def put_at(
+        self, value: str, char: str, base: tuple[str, int], offset: int, stride: int, strides: Sequence[tuple[int, int]]
+    ) -> None:
+        """Write a value for the lanes of this body; see `store`."""
+        text = self.text
         address = self._address(base, offset, strides, char, self.width)
         kind = STORED[char] if self.width == 1 else f"<{self.width} x {STORED[char]}>"
         if char == "?":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -37,7 +37,7 @@ class Body(Accesses):
             if node.kind == "div" and node.args[1].number in inverses:
                 self.names[node.number] = self._shared_quotient(node.args[0], node.args[1], inverses)
             else:
-                self.names[node.number] = self._value(node)
+                self.names[node.number] = self.value(node)
 
     def _worth_inverses(self, nodes: Iterable[Node]) -> dict[int, Inverse | None]:
         """Return by whose reciprocals to multiply: of several quotients, or the same one in each turn of the loop.
@@ -51,14 +51,15 @@ class Body(Accesses):
             if own.kind != "const" and (self.axis not in own.axes or counts[own.number] > 1)
         }  # fmt: skip
 
-    def _value(self, node: Node) -> str:
+    def value(self, node: Node, args: Sequence[str] | None = None) -> str:
+        """Write the instruction of a node, perhaps of other arguments than its own."""
         kind, char, text = node.kind, node.dtype, self.text
         of = typed(char, self.width)
         if kind == "load":
             return self._load(node)
         if kind == "index":
             return self._positions(node.attr)
-        args = [self.name(arg) for arg in node.args]
+        args = [self.name(arg) for arg in node.args] if args is None else args
         first = node.args[0].dtype
         source = typed(first, self.width)
         if kind in _ORDERED:
@@ -94,7 +95,7 @@ class Body(Accesses):
                 f"llvm.{_INTRINSIC[kind]}.{suffix(char, self.width)}", of, *[f"{of} {arg}" for arg in args]
             )
         if kind == "call":
-            return text.formula(node.attr, char, self.width, args)
+            return text.formula(node.attr, char, self.width, list(args))
         if kind == "gather":
             return self._gather(node, args[0])
         if kind == "libm":
@@ -193,7 +194,7 @@ class Body(Accesses):
         name = f"llvm.fptosi.sat.{suffix(char, self.width)}.{suffix(source, self.width)}"
         return self.text.call(name, two, f"{one} {value}")
 
-    def _lanewise(self, function: str, char: str, args: list[str]) -> str:
+    def _lanewise(self, function: str, char: str, args: Sequence[str]) -> str:
         """Call a function of libm for each lane."""
         name = function if char == "d" else f"{function}f"
         of, one = typed(char, self.width), SCALARS[char]

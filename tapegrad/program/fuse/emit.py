@@ -11,6 +11,7 @@ from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.rows import load_rows, store_rows
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
+from tapegrad.program.fuse.straight import write as write_straight
 from tapegrad.program.fuse.text import Text, constant, suffix, typed, vmath_text
 from tapegrad.program.fuse.turns import Turns
 
@@ -41,12 +42,15 @@ class Emitter(Turns):
     def phases(self, phases: Sequence[Phase]) -> None:
         """Write the phases of a program of one axis."""
         for phase in phases:
-            self.phase(phase)
+            self.phase(phase, phase is phases[-1])
 
-    def phase(self, phase: Phase) -> None:
+    def phase(self, phase: Phase, is_last: bool) -> None:
         """Write straight code, and the loops behind it."""
         self.lanes = max(phase.lanes, self._forced or 1)
         self.width = self._forced or self.lanes
+        if is_last and not phase.roots:
+            write_straight(self.text, self.memory, self.uniform, phase.uniform, phase.stores)
+            return
         straight = Body(self.text, self.memory, 1, self.uniform)
         straight.compute(phase.uniform)
         for node, base, offset in phase.stores:
