@@ -163,6 +163,8 @@ def _transposed(
             f"Given input size per channel: {list(space)}. Calculated output size per channel: {sizes}. {words}; "
             f"{name}() got kernels of {list(kernel)}"
         )
+    if n == 3 and more[0] < s[0]:
+        return _transposed_volumes(name, x, w, (s, p, more, d), groups, sizes)
     kernels = xp.transpose(xp.reshape(w, (groups, w.shape[0] // groups, -1)), 1, 2)
     columns = xp.matmul(kernels, xp.reshape(x, (len(x), groups, w.shape[0] // groups, -1)))
     if n < 3 and all(e < step for e, step in zip(more, s, strict=True)):
@@ -192,6 +194,25 @@ def _transposed(
     if longer != tuple(sizes):
         found = found[(..., *[slice(cut, cut + size) for cut, size in zip(p, sizes, strict=True)])]
     return found
+
+
+def _transposed_volumes(
+    name: str, x: Any, w: Any, given: Sequence[Sequence[int]], groups: int, sizes: Sequence[int]
+) -> Any:
+    """Return the images of each depth, with the depth of the kernels a part of their channels, put where that stands.
+
+    Depths and places of images are the two dimensions of a larger image, which kernels of one column make.
+    """
+    (s, *strides), (p, *pads), (_, *more), (d, *steps) = given
+    count, depth, kernel = len(x), x.shape[2], w.shape[2]
+    images = xp.reshape(xp.transpose(x, 1, 2), (count * depth, x.shape[1], *x.shape[3:]))
+    kernels = xp.reshape(w, (w.shape[0], -1, *w.shape[3:]))
+    found = _transposed(name, 2, images, kernels, strides, pads, more, groups, steps)
+    channels, places = found.shape[1], math.prod(sizes[1:])
+    columns = xp.transpose(xp.reshape(found, (count, depth, channels, places)), 1, 2)
+    window: Window = ((kernel, 1), (s, 1), ((p, p), (0, 0)), (d, 1))
+    volumes = col2im(xp.reshape(columns, (count, channels, depth * places)), window, (sizes[0], places))
+    return xp.reshape(volumes, (count, channels // kernel, *sizes))
 
 
 def _oracle_transposed(x: Any, w: Any, stride: int = 1, padding: int = 0, groups: int = 1, dilation: int = 1) -> Any:

@@ -11,9 +11,11 @@ from tapegrad import errors
 from tapegrad.forward.computed import computed
 from tapegrad.kernels.along import geometry_along, has_kernel, kernel_along
 from tapegrad.kernels.cross import CROSS
-from tapegrad.ops.arithmetic import pow
-from tapegrad.ops.broadcasting import unsqueeze
+from tapegrad.ops.broadcasting import expand, unsqueeze
+from tapegrad.ops.concat import cat
 from tapegrad.ops.diagonals import diagonal as _diagonal
+from tapegrad.ops.fill import ones
+from tapegrad.ops.scans import cumprod
 from tapegrad.ops.table.composites import composite
 from tapegrad.ops.table.gateway import as_operand
 from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
@@ -138,7 +140,10 @@ def powers_of(x: Tensor, N: int | None, call: str) -> Tensor:  # PyTorch's name
     if count < 0 or (count < 2 and call == "linalg.vander"):
         raise RuntimeError(f"{call}: N must be greater than {1 if call == 'linalg.vander' else -1}; got {count}")
     x = x.to("int64") if x.dtype.kind in "biu" else x
-    return pow(unsqueeze(x, -1), np.arange(count))
+    first = ones((*x.shape, min(count, 1)), dtype=x.dtype)
+    factors = expand(unsqueeze(x, -1), (*x.shape, max(count - 1, 0)))
+    found: Tensor = cumprod(cat((first, factors), -1), -1)
+    return found
 
 
 @public(namespaces=(LINALG,))

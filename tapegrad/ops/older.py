@@ -230,6 +230,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
 @composite(
     (Sample(((3,),)), Sample(((3,),), {"N": 2, "increasing": True})),
     lambda x, **attrs: np.vander(x, **attrs).astype(x.dtype),
+    kinks=KINKS[2:4],  # as of `linalg.vander`
 )
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Vandermonde's matrix: powers of each element in a row, from N - 1 down to 0.

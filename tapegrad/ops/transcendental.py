@@ -262,13 +262,16 @@ def _logaddexp_by_numpy(x: Any, y: Any) -> Any:
 
 
 logaddexp = binary(
-    "logaddexp", _logaddexp,
+    "logaddexp",
+    Function(
+        "logaddexp", _logaddexp,
+        formula=lambda x, y: xp.where(x < y, y, x) + xp.log1p(xp.exp(xp.where(x == y, 0.0, -abs(x - y)))),
+    ),
     (lambda ct, x, y: ct / xp.conj(1 + xp.exp(y - x)), lambda ct, x, y: ct / xp.conj(1 + xp.exp(x - y))),
     doc="Logarithm of the sum of exponentials.", derivative=":math:`\\sigma(x - y)` and :math:`\\sigma(y - x)`.",
     to_float=True, check_dtypes=no_numbers("logaddexp", "input", "other"),
     oracle=_logaddexp_by_numpy,
     special={(1.0, 1.0): (0.5, 0.5), (0.0, -np.inf): (1.0, 0.0)},
-    fx=lambda x, y: xp.where(x < y, y, x) + xp.log1p(xp.exp(xp.where(x == y, 0.0, -abs(x - y)))),
     names=Names(method=True),
 )  # fmt: skip
 
