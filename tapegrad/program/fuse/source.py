@@ -21,24 +21,26 @@ _TYPES: Final = {"d": "float64", "f": "float32", "l": "int64", "?": "bool"}
 Strides = Iterable[tuple[int, int]]
 
 
-def _axis(number: int) -> str:
-    return _AXES[number] if number < len(_AXES) else f"i{number}"
-
-
-def element(base: tuple[str, int], offset: int, strides: Strides) -> str:
-    """Return an element of memory as it is written in a program."""
-    terms = [_axis(axis) if stride == 1 else f"{stride} * {_axis(axis)}" for axis, stride in strides if stride]
-    if offset or not terms:
-        terms.append(str(offset))
-    return f"{base[0]}{base[1]}[{' + '.join(terms).replace('+ -', '- ')}]"
-
-
 class _Writer:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.depth = 0
+        self._axes: dict[int, str] = {LANES: _AXES[0]}
+
+    def axis(self, number: int) -> str:
+        """Return the name of an axis: the next letter if it is new."""
+        count = len(self._axes)
+        return self._axes.setdefault(number, _AXES[count] if count < len(_AXES) else f"i{count}")
+
+    def element(self, base: tuple[str, int], offset: int, strides: Strides) -> str:
+        """Return an element of memory as it is written in a program."""
+        names = [(self.axis(axis), stride) for axis, stride in strides if stride]
+        terms = [name if stride == 1 else f"{stride} * {name}" for name, stride in names]
+        if offset or not terms:
+            terms.append(str(offset))
+        return f"{base[0]}{base[1]}[{' + '.join(terms).replace('+ -', '- ')}]"
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -50,9 +52,9 @@ class _Writer:
         if node.kind == "zero":
             return "0"
         if node.kind == "load":
-            return element(*node.attr)
+            return self.element(*node.attr)
         if node.kind == "index":
-            return _axis(node.attr)
+            return self.axis(node.attr)
         return self.names.get(node.number, f"t{node.number}")
 
     def expression(self, node: Node) -> str:
@@ -68,7 +70,7 @@ class _Writer:
             return f"{args[1]} if {args[0]} else {args[2]}"
         if node.kind == "gather":
             base, offset, strides, step, _ = node.attr
-            return f"{element(base, offset, strides)[:-1]} + {step} * {args[0]}]"
+            return f"{self.element(base, offset, strides)[:-1]} + {step} * {args[0]}]"
         if node.kind == "cast":
             return f"{_TYPES[node.dtype]}({args[0]})"
         return f"{node.attr if node.kind in ('call', 'libm') else node.kind}({', '.join(args)})"
@@ -93,7 +95,7 @@ def of_phases(graph: Graph, phases: Sequence[Phase]) -> str:
     for phase in phases:
         writer.values(phase.uniform)
         for node, base, offset in phase.stores:
-            writer.line(f"{element(base, offset, ())} = {writer.name(node)}")
+            writer.line(f"{writer.element(base, offset, ())} = {writer.name(node)}")
         reds = {id(root): f"s{root.red.number}" for root in phase.roots if root.red is not None}
         for root in phase.roots:
             if root.red is not None:
@@ -102,7 +104,7 @@ def of_phases(graph: Graph, phases: Sequence[Phase]) -> str:
                 writer.line(f"{reds[id(root)]} = {start}")
         for segment in phase.segments:
             outer = dict(writer.names)
-            writer.line(f"for {_axis(LANES)} in range({segment.low}, {segment.high}):  # {phase.lanes} at once")
+            writer.line(f"for {writer.axis(LANES)} in range({segment.low}, {segment.high}):  # {phase.lanes} at once")
             writer.depth += 1
             writer.values(node for node in cone(graph, [node for _, node in segment.roots]) if node.axes)
             for root, node in segment.roots:
@@ -110,7 +112,9 @@ def of_phases(graph: Graph, phases: Sequence[Phase]) -> str:
                     writer.combined(root.red.attr[0], reds[id(root)], writer.name(node))
                 else:
                     assert root.base is not None
-                    writer.line(f"{element(root.base, root.offset, [(LANES, root.stride)])} = {writer.name(node)}")
+                    writer.line(
+                        f"{writer.element(root.base, root.offset, [(LANES, root.stride)])} = {writer.name(node)}"
+                    )
             writer.depth -= 1
             writer.names = outer
     return "\n".join(writer.lines)
@@ -124,7 +128,7 @@ def of_nests(graph: Graph, plan: NestPlan) -> str:
             _nest(writer, plan, nest)
         writer.values(node for node in graph.cone([node for node, _, _ in stage.scalars]))
         for node, base, offset in stage.scalars:
-            writer.line(f"{element(base, offset, ())} = {writer.name(node)}")
+            writer.line(f"{writer.element(base, offset, ())} = {writer.name(node)}")
         for nest in stage.chunked:
             _nest(writer, plan, nest)
     return "\n".join(writer.lines)
@@ -134,11 +138,11 @@ def _nest(writer: _Writer, plan: NestPlan, nest: Nest) -> None:
     outer = dict(writer.names)
     loops = [*nest.outer, *([LANES] if nest.lanes else []), *([nest.inner] if nest.inner is not None else [])]
     for axis in loops:
-        writer.line(f"for {_axis(axis)} in range({plan.lengths[axis]}):")
+        writer.line(f"for {writer.axis(axis)} in range({plan.lengths[axis]}):")
         writer.depth += 1
     writer.values(writer.graph.cone([target.node for target in nest.targets]))
     for target in nest.targets:
-        place = element(target.base, target.offset, target.strides.items())
+        place = writer.element(target.base, target.offset, target.strides.items())
         if target.kind == "store":
             writer.line(f"{place} = {writer.name(target.node)}")
         else:

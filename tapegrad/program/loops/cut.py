@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tapegrad.program.fuse import Fused, Refused, fuse
-from tapegrad.program.loops.listing import kind_of
+from tapegrad.program.loops.find import kind_of
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native.groups import Group, groups
 from tapegrad.program.program import Entry, Program
