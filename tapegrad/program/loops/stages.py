@@ -11,6 +11,7 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.cut import Cutter, Part, cut
+from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs
 from tapegrad.program.loops.places import Places, nbytes_of
@@ -104,7 +105,9 @@ def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = Fals
     if not any(isinstance(stage, Loop) for stage in stages):
         return _straight_code(program, in_threads=in_threads, in_loops=in_loops)
     codes = [
-        code_of(stage.body, in_loops=True) if isinstance(stage, Loop) else _straight_code(stage.body, in_loops=True)
+        code_of(stage.body, in_loops=True)
+        if isinstance(stage, Loop)
+        else stage.code or _straight_code(stage.body, in_loops=True)
         for stage in stages
     ]
     return Staged(program, stages, codes, places)
@@ -136,12 +139,13 @@ def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop
             trial, trial_stages = places.copy(), list(stages)
             if found.start > done:
                 trial_stages.append(_placed(program, cutter.part(range(done, found.start)), trial))
+            outside = _used_outside(program, found.start, found.stop)
             try:
-                loop = loop_of(program, found, made, trial, _used_outside(program, found.start, found.stop))
+                loop, after = defer(loop_of(program, found, made, trial, outside), trial, outside)
             except OutOfStepError as error:
                 found = _cut(found, error.turn)
                 continue
-            trial_stages.append(loop)
+            trial_stages += [loop, *after]
             places, stages, done = trial, trial_stages, found.stop
             break
     if done < len(program.entries):
