@@ -127,6 +127,7 @@ class _Lowering:
         """Return an array of numbers: constants, unless it is long."""
         if axes is None:
             axes = self.space.fresh(data.shape)
+        self.space.char(data.dtype)  # is refused if there is no code for it
         bits = np.ascontiguousarray(data).reshape(-1).view(_BITS[data.dtype.char])
         if all(axis is None for axis in axes) or (bits == bits[:1]).all():
             return self.space.array(data, axes)

@@ -37,8 +37,8 @@ class Stop:
     may_fail: Final = True
 
     def __init__(self, program: Program, reason: str) -> None:
-        self.program, self.reason = program, reason
         (self.entry,) = program.entries
+        self.program, self.reason = program, reason.removeprefix(f"{self.entry.op.name}: ")
         self._pieces = _pieces(program, self.entry)
         self.stops = [self._pieces.placed()]
 
