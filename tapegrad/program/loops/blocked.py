@@ -163,8 +163,11 @@ class _Block:
         """Return a stage for a block."""
         if isinstance(stage, Straight):
             flags = [self._has_lanes(own) for own in stage.inputs]
-            places = [list(map(self._place, own)) for own in (stage.inputs, stage.outputs)]
-            return Straight(_on_lanes(stage.body, flags), *places)
+            return Straight(
+                _on_lanes(stage.body, flags),
+                list(map(self._place, stage.inputs)),
+                list(map(self._place, stage.outputs)),
+            )
         flags = [self._has_lanes(own.first) for own in stage.inputs]
         copies = [
             (self._source(source, target, nbytes), self._place(target), nbytes * _ITEMS)
@@ -209,7 +212,7 @@ def blocked(program: Program) -> Blocked | None:
     runs = find_runs(listing) if size >= _ITEMS else []
     if not runs:
         return None
-    stages, places = stages_of(listing, runs)
+    stages, places = stages_of(listing, runs, defers=False)
     if not any(isinstance(stage, Loop) for stage in stages):
         return None
     block = _Block(batch, stages, places)

@@ -11,6 +11,7 @@ from tapegrad.program.fuse.emit import SYMBOL
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
+from tapegrad.program.native.code import Native
 from tapegrad.program.program import Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
@@ -29,11 +30,12 @@ class Code(Protocol):
 
 
 class Straight(NamedTuple):
-    """Code that runs once: a program, and where its inputs and outputs stand."""
+    """Code that runs once: a program, and where its inputs and outputs stand; its code if that is known."""
 
     body: Program
     inputs: list[Place]
     outputs: list[Place]
+    code: Native | None = None
 
 
 class _Text:

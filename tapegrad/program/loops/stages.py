@@ -11,6 +11,7 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
 from tapegrad.program.loops.cut import Cutter, Part, cut
+from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs
 from tapegrad.program.loops.listing import Listing
@@ -106,7 +107,9 @@ def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = Fals
     if not any(isinstance(stage, Loop) for stage in stages):
         return _straight_code(program, in_threads=in_threads, in_loops=in_loops)
     codes = [
-        code_of(stage.body, in_loops=True) if isinstance(stage, Loop) else _straight_code(stage.body, in_loops=True)
+        code_of(stage.body, in_loops=True)
+        if isinstance(stage, Loop)
+        else stage.code or _straight_code(stage.body, in_loops=True)
         for stage in stages
     ]
     return Staged(program, stages, codes, places)
@@ -127,8 +130,11 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
     return Staged(program, stages, [code for _, code in parts], places)
 
 
-def stages_of(listing: Listing, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
-    """Return the stages in order. A run that is out of step is cut, or becomes straight code."""
+def stages_of(listing: Listing, runs: Sequence[Run], *, defers: bool = True) -> tuple[list[Straight | Loop], Places]:
+    """Return the stages in order. A run that is out of step is cut, or becomes straight code.
+
+    Sums of products over turns have stages of their own behind the loop, if `defers`.
+    """
     program = listing.program
     places, cutter = Places(program), Cutter(program)
     stages: list[Straight | Loop] = []
@@ -139,12 +145,16 @@ def stages_of(listing: Listing, runs: Sequence[Run]) -> tuple[list[Straight | Lo
             trial, trial_stages = places.copy(), list(stages)
             if found.start > done:
                 trial_stages.append(_placed(program, cutter.part(range(done, found.start)), trial))
+            outside = listing.used_outside(found.start, found.stop)
             try:
-                loop = loop_of(listing, found, trial, listing.used_outside(found.start, found.stop))
+                loop = loop_of(listing, found, trial, outside)
             except OutOfStepError as error:
                 found = _cut(found, error.turn)
                 continue
-            trial_stages.append(loop)
+            loop, after = (
+                defer(loop, trial, np.flatnonzero(outside[:-1] & (listing.made_at >= 0))) if defers else (loop, [])
+            )
+            trial_stages += [loop, *after]
             places, stages, done = trial, trial_stages, found.stop
             break
     if done < len(program.entries):

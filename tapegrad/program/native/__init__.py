@@ -11,15 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from tapegrad.program.native.code import Code, Native, broadcast
+from tapegrad.program.native.code import BLAS, Code, Native, broadcast
 from tapegrad.program.native.factors import FACTORS
 from tapegrad.program.native.views import View, contiguous, views_of
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry, Program
 
 __all__ = ["BLAS", "FACTORS", "Native", "native"]
-
-BLAS: Final = 1 << 18  # multiplications from which on BLAS gains more by its blocks than its call takes
 
 
 def native(program: Program) -> Native | None:
@@ -62,7 +60,8 @@ def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
     while dims and dims[-1][2] == 0 and (n == 1 or dims[-1][1] == n * down):  # one product with more rows
         length, step, _ = dims.pop()
         n, down = n * length, step if n == 1 else down
-    by_blas = n * m * k >= BLAS and min(n, m) > 1 and 1 in (down, along) and 1 in b.strides[-2:]
+    first, second = Matrix("", (n, k), (down, along)), Matrix("", (k, m), (b.strides[-2], b.strides[-1]))
+    by_blas = code.is_for_blas(first, second)
     many = f"{math.prod(length for length, *_ in dims)} products" if dims else "a product"
     code.notes.append(f"{many} of {n} x {k} and {k} x {m} {'by BLAS' if by_blas else 'in loops'}")
 
@@ -75,11 +74,8 @@ def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
     places += [(code.pointer(start), sizes)] if start is not None else []
 
     def one(pointers: list[str]) -> None:
-        first, second = (
-            Matrix(pointers[0], (n, k), (down, along)),
-            Matrix(pointers[1], (k, m), (b.strides[-2], b.strides[-1])),
-        )
-        (code.gemm if by_blas else code.product)(first, second, *pointers[2:])
+        write = code.gemm if by_blas else code.product
+        write(first._replace(pointer=pointers[0]), second._replace(pointer=pointers[1]), *pointers[2:])
 
     return code.finished(lambda: code.each([length for length, *_ in dims], places, one))
 

@@ -13,10 +13,13 @@ from tapegrad.program.fuse.emit import module_text
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.native.calls import Calls
 from tapegrad.program.native.views import View
+from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Program
 from tapegrad.program.stopping import DONE, STOPPED
 
-__all__ = ["Code", "Native", "broadcast"]
+__all__ = ["BLAS", "Code", "Native", "broadcast"]
+
+BLAS: Final = 1 << 18  # multiplications from which on BLAS gains more by its blocks than its call takes
 
 
 _BLAS: Final = 1 << 18  # multiplications from which on BLAS gains more by its blocks than its call takes
@@ -56,6 +59,12 @@ class Code(Calls):
         """Return the pointer to the first element of a view."""
         return self.at(self.pointers[view.number], (view.offset, 1))
 
+    def is_for_blas(self, a: Matrix, b: Matrix) -> bool:
+        """Return whether BLAS multiplies two matrices: if they are large, and it takes their strides."""
+        (n, k), m = a.shape, b.shape[1]
+        fits = all(1 in own.strides and min(own.strides) > 0 for own in (a, b))
+        return n * m * k >= BLAS and min(n, m) > 1 and fits
+
     def each(
         self, batch: Sequence[int], places: Sequence[tuple[str, Sequence[int]]], write: Callable[[list[str]], None]
     ) -> None:
@@ -88,8 +97,8 @@ class Code(Calls):
         if math.prod(batch):
             loops(0, [pointer for pointer, _ in places])
 
-    def finished(self, write: Callable[[], None]) -> Native:
-        """Return the machine code of what a function writes."""
+    def finished(self, write: Callable[[], None], source: str = "") -> Native:
+        """Return the machine code of what a function writes, with something to read in the place of the program."""
 
         def written() -> str | None:
             write()
@@ -105,7 +114,7 @@ class Code(Calls):
         ]
         text = module_text(self, written, head, ())
         text = "\n".join([*self.constants.values(), text])
-        code = Native(text, self.scratch, lambda: str(self.program), self.notes, imports=self.imports)
+        code = Native(text, self.scratch, lambda: source or str(self.program), self.notes, imports=self.imports)
         code.may_fail = self.may_fail
         return code
 
