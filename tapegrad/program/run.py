@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.compiler.jit import JitError
 from tapegrad.program.entry import Input, Variant, make_entry
 from tapegrad.program.fuse import Fused, Refused, fuse
-from tapegrad.program.loops import Blocked, Staged, blocked, staged
+from tapegrad.program.loops import Blocked, Staged, blocked, one_by_one, staged
 from tapegrad.program.program import Program
 from tapegrad.program.replay import Replay
 
@@ -26,7 +26,12 @@ def _machine_code(program: Program) -> Fused | Staged | Blocked:
     key = program.compact().key() if len(program.entries) == 1 else None
     known = _codes.get(key) if key is not None else None
     if known is None:
-        known = blocked(program) or staged(program) or fuse(program, in_threads=True)
+        try:
+            known = blocked(program) or staged(program) or fuse(program, in_threads=True)
+        except Refused:
+            known = one_by_one(program)
+            if known is None:
+                raise
         if key is not None:
             _codes[key] = known
     return known

@@ -124,7 +124,7 @@ class Tracer:
         base = getattr(operand, "_base", None)  # of a plain twin: the instance of a subclass, e.g. a parameter
         is_twin = base is not None and raw_data(base) is data
         origin: Tensor = base if base is not None and is_twin else operand
-        # A value of the trace around is no constant, even if its tensor dies, e.g. a residual that a rule is called with.
+        # A value of the trace around is no constant, even if its tensor dies, e.g. a residual of a rule.
         self._tensors[number] = (lambda: origin) if self._is_around(data) else weakref.ref(origin)
         return number
 

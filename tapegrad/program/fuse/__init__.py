@@ -28,6 +28,7 @@ __all__ = ["Fused", "Refused", "fuse"]
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
 _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
+_ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one by one
 _LIMIT: Final = 100_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
 
@@ -86,7 +87,7 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False, i
     flattened = flat(program)
     lengths = {length for layout in flattened.program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
-    for long, enough in _ROLES:
+    for long, enough in _ROLES_OF_BATCHES if flattened.sizes else _ROLES:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer or flattened.sizes else 0
         if choice not in reasons:

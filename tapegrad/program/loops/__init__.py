@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tapegrad.program.loops.blocked import Blocked, blocked
+from tapegrad.program.loops.blocked import Blocked, blocked, one_by_one
 from tapegrad.program.loops.stages import Staged, staged
 
-__all__ = ["Blocked", "Staged", "blocked", "staged"]
+__all__ = ["Blocked", "Staged", "blocked", "one_by_one", "staged"]
