@@ -73,7 +73,7 @@ def value_and_gradient(
     which = [
         k
         for k, own in enumerate(operands)
-        if isinstance(own, float) or getattr(own, "dtype", np.dtype(int)).kind == "f"
+        if isinstance(own, float) or getattr(own, "dtype", np.dtype(int)).kind in "fc"
     ]
 
     def function(*tensors: tg.Tensor) -> list[tg.Tensor]:
@@ -85,7 +85,8 @@ def value_and_gradient(
         results = [out]
         if leaves and out.requires_grad:
             weights = np.linspace(0.5, 1.5, out.numel()).reshape(out.shape).astype(out.dtype)
-            found = autograd.grad((out * tg.tensor(weights)).sum(), leaves, allow_unused=True)
+            loss = (out * tg.tensor(weights)).sum()
+            found = autograd.grad(loss.real if loss.is_complex() else loss, leaves, allow_unused=True)
             results += [own for own in found if own is not None]
         return [own.detach() for own in results]
 

@@ -192,8 +192,8 @@ def test_value_and_gradient(name: str) -> None:
     program, point, both = gradient(name)
     runner = Runner(program)
     assert runner.fused is not None, runner.refused
-    found = stages.staged(program)
-    assert found is not None
+    found = stages.code_of(program)
+    assert isinstance(found, stages.Staged)
     assert sum(isinstance(stage, Loop) for stage in found.stages) >= CASES[name][2]
     assert_right(lambda x: runner([x])[0], point, both)
 
@@ -211,9 +211,8 @@ def test_any_run_is_proved_or_dropped(name: str, monkeypatch: pytest.MonkeyPatch
             turns = min(run.turns + int(rng.integers(-1, 3)), (len(program.entries) - start) // period)
             wrong.append(Run(start, period, turns))
             end = wrong[-1].stop
-        monkeypatch.setattr(stages, "find_runs", lambda _, wrong=wrong: wrong)
-        found = stages.staged(program)
-        count += found is not None
+        monkeypatch.setattr(stages, "find_runs", lambda own, wrong=wrong: wrong if own is program else [])
+        count += isinstance(stages.code_of(program), stages.Staged)
         runner = Runner(program)
         assert_right(lambda x, runner=runner: runner([x])[0], point, both)
     assert count
@@ -229,9 +228,10 @@ def test_a_turn_that_differs_is_no_part_of_a_loop(monkeypatch: pytest.MonkeyPatc
         return [y]
 
     program, _ = trace(function, [np.array([0.3, 0.4])])
-    monkeypatch.setattr(stages, "find_runs", lambda program: [Run(2, 2, len(program.entries) // 2 - 1)])
-    found = stages.staged(program)
-    assert found is not None
+    runs = [Run(2, 2, len(program.entries) // 2 - 1)]
+    monkeypatch.setattr(stages, "find_runs", lambda own: runs if own is program else [])
+    found = stages.code_of(program)
+    assert isinstance(found, stages.Staged)
     assert max(stage.turns for stage in found.stages if isinstance(stage, Loop)) <= 30
     assert_right(
         lambda x: Runner(program)([x])[0],
@@ -250,15 +250,15 @@ def test_code_does_not_grow_with_turns() -> None:
     sizes = []
     for turns in (50, 500):
         program, _ = trace(lambda p, turns=turns: function(p, turns), [np.array([0.3, 0.4])])
-        found = stages.staged(program)
-        assert found is not None
-        sizes.append(sum(len(own.ir) for own in found._fused))
+        found = stages.code_of(program)
+        assert isinstance(found, stages.Staged)
+        sizes.append(len(found.key))
     assert sizes[1] < 1.1 * sizes[0]
 
 
 def test_short_programs_have_no_loops() -> None:
     program, _ = trace(lambda x: [tg.sin(x) * x], [np.ones(3)])
     assert find_runs(program) == []
-    assert stages.staged(program) is None
+    assert not isinstance(stages.code_of(program), stages.Staged)
     assert issubclass(OutOfStepError, Exception)
     assert find.TURNS >= 3

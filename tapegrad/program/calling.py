@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.compiler.intrinsics import call_void, stack
+from tapegrad.compiler.intrinsics import call, call_void, stack
 from tapegrad.modes import INTERCEPTORS
 from tapegrad.program.arguments import UNFIT, has_names, is_off, read_inputs, read_values
 from tapegrad.program.outcomes import RAISED, built, drop, finish_outputs, new_arrays
+from tapegrad.program.stopping import DONE, FAILED, CallFields
 from tapegrad.program.templates import MEMORY_ON_STACK, WORDS_ON_STACK
 from tapegrad.program.variants import (
+    MAY_FAIL,
     RELEASES_GIL,
     DispatchFields,
     DispatchObject,
@@ -28,6 +30,7 @@ from tapegrad.recording.native import (
     append,
     clear_error,
     decref,
+    error_matches,
     incref,
     new_integer,
     release_gil,
@@ -87,8 +90,41 @@ def call_stages(
     return 1
 
 
+def call_failing(
+    dispatch: DispatchFields,
+    variant: VariantFields,
+    inputs: Array[int],
+    outputs: Array[int],
+    scratch: int,
+    arrays: Array[Object],
+    owner: Object,
+) -> int:
+    """Call machine code that may fail, and return 1; UNFIT if Python shall compute the program, or RAISED."""
+    context = CallFields(stack(48))
+    context.owner, context.n_inputs, context.n_outputs = owner, variant.n_inputs, variant.n_outputs
+    context.inputs, context.outputs = Array[Object](inputs.at(variant.n_inputs)), arrays
+    context.thread = release_gil() if variant.flags & RELEASES_GIL else 0
+    status = call(variant.code, inputs, outputs, scratch, context, variant.stops)
+    if context.thread != 0:
+        take_gil(context.thread)
+    if status == DONE:
+        return 1
+    if status == FAILED:
+        # Perhaps only because a guard has another outcome: then the operation is not the function's at all.
+        if variant.n_guards == 0 or error_matches(dispatch.exception) & C_INT == 0:
+            return RAISED
+        clear_error()
+    return UNFIT
+
+
 def run_code(
-    dispatch: DispatchFields, variant: VariantFields, inputs: Array[int], outputs: Array[int], memory: Array[int]
+    dispatch: DispatchFields,
+    variant: VariantFields,
+    inputs: Array[int],
+    outputs: Array[int],
+    memory: Array[int],
+    arrays: Array[Object],
+    owner: Object,
 ) -> int:
     """Call machine code, and return 1 if all guards have their outcomes, else UNFIT; or RAISED."""
     for word in range(variant.guard_words):
@@ -98,6 +134,10 @@ def run_code(
     if variant.stages != 0:
         if call_stages(dispatch, variant, inputs, outputs, memory + variant.scratch) == 0:
             return RAISED
+    elif variant.flags & MAY_FAIL:
+        fits = call_failing(dispatch, variant, inputs, outputs, memory + variant.scratch, arrays, owner)
+        if fits != 1:
+            return fits
     else:
         thread = release_gil() if variant.flags & RELEASES_GIL else 0
         call_void(variant.code, inputs, outputs, memory + variant.scratch)
@@ -122,7 +162,7 @@ def compute(
         memory = (owner.data + ALIGNMENT - 1) & -ALIGNMENT
     result, count = Object(RAISED), variant.n_outputs
     if new_arrays(runtime, variant, addresses, outputs, memory):
-        fits = run_code(dispatch, variant, inputs, addresses, Array[int](memory))
+        fits = run_code(dispatch, variant, inputs, addresses, Array[int](memory), outputs, owner)
         if fits != 1:
             result = Object(fits)
             drop(outputs, count)

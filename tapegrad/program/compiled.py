@@ -56,14 +56,20 @@ class Version:
         """Return the outputs; None if Python would have taken another way."""
         if [own.requires_grad for own in self.captured] != self._wanted:
             return None  # since the trace a tensor from outside was frozen, or thawed
-        every = [*inputs, *self.captured]
-        if modes.is_grad_enabled() and any(own.requires_grad for own in every):
-            outputs, values = differentiable(self.program, self.run, every)
-        else:
-            arrays, found = self.run([own._data for own in every])
-            values = list(found)
-            outputs = [constant(array, layout_of(array)) for array in arrays]
+        try:
+            outputs, values = self._computed([*inputs, *self.captured])
+        except Exception:
+            if self.program.guards:  # perhaps an operation of another branch
+                return None
+            raise
         return outputs if self.program.holds(values) else None
+
+    def _computed(self, inputs: list[Tensor]) -> tuple[list[Tensor], Sequence[Any]]:
+        """Return the outputs, and the values of guards."""
+        if modes.is_grad_enabled() and any(own.requires_grad for own in inputs):
+            return differentiable(self.program, self.run, inputs)
+        arrays, values = self.run([own._data for own in inputs])
+        return [constant(array, layout_of(array)) for array in arrays], values
 
     def result(self, outputs: Sequence[Tensor], has_arrays: bool) -> Any:
         """Return outputs as the function would."""

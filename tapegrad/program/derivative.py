@@ -64,7 +64,12 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     vjp, run, captured = known[wanted]
     if run.fused is None:
         return _pull(program, wanted, *tensors)
-    outputs, values = differentiable(vjp, run, [*tensors, *captured])
+    try:
+        outputs, values = differentiable(vjp, run, [*tensors, *captured])
+    except Exception:
+        if vjp.guards:  # perhaps an operation of another branch
+            return _pull(program, wanted, *tensors)
+        raise
     return outputs if vjp.holds(values) else _pull(program, wanted, *tensors)
 
 

@@ -28,7 +28,7 @@ def _fields() -> np.ndarray:
     """Return the memory of `DispatchFields`."""
     functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _OF_PYTHON]
     return with_runtime(
-        "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, run_stages
+        "what calls programs", str, dict, numpy_function("_ARRAY_API", _NEW_SCALAR), *functions, run_stages, Exception
     )
 
 

@@ -146,7 +146,7 @@ class Arguments:
 
     def _read(self, tree: Any, place: int) -> None:
         if isinstance(tree, Input):
-            self.inputs.append(_input(self._pieces, tree, place))
+            self.inputs.append(input_words(self._pieces, tree, place))
             return
         kind, children, keys = _node(tree)
         hold = self._pieces.hold
@@ -158,7 +158,7 @@ class Arguments:
             self._read(child, number)
 
 
-def _input(pieces: Pieces, wanted: Input, place: int) -> list[int]:
+def input_words(pieces: Pieces, wanted: Input, place: int) -> list[int]:
     """Return the words of `InputFields`."""
     kind, layout = wanted
     is_tensor = issubclass(kind, Tensor)

@@ -26,7 +26,9 @@ from tapegrad.tensor import Tensor
 
 __all__ = ["Dispatch", "Variant"]
 
-RELEASES_GIL: Final = 1  # a flag of a variant: other threads may have the GIL while its code runs
+# Flags of a variant.
+RELEASES_GIL: Final = 1  # other threads may have the GIL while its code runs
+MAY_FAIL: Final = 2  # its code returns what `tapegrad.program.stopping` says
 _ALIGNMENT: Final = 64
 
 
@@ -88,6 +90,7 @@ class VariantFields(Struct):
     code: int
     flags: int
     stages: Tuple  # the number of blocks of each; 0: the code has no stages
+    stops: Array[int]  # the addresses of `tapegrad.program.stopping.StopFields`
     n_arguments: int  # without keywords
     keywords: Tuple  # the names of those that follow; 0: none
     n_captured: int
@@ -123,6 +126,7 @@ class DispatchFields(Struct):
     new_dict: int  # PyDict_New
     set_item: int  # PyDict_SetItem
     run_stages: Object
+    exception: Type  # Exception
 
 
 class Variant:
@@ -158,6 +162,10 @@ class Variant:
         ``void f(char **inputs, char **outputs, char *scratch, int64_t stage, int64_t first, int64_t end)``. It is
         called for every range of blocks of stage 0, for some of them at the same time; then for stage 1, and so on.
         Starting them takes 5 µs, and 30 more for other threads.
+    stops : sequence of array, optional
+        The words of `tapegrad.program.stopping.StopFields` for operations that the code does not compute itself. The
+        code is then ``int64_t f(char **inputs, char **outputs, char *scratch, CallFields *call, char **stops)``, and
+        what it returns says whether it failed.
 
     Raises
     ------
@@ -183,6 +191,7 @@ class Variant:
         as_tensors: bool = False,
         is_long: bool = False,
         stages: Sequence[int] = (),
+        stops: Sequence[np.ndarray] | None = None,
     ) -> None:
         keywords = keywords or {}
         result = tuple(map(Output, range(len(outputs)))) if result is None else result
@@ -198,8 +207,9 @@ class Variant:
         n_words = read.n_values + 3 * len(read.inputs) + 2 * len(outputs) + len(guards) + len(builds)
         fields = {
             "code": code,
-            "flags": RELEASES_GIL * is_long,
+            "flags": RELEASES_GIL * is_long | MAY_FAIL * (stops is not None),
             "stages": pieces.hold(tuple(stages)) if stages else 0,
+            "stops": pieces.add([own.ctypes.data for own in stops or ()]),
             "n_arguments": len(arguments),
             "keywords": pieces.hold(tuple(keywords)) if keywords else 0,
             "n_captured": len(captured),
@@ -219,11 +229,12 @@ class Variant:
             "outcomes": pieces.add(outcomes),
             "scratch": start,
             "words": room(pieces, WORD * n_words, WORDS_ON_STACK),
-            "memory": room(pieces, start + scratch, MEMORY_ON_STACK),
+            # Memory of the heap can be kept where a stop's operand is.
+            "memory": room(pieces, start + scratch, MEMORY_ON_STACK if not stops else -1),
         }
         for name, word in fields.items():
             pieces.words[VariantFields.word(name)] = word
-        self.data, self.held = pieces.placed(), tuple(pieces.held)
+        self.data, self.held = pieces.placed(), (*pieces.held, stops)
 
 
 class Dispatch:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,7 @@ _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
 _ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one by one
 _LIMIT: Final = 100_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
+_FEW: Final = 300  # in code, up to which it is compiled in no time
 
 
 class Fused:
@@ -44,17 +46,32 @@ class Fused:
         Of memory that a call needs, aligned to 64 bytes.
     stages : tuple of int
         Of a long program that threads share; see `tapegrad.program.variants.Variant`.
+    may_fail : bool
+        Whether the function has the parameters, and returns what, `tapegrad.program.variants.Variant` says of stops.
+    stops : sequence of array
+        The words of its stops.
+    imports : mapping
+        Addresses of functions that the text declares, by their names.
     """
 
+    may_fail: bool = False
+    stops: Sequence[np.ndarray] = ()
+
     def __init__(
-        self, ir: str, scratch_bytes: int, source: Callable[[], str], notes: list[str], stages: Sequence[int] = ()
-    ) -> None:
+        self, ir: str, scratch_bytes: int, source: Callable[[], str], notes: list[str], stages: Sequence[int] = (),
+        imports: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self.ir, self.scratch_bytes, self._source, self._notes = ir, scratch_bytes, source, notes
-        self.stages = tuple(stages)
+        self.stages, self.imports = tuple(stages), imports
+
+    @property
+    def key(self) -> str:
+        """What decides the machine code."""
+        return self.ir
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
-        return address_of_ir("program", self.ir, lambda: self.ir, SYMBOL)
+        return address_of_ir("program", self.ir, lambda: self.ir, SYMBOL, imports=self.imports)
 
     def source(self) -> str:
         """Return what the code computes, as loops to read."""
@@ -65,7 +82,15 @@ class Fused:
         return list(self._notes)
 
 
-def fuse(program: Program, *, width: int | None = None, checked: bool = False, in_threads: bool = False) -> Fused:
+def fuse(
+    program: Program,
+    *,
+    width: int | None = None,
+    checked: bool = False,
+    in_threads: bool = False,
+    in_brief: bool = False,
+    scalars: int = _SCALARS,
+) -> Fused:
     """Return a program as machine code.
 
     Parameters
@@ -78,6 +103,10 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False, i
         positions that are computed are always kept within it.
     in_threads : bool
         Let threads share long loops: the machine code then has stages.
+    in_brief : bool
+        Choose the axes that give the shortest code, not the fastest.
+    scalars : int
+        The most that straight code may have.
 
     Raises
     ------
@@ -87,18 +116,30 @@ def fuse(program: Program, *, width: int | None = None, checked: bool = False, i
     flattened = flat(program)
     lengths = {length for layout in flattened.program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
-    for long, enough in _ROLES_OF_BATCHES if flattened.sizes else _ROLES:
+    choices: Sequence[tuple[int, int]] = _ROLES_OF_BATCHES if flattened.sizes else _ROLES
+    if in_brief or _scalars(flattened.program, _ROLES[0][0]) > _FEW:
+        choices = sorted(choices, key=lambda choice: _scalars(flattened.program, choice[0]))
+    for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer or flattened.sizes else 0
         if choice not in reasons:
             try:
-                return _fused(flattened, long, enough, width, in_threads)
+                return _fused(flattened, long, enough, width, in_threads, scalars)
             except Refused as error:
                 reasons[choice] = error
     raise next(iter(reasons.values()))
 
 
-def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_threads: bool) -> Fused:
+def _scalars(program: Program, long: int) -> int:
+    """Return about how many scalars a program has if dimensions longer than this are axes."""
+    return sum(
+        math.prod([length for length in program.layouts[number].shape if length <= long])
+        for entry in program.entries
+        for number in entry.results
+    )
+
+
+def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_threads: bool, most: int) -> Fused:
     """Return a program as machine code, in which dimensions longer than this are axes."""
     roles, program = None, flattened.program
     if flattened.sizes or any(length > long for layout in program.layouts for length in layout.shape):
@@ -108,7 +149,7 @@ def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_thread
         memory, constants = _memory(program, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
-        if count > _SCALARS:
+        if count > most:
             raise Refused(f"straight code of {count} scalars")
         if in_threads and is_worth_blocks(lowered.graph, phases):
             blocks = BlockEmitter(lowered.graph, memory, width)

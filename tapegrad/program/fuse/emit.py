@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
@@ -12,6 +12,7 @@ from tapegrad.program.fuse.rows import load_rows, store_rows
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone
 from tapegrad.program.fuse.text import Text, constant, suffix, typed, vmath_text
+from tapegrad.program.fuse.turns import Turns
 
 __all__ = ["SYMBOL", "module_text"]
 
@@ -20,7 +21,7 @@ _SHORT: Final = 3  # segments that are not worth a loop
 _START: Final = {"sum": -0.0, "prod": 1.0}
 
 
-class Emitter:
+class Emitter(Turns):
     """Writes the function of a schedule.
 
     Parameters
@@ -32,11 +33,10 @@ class Emitter:
     """
 
     def __init__(self, graph: Graph, memory: Memory, width: int | None) -> None:
+        super().__init__()
         self.graph, self.memory, self._forced = graph, memory, width
         self.lanes = self.width = 1  # of a phase: partial results of a reduction, and of a vector
-        self.text = Text()
         self.uniform: dict[int, str] = {}
-        self.block = "entry"
 
     def phases(self, phases: Sequence[Phase]) -> None:
         """Write the phases of a program of one axis."""
@@ -215,14 +215,22 @@ def start_of(kind: str, char: str) -> float:
     return -(2**63) if kind == "max" else 2**63 - 1
 
 
-def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str], constants: Sequence[str]) -> str:
+class Writer(Protocol):
+    """What writes the instructions of a module: see `Emitter`."""
+
+    text: Text
+    memory: Memory
+
+
+def module_text(emitter: Writer, write: Callable[[], str | None], head: Sequence[str], constants: Sequence[str]) -> str:
     """Return the module of a schedule.
 
     Parameters
     ----------
     emitter : Emitter
     write : callable
-        Writes the instructions.
+        Writes the instructions; returns the name of the status of code that may fail, see
+        `tapegrad.program.variants.Variant`.
     head : sequence of str
         Lines that find the parts of the scratch memory.
     constants : sequence of str
@@ -230,16 +238,20 @@ def module_text(emitter: Emitter, write: Callable[[], None], head: Sequence[str]
     """
     text = emitter.text
     arguments, entry = arguments_of(emitter.memory)
-    write()
+    status = write()
     formulas, declared = outside(text)
     parameters = ", ".join([f"ptr noalias {name}" for name in arguments] + ["ptr noalias align 64 %scratch"])
     given = ", ".join([f"ptr {name}" for name in arguments] + ["ptr %scratch"])
+    kind, more = ("i64", ", ptr %call, ptr %stops") if status else ("void", "")
+    call, value = f"call {kind} @fused({given})", ""
+    if status:
+        call, value = f"%status = {call}", " %status"
     return "\n".join([
         formulas, *constants, declared,
-        f"define internal void @fused({parameters}) alwaysinline nounwind {{",
-        "entry:", *head, *text.lines, "  ret void", "}",
-        f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", *entry,
-        f"  call void @fused({given})", "  ret void", "}", "",
+        f"define internal {kind} @fused({parameters}) alwaysinline nounwind {{",
+        "entry:", *head, *text.lines, f"  ret {kind} {status or ''}", "}",
+        f"define {kind} @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch{more}) nounwind {{", *entry,
+        f"  {call}", f"  ret {kind}{value}", "}", "",
     ])  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.fuse.space import Space
 from tapegrad.program.program import Entry, Program
 
-__all__ = ["Lowered", "lower", "moves"]
+__all__ = ["Lowered", "forward_of", "lower", "moves"]
 
 _BITS: Final = {"d": np.int64, "f": np.int32, "l": np.int64, "?": np.int8}  # of numbers that are equal to the last one
 _FEW: Final = 4096  # elements of an operand that is asked for one by one
@@ -135,6 +135,7 @@ class _Lowering:
         """Return an array of numbers: constants, unless it is long."""
         if axes is None:
             axes = self.space.fresh(data.shape)
+        self.space.char(data.dtype)  # is refused if there is no code for it
         bits = np.ascontiguousarray(data).reshape(-1).view(_BITS[data.dtype.char])
         if all(axis is None for axis in axes) or (bits == bits[:1]).all():
             return self.space.array(data, axes)
@@ -166,7 +167,7 @@ class _Lowering:
             moves = [not (op.has_constants and op.rule(k) is NOT_DIFFERENTIABLE) for k in range(len(operands))]
             given = [None if own else self.fixed(number) for number, own in zip(entry.operands, moves, strict=True)]
             operands = [operand for operand, own in zip(operands, moves, strict=True) if own]
-            call = _call(entry, given + indices)
+            call = forward_of(entry, given + indices)
             key = None if len(given) + len(indices) > len(operands) else (op.name, *entry.attrs.values())
             try:
                 result = self.space.moved(call, operands, key, op.name in _SPARSE)
@@ -264,7 +265,7 @@ def moves(program: Program) -> Callable[[Entry], np.ndarray | None]:
         key = (op.name, shapes, *entry.attrs.values())
         if key not in known:
             try:
-                known[key] = positions_of(_call(entry, [None] * len(shapes)), shapes)
+                known[key] = positions_of(forward_of(entry, [None] * len(shapes)), shapes)
             except Exception:  # it adds elements, or its forward does not take positions
                 known[key] = None
         return known[key]
@@ -272,7 +273,7 @@ def moves(program: Program) -> Callable[[Entry], np.ndarray | None]:
     return positions
 
 
-def _call(entry: Entry, given: list[Any]) -> Callable[..., Any]:
+def forward_of(entry: Entry, given: list[Any]) -> Callable[..., Any]:
     """Return the forward of an operation as a function of the arrays that stand as None among its arguments."""
     forward, attrs = _plain(entry.op.forward), entry.attrs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from tapegrad.program.fuse.accesses import Memory
@@ -112,49 +112,6 @@ class NestEmitter(Emitter):
         Body(self.text, self.memory, 1, self.uniform).compute(
             node for node in nodes if not node.axes and node.kind not in ("const", "zero")
         )
-
-    def loop_over(self, length: int | str, step: int, body: Callable[[str], None]) -> None:
-        """Write a loop of which a function writes the body; it is run at least once."""
-        text = self.text
-        before, loop, after = self.block, text.label(), text.label()
-        text.put(f"br label %{loop}")
-        text.start(loop)
-        self.block = loop
-        position, following, top = text.name(), text.name(), len(text.lines)
-        body(position)
-        text.put(f"{following} = add nuw nsw i64 {position}, {step}")
-        text.lines.insert(top, f"  {position} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]")
-        more = text.op(f"icmp slt i64 {following}, {length}")
-        text.put(f"br i1 {more}, label %{loop}, label %{after}")
-        text.start(after)
-        self.block = after
-
-    def accumulate(
-        self,
-        length: int | str,
-        step: int,
-        starts: Sequence[tuple[str, str]],
-        body: Callable[[str, list[str]], list[str]],
-    ) -> list[str]:
-        """Write a loop that carries values, of which types and starts are given; return their last."""
-        text = self.text
-        before, loop, after = self.block, text.label(), text.label()
-        text.put(f"br label %{loop}")
-        text.start(loop)
-        self.block = loop
-        position, following, top = text.name(), text.name(), len(text.lines)
-        names = [text.name() for _ in starts]
-        ends = body(position, names)
-        text.put(f"{following} = add nuw nsw i64 {position}, {step}")
-        phis = [f"  {position} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]"]
-        for name, (kind, start), end in zip(names, starts, ends, strict=True):
-            phis.append(f"  {name} = phi {kind} [ {start}, %{before} ], [ {end}, %{self.block} ]")
-        text.lines[top:top] = phis
-        more = text.op(f"icmp slt i64 {following}, {length}")
-        text.put(f"br i1 {more}, label %{loop}, label %{after}")
-        text.start(after)
-        self.block = after
-        return ends
 
     # ---- partial results of lanes
 

@@ -1,8 +1,8 @@
-"""Loops of programs: periodic stretches of the list are found, proved, and run as loops over machine code."""
+"""Programs in stages: periodic stretches of the list become loops, what is not fused stands between what is."""
 
 from __future__ import annotations
 
 from tapegrad.program.loops.blocked import Blocked, blocked, one_by_one
-from tapegrad.program.loops.stages import Staged, staged
+from tapegrad.program.loops.stages import Staged, code_of
 
-__all__ = ["Blocked", "Staged", "blocked", "one_by_one", "staged"]
+__all__ = ["Blocked", "Staged", "blocked", "code_of", "one_by_one"]

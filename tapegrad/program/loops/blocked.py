@@ -42,7 +42,7 @@ class Blocked:
     size, items : int
         How many items there are, and in a block.
     text : str
-        LLVM's text, which declares or defines `symbol`, the function of a block.
+        LLVM's text, which defines ``@block``, or declares ``@stage0`` for a block of one item.
     stages : sequence of Fused
         What is linked to it.
     nbytes : int
@@ -51,8 +51,11 @@ class Blocked:
         For `explain`.
     """
 
+    may_fail: Final = False
+    stops: Final[Sequence[np.ndarray]] = ()
+
     def __init__(
-        self, whole: Program, batch: Batch, size: int, items: int, text: str, symbol: str, stages: Sequence[Fused],
+        self, whole: Program, batch: Batch, size: int, items: int, text: str, stages: Sequence[Fused],
         nbytes: int, notes: list[str],
     ) -> None:  # fmt: skip
         self._fused, self._items, self._notes = stages, items, notes
@@ -60,7 +63,7 @@ class Blocked:
         is_shared = nbytes <= _ON_STACK and count * len(batch.program.entries) >= _MANY
         self.stages = (count,) if is_shared else ()
         self.scratch_bytes = 0 if is_shared else nbytes
-        self._text = text + _loop(whole, batch.mapped, size, items, count, symbol, nbytes if is_shared else 0)
+        self._text = text + _loop(whole, batch.mapped, size, items, count, nbytes if is_shared else 0)
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
@@ -77,7 +80,7 @@ class Blocked:
         return self._notes
 
 
-def _loop(whole: Program, mapped: Sequence[bool], size: int, items: int, count: int, symbol: str, on_stack: int) -> str:
+def _loop(whole: Program, mapped: Sequence[bool], size: int, items: int, count: int, on_stack: int) -> str:
     """Return the function that calls that of a block for all, or for a range if its memory is on the stack."""
     head = ["entry:"]
     if on_stack:
@@ -106,12 +109,14 @@ def _loop(whole: Program, mapped: Sequence[bool], size: int, items: int, count: 
                     f"  {name} = getelementptr i8, ptr {name}.all, i64 {name}.offset",
                     f"  store ptr {name}, ptr {name}.to, align 8",
                 ]
+    # The stages of a block have no stops.
+    call, of_stops = ("%status = call i64 @block", ", ptr null, ptr null") if items > 1 else ("call void @stage0", "")
     more = ", i64 %stage, i64 %first, i64 %end" if on_stack else ""
     return "\n".join([
         "declare i64 @llvm.umin.i64(i64, i64)",
         f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch{more}) nounwind {{",
         *head, "  br label %loop", *body,
-        f"  call void @{symbol}(ptr %ins, ptr %outs, ptr {arena})",
+        f"  {call}(ptr %ins, ptr %outs, ptr {arena}{of_stops})",
         "  %next = add i64 %k, 1",
         f"  %more = icmp slt i64 %next, {end}",
         "  br i1 %more, label %loop, label %done", "done:", "  ret void", "}", "",
@@ -226,9 +231,9 @@ def blocked(program: Program) -> Blocked | None:
     block = _Block(batch, stages, places)
     fused = [fuse(stage.body, width=_ITEMS) for stage in block.stages]
     nbytes = block.places.arena_bytes + max(own.scratch_bytes for own in fused)
-    text = driver_text(block.program, block.stages, block.places)
-    text = text.replace(f"define void @{SYMBOL}(", "define internal void @block(")
-    return Blocked(block.program, batch, size, _ITEMS, text, "block", fused, nbytes, block.explain(nbytes))
+    text = driver_text(block.program, block.stages, fused, block.places)
+    text = text.replace(f"define i64 @{SYMBOL}(", "define internal i64 @block(")
+    return Blocked(block.program, batch, size, _ITEMS, text, fused, nbytes, block.explain(nbytes))
 
 
 def one_by_one(program: Program) -> Blocked | None:
@@ -244,7 +249,7 @@ def one_by_one(program: Program) -> Blocked | None:
         return None
     item = fuse(batch.program)
     text, notes = "declare void @stage0(ptr, ptr, ptr)\n", ["items one by one", *item.explain()]
-    return Blocked(batch.whole(1), batch, size, 1, text, "stage0", [item], item.scratch_bytes, notes)
+    return Blocked(batch.whole(1), batch, size, 1, text, [item], item.scratch_bytes, notes)
 
 
 def _batch_of(program: Program) -> tuple[Batch | None, int]:

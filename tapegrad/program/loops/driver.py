@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
+
+import numpy as np
 
 from tapegrad.program.fuse.emit import SYMBOL
 from tapegrad.program.fuse.text import constant_array
@@ -15,6 +17,15 @@ from tapegrad.runtime.named_tuples import NamedTuple
 __all__ = ["SYMBOL", "Straight", "driver_text", "linked"]
 
 _STAGE: Final = "stage"
+
+
+class Code(Protocol):
+    """What the driver asks of the code of a stage: see `tapegrad.program.fuse.Fused`."""
+
+    @property
+    def may_fail(self) -> bool: ...
+    @property
+    def stops(self) -> Sequence[np.ndarray]: ...
 
 
 class Straight(NamedTuple):
@@ -33,6 +44,7 @@ class _Text:
         self.lines: list[str] = []
         self.block = "entry"
         self._count = 0
+        self._stops = 0  # of the stages called so far
 
     def name(self) -> str:
         self._count += 1
@@ -65,8 +77,26 @@ class _Text:
         one, two = self.pointer(target), self.pointer(source)
         self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {one}, ptr {two}, i64 {nbytes}, i1 false)")
 
+    def call(self, number: int, code: Code, inputs: str, outputs: str) -> None:
+        """Call a stage; return if it fails."""
+        if not code.may_fail:
+            self.lines.append(f"  call void @{_STAGE}{number}(ptr {inputs}, ptr {outputs}, ptr %rest)")
+            return
+        stops = self.op(f"getelementptr ptr, ptr %stops, i64 {self._stops}") if self._stops else "%stops"
+        self._stops += len(code.stops)
+        status = self.op(f"call i64 @{_STAGE}{number}(ptr {inputs}, ptr {outputs}, ptr %rest, ptr %call, ptr {stops})")
+        fails = self.op(f"icmp ne i64 {status}, 0")
+        self.lines.append(f"  br i1 {fails}, label %failed{number}, label %done{number}")
+        self.lines += [f"failed{number}:", f"  ret i64 {status}"]
+        self.begin(f"done{number}")
 
-def driver_text(program: Program, stages: Sequence[Straight | Loop], places: Places) -> str:
+    def begin(self, block: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{block}:")
+        self.block = block
+
+
+def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequence[Code], places: Places) -> str:
     """Return the module that calls the stages, which it declares."""
     text = _Text()
     for k in range(len(program.inputs)):
@@ -75,28 +105,33 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], places: Pla
     for k in range(len(results)):
         text.first += _argument("out", "outputs", k)
     text.first.append(f"  %rest = getelementptr i8, ptr %scratch, i64 {places.arena_bytes}")
-    for number, stage in enumerate(stages):
+    for number, (stage, code) in enumerate(zip(stages, codes, strict=True)):
         if isinstance(stage, Loop):
             for source, target, nbytes in stage.copies:
                 text.copy(source, target, nbytes)
-            _loop(text, number, stage)
+            _loop(text, number, stage, code)
         else:
             tables = []
             for own in (stage.inputs, stage.outputs):
                 tables.append(text.table(len(own)))
                 for k, place in enumerate(own):
                     text.put(tables[-1], k, text.pointer(place))
-            text.lines.append(f"  call void @{_STAGE}{number}(ptr {tables[0]}, ptr {tables[1]}, ptr %rest)")
+            text.call(number, code, *tables)
     for k, value in enumerate(results):
         source, target = places.of(value)[0], Place(("out", k), 0)
         if source != target:
             text.copy(source, target, nbytes_of(program, value))
     data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]
-    declared = [f"declare void @{_STAGE}{number}(ptr, ptr, ptr)" for number in range(len(stages))]
+    declared = [
+        f"declare i64 @{_STAGE}{number}(ptr, ptr, ptr, ptr, ptr)"
+        if code.may_fail
+        else f"declare void @{_STAGE}{number}(ptr, ptr, ptr)"
+        for number, code in enumerate(codes)
+    ]
     return "\n".join([
         *data, *declared, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
-        f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch) nounwind {{", "entry:",
-        *text.first, *text.lines, "  ret void", "}", "",
+        f"define i64 @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch, ptr %call, ptr %stops) nounwind {{", "entry:",
+        *text.first, *text.lines, "  ret i64 0", "}", "",
     ])  # fmt: skip
 
 
@@ -107,24 +142,26 @@ def _argument(kind: str, array: str, k: int) -> list[str]:
     ]
 
 
-def _loop(text: _Text, number: int, loop: Loop) -> None:
+def _loop(text: _Text, number: int, loop: Loop, code: Code) -> None:
     tables = [text.table(len(own)) for own in (loop.inputs, loop.outputs)]
     firsts = [[text.pointer(line.first) for line in own] for own in (loop.inputs, loop.outputs)]
-    label, turn, after = f"loop{number}", f"%t{number}", f"%n{number}"
-    text.lines += [
-        f"  br label %{label}", f"{label}:", f"  {turn} = phi i64 [ 0, %{text.block} ], [ {after}, %{label} ]",
-    ]  # fmt: skip
+    label, last, turn, after = f"loop{number}", f"last{number}", f"%t{number}", f"%n{number}"
+    text.lines.append(f"  br label %{label}")
+    before = text.block
+    text.begin(label)
+    text.lines.append(f"  {turn} = phi i64 [ 0, %{before} ], [ {after}, %{last} ]")
     for table, pointers, lines in zip(tables, firsts, (loop.inputs, loop.outputs), strict=True):
         for k, (pointer, line) in enumerate(zip(pointers, lines, strict=True)):
             text.put(table, k, _at(text, pointer, line, turn))
+    text.call(number, code, *tables)
+    text.lines.append(f"  br label %{last}")
+    text.begin(last)
     text.lines += [
-        f"  call void @{_STAGE}{number}(ptr {tables[0]}, ptr {tables[1]}, ptr %rest)",
         f"  {after} = add i64 {turn}, 1",
         f"  %c{number} = icmp ult i64 {after}, {loop.turns}",
         f"  br i1 %c{number}, label %{label}, label %end{number}",
-        f"end{number}:",
     ]
-    text.block = f"end{number}"
+    text.begin(f"end{number}")
 
 
 def _at(text: _Text, pointer: str, line: Line, turn: str) -> str:
@@ -139,13 +176,14 @@ def linked(text: str, stages: Sequence[str]) -> str:
 
     module = llvm.parse_assembly(text)
     for number, stage in enumerate(stages):
-        before, after = f"define void @{SYMBOL}(", f"define void @{_STAGE}{number}("
-        head, found, rest = stage.partition(before)
-        assert found, "a stage defines the function of a program"
-        line, end, rest = rest.partition("{")
-        part = llvm.parse_assembly(head + after + line.replace("nounwind", "alwaysinline nounwind") + end + rest)
+        part = llvm.parse_assembly(stage)
         for item in (*part.functions, *part.global_variables):
-            if not item.is_declaration and item.name != f"{_STAGE}{number}" and not item.name.startswith("llvm."):
+            if not item.is_declaration and not item.name.startswith("llvm."):
                 item.linkage = "internal"
+                if item.name != SYMBOL:  # a stage may have stages
+                    item.name = f"{_STAGE}{number}.{item.name}"
+        function = part.get_function(SYMBOL)
+        function.name, function.linkage = f"{_STAGE}{number}", "external"
+        function.add_function_attribute("alwaysinline")
         module.link_in(part)
     return str(module)

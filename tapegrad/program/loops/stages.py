@@ -1,38 +1,66 @@
-"""Programs with loops: stages of straight code and loops, each fused, and the code that runs them in turn."""
+"""Programs in stages: stretches of straight code, loops, and stops; and the code that runs them in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
+from tapegrad.program.loops.cut import Cutter, Part, cut
 from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs
 from tapegrad.program.loops.places import Places, nbytes_of
+from tapegrad.program.loops.stops import Stop
+from tapegrad.program.native import Native
+from tapegrad.program.native.groups import is_cut, without_copies
 from tapegrad.program.program import Program
 
 _ARENA: Final = 1 << 28  # bytes
 
 
 class Staged:
-    """A program with loops as machine code; used like `tapegrad.program.fuse.Fused`."""
+    """A program in stages as machine code; used like `tapegrad.program.fuse.Fused`."""
 
-    def __init__(self, stages: Sequence[Straight | Loop], fused: Sequence[Fused], places: Places, text: str) -> None:
-        self.stages, self._fused, self._text = list(stages), list(fused), text
+    may_fail: Final = True
+
+    def __init__(
+        self,
+        program: Program,
+        stages: Sequence[Straight | Loop],
+        codes: Sequence[Fused | Stop | Staged],
+        places: Places,
+    ) -> None:
+        if places.arena_bytes > _ARENA:
+            raise Refused(f"{places.arena_bytes} bytes between its stages")
+        self.stages, self.codes = list(stages), list(codes)
+        self._text = driver_text(program, stages, codes, places)
         self._arena_bytes = places.arena_bytes
-        self.scratch_bytes = places.arena_bytes + max([own.scratch_bytes for own in fused], default=0)
+        self.scratch_bytes: int = places.arena_bytes + max([own.scratch_bytes for own in codes], default=0)
+        self.stops: list[np.ndarray] = [words for own in codes for words in own.stops]
+        self.imports: Mapping[str, int] = {name: at for own in codes for name, at in own.imports.items()}
+
+    @property
+    def key(self) -> str:
+        """What decides the machine code."""
+        return "\0".join([self._text, *[own.key for own in self.codes]])
+
+    @property
+    def ir(self) -> str:
+        """LLVM's text."""
+        return linked(self._text, [own.ir for own in self.codes])
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
-        parts = [own.ir for own in self._fused]
-        return address_of_ir("program", "\0".join([self._text, *parts]), lambda: linked(self._text, parts), SYMBOL)
+        return address_of_ir("program", self.key, lambda: self.ir, SYMBOL, imports=self.imports)
 
     def source(self) -> str:
         """Return the stages as readable code."""
         lines = []
-        for stage, own in zip(self.stages, self._fused, strict=True):
+        for stage, own in zip(self.stages, self.codes, strict=True):
             if isinstance(stage, Loop):
                 lines.append(f"for turn in range({stage.turns}):")
                 lines += [f"    {line}" for line in own.source().splitlines()]
@@ -43,37 +71,63 @@ class Staged:
     def explain(self) -> list[str]:
         """Return what was done with the program, a line for each stage."""
         lines = []
-        for stage in self.stages:
+        for stage, own in zip(self.stages, self.codes, strict=True):
+            if isinstance(own, Stop | Native):
+                lines += own.explain()
+                continue
             body = stage.body
             what = f"{len(body.entries)} operations, {len(body.inputs)} inputs, {len(body.outputs)} outputs"
             lines.append(f"a loop of {stage.turns} turns: {what} a turn" if isinstance(stage, Loop) else what)
+            if isinstance(own, Staged):
+                lines += [f"    {line}" for line in own.explain()]
         return [*lines, f"{self._arena_bytes} bytes between the stages"]
 
 
-def staged(program: Program) -> Staged | None:
-    """Return a program as stages; None if it has no loops.
+def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = False) -> Fused | Staged:
+    """Return a program as machine code: loops that are found, and stops between what is fused.
+
+    Parameters
+    ----------
+    program : Program
+    in_threads : bool
+        As for `fuse`.
+    in_loops : bool
+        It is a part of a program with loops.
 
     Raises
     ------
     Refused
-        If a stage cannot be fused.
+        If that takes too much memory.
     """
     runs = find_runs(program)
-    if not runs:
-        return None
-    stages, places = stages_of(program, runs)
+    stages, places = stages_of(program, runs) if runs else ([], Places(program))
     if not any(isinstance(stage, Loop) for stage in stages):
-        return None
-    if places.arena_bytes > _ARENA:
-        raise Refused(f"loops keep {places.arena_bytes} bytes")
-    fused = [fuse(stage.body) for stage in stages]
-    return Staged(stages, fused, places, driver_text(program, stages, places))
+        return _straight_code(program, in_threads=in_threads, in_loops=in_loops)
+    codes = [
+        code_of(stage.body, in_loops=True) if isinstance(stage, Loop) else _straight_code(stage.body, in_loops=True)
+        for stage in stages
+    ]
+    return Staged(program, stages, codes, places)
+
+
+def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool = False) -> Fused | Staged:
+    """Return a program as one stretch, or as several with stops between them."""
+    if not is_cut(program, in_loops):
+        try:
+            return fuse(program, in_threads=in_threads)
+        except Refused:
+            pass
+    program = without_copies(program)
+    parts = cut(program)
+    places = Places(program)
+    stages = [_placed(program, part, places) for part, _ in parts]
+    return Staged(program, stages, [code for _, code in parts], places)
 
 
 def stages_of(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
     """Return the stages in order. A run that is out of step is cut, or becomes straight code."""
     made = {number: (k, r) for k, entry in enumerate(program.entries) for r, number in enumerate(entry.results)}
-    places = Places(program)
+    places, cutter = Places(program), Cutter(program)
     stages: list[Straight | Loop] = []
     done = 0
     for run in runs:
@@ -81,7 +135,7 @@ def stages_of(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Lo
         while found is not None and found.turns >= TURNS:
             trial, trial_stages = places.copy(), list(stages)
             if found.start > done:
-                trial_stages.append(_straight(program, done, found.start, trial))
+                trial_stages.append(_placed(program, cutter.part(range(done, found.start)), trial))
             try:
                 loop = loop_of(program, found, made, trial, _used_outside(program, found.start, found.stop))
             except OutOfStepError as error:
@@ -91,7 +145,7 @@ def stages_of(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Lo
             places, stages, done = trial, trial_stages, found.stop
             break
     if done < len(program.entries):
-        stages.append(_straight(program, done, len(program.entries), places))
+        stages.append(_placed(program, cutter.part(range(done, len(program.entries))), places))
     return stages, places
 
 
@@ -110,18 +164,10 @@ def _used_outside(program: Program, start: int, stop: int) -> set[int]:
     return used
 
 
-def _straight(program: Program, start: int, stop: int, places: Places) -> Straight:
-    """Return a stretch of entries as a program, with the places of its inputs and outputs."""
-    entries = program.entries[start:stop]
-    outside = _used_outside(program, start, stop)
-    results = [number for entry in entries for number in entry.results]
-    own, asked = set(results), {}
-    for entry in entries:
-        for number in (*entry.operands, *entry.index_arrays):
-            if number not in own and number not in program.constants:
-                asked[number] = places.of(number)[0]
-    wanted = {number: places.allocate(nbytes_of(program, number)) for number in results if number in outside}
-    for number, place in wanted.items():
+def _placed(program: Program, part: Part, places: Places) -> Straight:
+    """Return a stage with the places of its inputs and outputs."""
+    inputs = [places.of(number)[0] for number in part.inputs]
+    outputs = [places.allocate(nbytes_of(program, number)) for number in part.outputs]
+    for number, place in zip(part.outputs, outputs, strict=True):
         places.add(number, place)
-    body = Program(program.layouts, tuple(asked), program.constants, entries, tuple(wanted))
-    return Straight(body.cleaned().compact(), list(asked.values()), list(wanted.values()))
+    return Straight(part.body, inputs, outputs)

@@ -1,0 +1,189 @@
+"""Where a program is cut that cannot be fused as one: stretches of operations that can, and stops between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.loops.find import kind_of
+from tapegrad.program.loops.stops import Stop
+from tapegrad.program.native.groups import Group, groups
+from tapegrad.program.program import Entry, Program
+from tapegrad.runtime.named_tuples import NamedTuple
+
+_SCALARS: Final = 3000  # of straight code, from which on it is cut
+
+
+class Part(NamedTuple):
+    """Some operations of a program.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of int
+        The program's values that they take, and that they compute for others.
+    body : Program
+        Has these, in their order, by numbers of its own.
+    """
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    body: Program
+
+
+class Cutter:
+    """Takes parts out of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._users: dict[int, set[int]] = {}
+        for place, entry in enumerate(program.entries):
+            for number in (*entry.operands, *entry.index_arrays):
+                self._users.setdefault(number, set()).add(place)
+        self._results = {*program.outputs, *(guard.value for guard in program.guards)}
+
+    def absorb(self, found: Mapping[int, Group]) -> set[int]:
+        """Let groups take the values that they look at; return the entries that are left to others."""
+        entries, left = self.program.entries, set(range(len(self.program.entries)))
+        for last, group in found.items():
+            for place in group.places:
+                self._drop(place, left)
+            for number in group.inputs:
+                self._users.setdefault(number, set()).add(last)
+        for place in range(len(entries) - 1, -1, -1):
+            if place in left and not any(self.users(number) for number in entries[place].results):
+                self._drop(place, left)
+        return left
+
+    def _drop(self, place: int, left: set[int]) -> None:
+        left.discard(place)
+        entry = self.program.entries[place]
+        for number in (*entry.operands, *entry.index_arrays):
+            self._users[number].discard(place)
+
+    def users(self, number: int) -> set[int]:
+        """Return the entries that take a value; -1 stands for the program's own results."""
+        return self._users.get(number, set()) | ({-1} if number in self._results else set())
+
+    def components(self, places: Sequence[int]) -> list[list[int]]:
+        """Return entries in parts, of which none takes what another one computes."""
+        owners: dict[int, list[int]] = {}  # by results: the part
+        for place in places:
+            entry = self.program.entries[place]
+            met = {id(own): own for number in (*entry.operands, *entry.index_arrays) if (own := owners.get(number))}
+            merged = sorted([place, *[each for own in met.values() for each in own]])
+            for each in merged:
+                owners.update(dict.fromkeys(self.program.entries[each].results, merged))
+        found = {id(own): own for own in owners.values()}
+        return sorted(found.values())
+
+    def part(self, places: Sequence[int]) -> Part:
+        """Return the entries at these places."""
+        program, inside = self.program, set(places)
+        entries = [program.entries[place] for place in places]
+        results = [number for entry in entries for number in entry.results]
+        own = {*results, *program.constants}
+        asked = dict.fromkeys(
+            number for entry in entries for number in (*entry.operands, *entry.index_arrays) if number not in own
+        )
+        wanted = tuple([number for number in results if not self.users(number) <= inside])
+        body = Program(program.layouts, tuple(asked), program.constants, entries, wanted)
+        return Part(tuple(asked), wanted, body.cleaned().compact())
+
+
+def cut(program: Program) -> list[tuple[Part, Fused | Stop]]:
+    """Return the parts of a program in the order in which they run, with the code of each."""
+    cutter, found = Cutter(program), groups(program)
+    left = cutter.absorb(found)
+    try:
+        return _parts(cutter, found, left, {})
+    except Refused:
+        alone = _Alone(cutter)
+        return _parts(cutter, found, left, {place: reason for place in left if (reason := alone.reason(place))})
+
+
+def _parts(
+    cutter: Cutter, found: Mapping[int, Group], left: set[int], stops: Mapping[int, str]
+) -> list[tuple[Part, Fused | Stop]]:
+    """Return the parts, of which groups have code of their own, and others are stops for a reason."""
+    stretches: dict[int, list[int]] = {}
+    for place, level in _levels(cutter, found, left, stops).items():
+        stretches.setdefault(level, []).append(place)
+    parts: list[tuple[Part, Fused | Stop]] = []
+    for level in sorted(stretches):
+        if not level % 2:
+            parts += _fused(cutter, stretches[level], is_last=bool(stops))
+            continue
+        for place in stretches[level]:
+            if place in found:
+                group = found[place]
+                parts.append((Part(group.inputs, group.outputs, group.body), group.code))
+            else:
+                part = cutter.part([place])
+                parts.append((part, Stop(part.body, stops[place])))
+    return parts
+
+
+class _Alone:
+    """Finds the operations that cannot be fused even alone."""
+
+    def __init__(self, cutter: Cutter) -> None:
+        self._cutter = cutter
+        self._known: dict[Any, str] = {}
+
+    def reason(self, place: int) -> str:
+        """Return why an operation is refused; nothing if it is not."""
+        program = self._cutter.program
+        entry = program.entries[place]
+        key = kind_of(program, entry), tuple(entry.attrs.values()), _constants(program, entry)
+        if key not in self._known:
+            try:
+                fuse(self._cutter.part([place]).body, in_brief=True)
+                self._known[key] = ""
+            except Refused as error:
+                self._known[key] = str(error)
+        return self._known[key]
+
+
+def _constants(program: Program, entry: Entry) -> tuple[Any, ...]:
+    numbers = (*entry.operands, *entry.index_arrays)
+    return tuple(
+        [number if number in program.constants else numbers.index(number) - len(numbers) for number in numbers]
+    )
+
+
+def _levels(cutter: Cutter, found: Mapping[int, Group], left: set[int], stops: Mapping[int, str]) -> dict[int, int]:
+    """Return when each entry runs, as early as can be: stretches have even numbers, and stops odd ones."""
+    levels: dict[int, int] = {}
+    made: dict[int, int] = {}
+    for place, entry in enumerate(cutter.program.entries):
+        if place not in left and place not in found:
+            continue
+        group = found.get(place)
+        takes = group.inputs if group is not None else (*entry.operands, *entry.index_arrays)
+        level = max([made.get(number, -1) for number in takes], default=-1)
+        level += (level % 2 == 0) == (place in found or place in stops)
+        levels[place] = level
+        made.update(dict.fromkeys(group.outputs if group is not None else entry.results, level))
+    return levels
+
+
+def _fused(cutter: Cutter, places: Sequence[int], is_last: bool) -> list[tuple[Part, Fused | Stop]]:
+    """Return entries as one part, or as several if they cannot be fused as one."""
+    part = cutter.part(places)
+    try:
+        return [(part, fuse(part.body, scalars=_SCALARS))]
+    except Refused:
+        pass
+    parts = cutter.components(places)
+    if len(parts) == 1 and len(places) > 1:
+        half = len(places) // 2
+        parts = [list(places[:half]), list(places[half:])]
+    if len(parts) > 1:
+        return [own for each in parts for own in _fused(cutter, each, is_last)]
+    try:
+        return [(part, fuse(part.body))]
+    except Refused as error:
+        if not is_last:
+            raise
+        return [(part, Stop(part.body, str(error)))]

@@ -1,0 +1,96 @@
+"""Operations of matrices as machine code of their own: products as loops or by BLAS, factors by LAPACK.
+
+Such code is a stage of a program. Its operands may be transposed or sliced: they are not copied first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from tapegrad.program.native.code import Code, Native, broadcast
+from tapegrad.program.native.factors import FACTORS
+from tapegrad.program.native.views import View, contiguous, views_of
+from tapegrad.program.native.writer import Matrix
+from tapegrad.program.program import Entry, Program
+
+__all__ = ["BLAS", "FACTORS", "Native", "native"]
+
+BLAS: Final = 1 << 18  # multiplications from which on BLAS gains more by its blocks than its call takes
+
+
+def native(program: Program) -> Native | None:
+    """Return the machine code of a program that is one operation of matrices; None if there is none of its own.
+
+    Parameters
+    ----------
+    program : Program
+        An operation, on inputs or views of them. A product may be followed by what is added to it.
+    """
+    views = views_of(program)
+    entries = [entry for entry in program.entries if views[entry.results[0]].number == entry.results[0]]
+    if not entries:
+        return None
+    make = _TABLE.get(entries[0].op.name)
+    chars = {program.layouts[own].dtype.char for entry in entries for own in (*entry.operands, *entry.results)}
+    if make is None or len(chars) > 1 or not chars <= {"d", "f"}:
+        return None
+    return make(Code(program, views, chars.pop()), *entries)
+
+
+def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
+    """Return the code of a product, to which something may be added."""
+    result = entry.results[0]
+    start: View | None = None
+    if after:
+        start = _added(code, result, after)
+        if start is None:
+            return None
+        result = after[0].results[0]
+    if code.program.outputs != (result,):
+        return None
+    x, y = (code.views[number] for number in entry.operands)
+    a = x if len(x.shape) > 1 else x._replace(shape=(1, *x.shape), strides=(0, *x.strides))
+    b = y if len(y.shape) > 1 else y._replace(shape=(*y.shape, 1), strides=(*y.strides, 0))
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    steps_a, steps_b = (broadcast(own, batch) for own in (a, b))
+    (n, k), m, (down, along) = a.shape[-2:], b.shape[-1], a.strides[-2:]
+    dims = list(zip(batch, steps_a, steps_b, strict=True))
+    while dims and dims[-1][2] == 0 and (n == 1 or dims[-1][1] == n * down):  # one product with more rows
+        length, step, _ = dims.pop()
+        n, down = n * length, step if n == 1 else down
+    by_blas = n * m * k >= BLAS and min(n, m) > 1 and 1 in (down, along) and 1 in b.strides[-2:]
+    many = f"{math.prod(length for length, *_ in dims)} products" if dims else "a product"
+    code.notes.append(f"{many} of {n} x {k} and {k} x {m} {'by BLAS' if by_blas else 'in loops'}")
+
+    sizes = contiguous((*[length for length, *_ in dims], n * m))[:-1]
+    places: list[tuple[str, Sequence[int]]] = [
+        (code.pointer(a), [step for _, step, _ in dims]),
+        (code.pointer(b), [step for *_, step in dims]),
+        (code.pointers[result], sizes),
+    ]
+    places += [(code.pointer(start), sizes)] if start is not None else []
+
+    def one(pointers: list[str]) -> None:
+        first, second = (
+            Matrix(pointers[0], (n, k), (down, along)),
+            Matrix(pointers[1], (k, m), (b.strides[-2], b.strides[-1])),
+        )
+        (code.gemm if by_blas else code.product)(first, second, *pointers[2:])
+
+    return code.finished(lambda: code.each([length for length, *_ in dims], places, one))
+
+
+def _added(code: Code, product: int, after: tuple[Entry, ...]) -> View | None:
+    """Return what the entry behind a product adds to it, if that stands as the result does."""
+    others = [number for number in after[0].operands if number != product]
+    if len(after) > 1 or after[0].op.name != "add" or len(others) != 1:
+        return None
+    view, shape = code.views[others[0]], code.program.layouts[after[0].results[0]].shape
+    return view if (view.shape, view.strides) == (shape, contiguous(shape)) else None
+
+
+_TABLE: Final[dict[str, Callable[..., Native | None]]] = {"matmul": _product, **FACTORS}

@@ -1,0 +1,85 @@
+"""Calls of BLAS and LAPACK from LLVM's text. They take the addresses of all their arguments."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tapegrad.kernels.blas import blas_address
+from tapegrad.program.fuse.accesses import Memory
+from tapegrad.program.fuse.text import bits_of
+from tapegrad.program.native.products import Products
+from tapegrad.program.native.writer import Matrix
+
+__all__ = ["NAMES", "Calls", "strided_by"]
+
+NAMES: Final = {"d": "float64", "f": "float32"}
+
+
+class Calls(Products):
+    """Writes calls of routines.
+
+    Attributes
+    ----------
+    memory : Memory
+        The pointers of inputs and outputs.
+    imports : dict
+        The addresses of routines, by their names in the text: these are the same in every process.
+    constants : dict
+        The definitions of arguments, by their names.
+    """
+
+    def __init__(self, char: str) -> None:
+        super().__init__(char)
+        self.memory = Memory()
+        self.imports: dict[str, int] = {}
+        self.constants: dict[str, str] = {}
+        self.may_fail = False
+
+    # ---- routines
+
+    def call(self, routine: str, *args: str | int | float) -> None:
+        """Call a routine with pointers, which begin with a percent sign, letters and numbers."""
+        name = f"tapegrad_{self.char}{routine}"
+        self.imports.setdefault(name, blas_address(routine, NAMES[self.char]))
+        self.text.call(name, "void", *[f"ptr {self._argument(own)}" for own in args])
+
+    def _argument(self, value: str | int | float) -> str:
+        if isinstance(value, str) and value[0] in "%@":
+            return value
+        # A length is read as 64 or 32 bits: it is below 2^31, and the first half is the same.
+        if isinstance(value, int):
+            name, kind = f"@int.{value}".replace("-", "m"), f"i64 {value}"
+        elif isinstance(value, float):
+            name, kind = f"@number.{value}".replace("-", "m"), f"{self.kind} {bits_of(value, self.char)}"
+        else:
+            name, kind = f"@letter.{value}", f"i8 {ord(value)}"
+        self.constants[name] = f"{name} = private unnamed_addr constant {kind}, align 8"
+        return name
+
+    def info(self) -> str:
+        """Return where a routine says whether it has succeeded, which is 0."""
+        self.text.put("store i64 0, ptr %info, align 8")
+        self.may_fail = True
+        return "%info"
+
+    def check(self) -> None:
+        """Stop later if the last routine has not succeeded."""
+        found, before = (self.text.op(f"load i64, ptr {name}, align 8") for name in ("%info", "%failed"))
+        self.text.put(f"store i64 {self.text.op(f'or i64 {found}, {before}')}, ptr %failed, align 8")
+
+    def gemm(self, a: Matrix, b: Matrix, result: str, start: str = "") -> None:
+        """Write a product of matrices by BLAS, as `product` does."""
+        # C = A B in rows is C^T = B^T A^T in columns, so the factors change places.
+        (n, k), m = a.shape, b.shape[1]
+        if start:
+            self.copy(Matrix(start, (n, m), (m, 1)), Matrix(result, (n, m), (m, 1)))
+        (first, lda), (second, ldb) = strided_by(b), strided_by(a)
+        self.call("gemm", first, second, m, n, k, 1.0, b.pointer, lda, a.pointer, ldb, 1.0 if start else 0.0, result, m)
+
+
+def strided_by(own: Matrix) -> tuple[str, int]:
+    """Return how BLAS takes a matrix that stands row by row: N, or T if it is transposed; and the step of rows."""
+    (rows, columns), (down, along) = own.shape, own.strides
+    if along == 1 or columns == 1:
+        return "N", max(down if rows > 1 else columns, columns)
+    return "T", max(along, rows)

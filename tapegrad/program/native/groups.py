@@ -1,0 +1,158 @@
+"""Which operations of a program have machine code of their own, and what belongs to it: views, an addition."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from tapegrad.program.native import BLAS, FACTORS, Native, native
+from tapegrad.program.native.views import View, views_of
+from tapegrad.program.program import Entry, Program
+from tapegrad.runtime.named_tuples import NamedTuple
+
+__all__ = ["Group", "groups", "is_cut", "without_copies"]
+
+_PRODUCTS: Final = 512  # multiplications that are a part of fused code
+_ROWS: Final = 8  # of matrices whose factors are
+_CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
+_STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
+
+
+class Group(NamedTuple):
+    """Operations with machine code of their own.
+
+    Attributes
+    ----------
+    places : tuple of int
+        Of the operations that nothing else computes.
+    inputs, outputs : tuple of int
+        The program's values that it takes, and that it computes.
+    body : Program
+        Has these, in their order, by numbers of its own.
+    code : Native
+    """
+
+    places: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    body: Program
+    code: Native
+
+
+def groups(program: Program) -> dict[int, Group]:
+    """Return the operations that have machine code of their own, by the place of the last of each."""
+    views = views_of(program)
+    users: dict[int, list[int]] = {}
+    for place, entry in enumerate(program.entries):
+        for number in (*entry.operands, *entry.index_arrays):
+            users.setdefault(number, []).append(place)
+    results = {*program.outputs, *[guard.value for guard in program.guards]}
+    known: dict[Any, Native | None] = {}
+    found: dict[int, Group] = {}
+    taken: set[int] = set()
+    for place, entry in enumerate(program.entries):
+        if not _is_large(program, entry):
+            continue
+        after = _addition(program, place, users, results)
+        for places in ([place, after], [place]) if after is not None and after not in taken else ([place],):
+            group = _group(program, views, places, users, results, known)
+            if group is not None:
+                found[places[-1]] = group
+                taken.update(places)
+                break
+    return found
+
+
+def is_cut(program: Program, in_loops: bool) -> bool:
+    """Return whether a program is cut at operations with machine code of their own, before fusing is tried.
+
+    In the body of a loop products are: its vectors are short, and nests of loops gain little. Elsewhere what is fused
+    goes over its operands once, until a product is so large that BLAS multiplies it.
+    """
+    for entry in program.entries:
+        if _is_large(program, entry):
+            is_product = entry.op.name == "matmul"
+            if in_loops or not is_product or _multiplications(program, entry) >= BLAS:
+                return True
+    return False
+
+
+def without_copies(program: Program) -> Program:
+    """Return a program without movements that change nothing."""
+    same: dict[int, int] = {}
+    entries, layouts = [], program.layouts
+    for entry in program.entries:
+        moved = entry._replace(
+            operands=tuple([same.get(number, number) for number in entry.operands]),
+            index_arrays=tuple([same.get(number, number) for number in entry.index_arrays]),
+        )
+        if entry.op.name in _STILL and layouts[entry.operands[0]].shape == layouts[entry.results[0]].shape:
+            same[entry.results[0]] = moved.operands[0]
+        else:
+            entries.append(moved)
+    guards = [guard._replace(value=same.get(guard.value, guard.value)) for guard in program.guards]
+    outputs = [same.get(number, number) for number in program.outputs]
+    return Program(layouts, program.inputs, program.constants, entries, outputs, guards)
+
+
+def _is_large(program: Program, entry: Entry) -> bool:
+    """Return whether an operation is too long for scalars, or for a part of fused code, and has code of its own."""
+    operands = [program.layouts[number] for number in entry.operands]
+    if any(layout.dtype.char not in "df" or layout.dtype != operands[0].dtype for layout in operands):
+        return False
+    if any(number in program.constants and program.layouts[number].nbytes > _CONSTANT for number in entry.operands):
+        return False
+    if entry.op.name == "matmul":
+        return _multiplications(program, entry) > _PRODUCTS
+    return entry.op.name in FACTORS and max(program.layouts[entry.operands[0]].shape[-2:]) > _ROWS
+
+
+def _multiplications(program: Program, entry: Entry) -> int:
+    layouts = program.layouts
+    return math.prod(layouts[entry.results[0]].shape) * layouts[entry.operands[0]].shape[-1]
+
+
+def _addition(program: Program, place: int, users: dict[int, list[int]], results: set[int]) -> int | None:
+    """Return where something is added to a product that nothing else takes."""
+    (result, *_) = program.entries[place].results
+    (user, *others) = users.get(result, [-1])
+    is_sum = user >= 0 and not others and result not in results and program.entries[user].op.name == "add"
+    return user if is_sum and program.entries[place].op.name == "matmul" else None
+
+
+def _group(
+    program: Program,
+    views: dict[int, View],
+    places: list[int],
+    users: dict[int, list[int]],
+    results: set[int],
+    known: dict[Any, Native | None],
+) -> Group | None:
+    own = [program.entries[place] for place in places]
+    made = {number for entry in own for number in entry.results}
+    asked: dict[int, None] = {}
+    chain: list[Entry] = []
+    for entry in own:
+        for number in entry.operands:
+            chain += _chain(program, views, number)
+            base = views[number].number if number in views else number
+            if base not in made and base not in program.constants:
+                asked[base] = None
+    wanted = tuple([n for n in made if n in results or any(user not in places for user in users.get(n, ()))])
+    wanted = tuple([n for entry in own for n in entry.results if n in wanted])
+    body = Program(program.layouts, tuple(asked), program.constants, [*chain, *own], wanted).cleaned().compact()
+    key = str(body) if not body.constants else id(body)
+    if key not in known:
+        known[key] = native(body)
+    code = known[key]
+    return None if code is None else Group(tuple(places), tuple(asked), wanted, body, code)
+
+
+def _chain(program: Program, views: dict[int, View], number: int) -> list[Entry]:
+    """Return the operations that make a view, from the value that stands in memory."""
+    made = {entry.results[0]: entry for entry in program.entries if entry.results[0] in views}
+    found = []
+    while number in made and views[number].number != number:
+        found.append(made[number])
+        (number,) = made[number].operands
+    return found[::-1]

@@ -1,0 +1,257 @@
+"""Stops: operations that fusing refuses run by themselves between what is fused."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import func
+from tapegrad.ops.table.op import op_table
+from tapegrad.program.loops.stages import Staged, code_of
+from tapegrad.program.loops.stops import Stop
+from tapegrad.program.run import Runner
+from tapegrad.program.trace import TracingError, trace
+from tapegrad.testing.operands import operands_of
+from tests.test_fuse import eager, value_and_gradient
+
+RNG = np.random.default_rng(7)
+N = 12  # above what is unrolled
+SQUARE = RNG.normal(size=(N, N)) + 4.0 * np.eye(N)
+VECTOR = RNG.normal(size=40)
+
+
+def positive(x: Any) -> Any:
+    return x @ x.mT + tg.eye(N)
+
+
+def gaussian_process(p: Any) -> Any:
+    x = np.linspace(0.0, 1.0, N)
+    distance = (x[:, None] - x) ** 2
+    factor = tg.linalg.cholesky(tg.exp(p[0] - distance * tg.exp(p[1])) + tg.exp(p[2]) * tg.eye(N))
+    a = tg.linalg.solve_triangular(factor, tg.sin(tg.tensor(x))[:, None] * p[3], upper=False)
+    return (a * a).sum() / 2 + tg.log(tg.diagonal(factor)).sum()
+
+
+def in_a_loop(x: Any) -> Any:
+    y = x
+    for _ in range(20):
+        y = tg.sin(tg.linalg.solve(positive(y), x)) + 0.5 * y
+    return (y * y).sum()
+
+
+def in_a_recurrence(x: Any) -> Any:
+    state = x
+    for turn in range(24):
+        state = 0.5 * tg.sort(state).values + tg.cos(x) * tg.exp(-0.1 * turn)
+        state = state - state.mean()
+    return (state * tg.arange(40.0)).sum()
+
+
+CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
+    "gaussian_process": (gaussian_process, np.array([0.1, 0.7, -1.0, 0.8])),
+    "solve": (lambda x: tg.sin(tg.linalg.solve(x, x[0] * 2.0)).sum(), SQUARE),
+    "slogdet": (lambda x: tg.linalg.slogdet(tg.sin(x) + 5 * tg.eye(N)).logabsdet * x.sum(), SQUARE),
+    "eigh": (lambda x: (tg.linalg.eigvalsh(x + x.mT) ** 2).sum() + tg.exp(-x * x).sum(), SQUARE),
+    "svd": (lambda x: tg.linalg.svdvals(x * 2.0).prod().log(), SQUARE),
+    "qr": (lambda x: tg.diagonal(tg.linalg.qr(x * x).R).abs().log().sum(), SQUARE),
+    "fft": (lambda x: (tg.fft.rfft(tg.sin(x)).abs() ** 2 * tg.arange(21.0)).sum(), VECTOR),
+    "fft_filter": (lambda x: (tg.fft.irfft(tg.fft.rfft(x) * tg.exp(-tg.arange(21.0))) ** 4).sum(), VECTOR),
+    "sort": (lambda x: (tg.sort(x * x).values * tg.arange(40.0)).sum(), VECTOR),
+    "argmax": (lambda x: tg.exp(x)[tg.argmax(tg.sin(x))] * x.sum(), VECTOR),
+    "topk": (lambda x: (tg.topk(tg.sin(x), 5).values ** 3).sum(), VECTOR),
+    "argsort": (lambda x: (tg.take(tg.exp(x), tg.argsort(tg.cos(x))) * tg.arange(40.0)).sum(), VECTOR),
+    "cummax": (lambda x: (tg.cummax(tg.sin(x), 0).values ** 2).sum(), VECTOR),
+    "scatter": (lambda x: (tg.zeros(9).scatter_add(0, (x.abs() * 3).long(), tg.sin(x)) ** 3).sum(), VECTOR),
+    "max_pool": (lambda x: (tg.nn.functional.max_pool1d(tg.sin(x)[None, None], 3) ** 3).sum(), VECTOR),
+    "conv": (
+        lambda x: (tg.nn.functional.conv1d(tg.sin(x)[None, None], x[None, None, :3], dilation=2).sort()[0] ** 3).sum(),
+        VECTOR,
+    ),
+    "complex": (lambda x: (tg.exp(1j * x) * tg.sin(x)).real.cumsum(0).pow(3).sum(), VECTOR),
+    "bessel": (lambda x: (tg.special.i0(tg.sin(x)) * tg.special.i1(x) ** 2).sum(), VECTOR),
+    "int32": (lambda x: (tg.exp(x) * (x * 3).to(tg.int32)).sum(), VECTOR),
+    "in_a_loop": (in_a_loop, SQUARE),
+    "in_a_recurrence": (in_a_recurrence, VECTOR),
+}
+
+
+def staged(function: Callable[..., Any], *arrays: np.ndarray) -> Staged:
+    program, _ = trace(lambda *tensors: [function(*tensors)], arrays)
+    code = code_of(program)
+    assert isinstance(code, Staged)
+    return code
+
+
+def stops_of(code: Any) -> list[str]:
+    """Return the names of the operations that are stops."""
+    if isinstance(code, Stop):
+        return [code.entry.op.name]
+    return [name for own in getattr(code, "codes", ()) for name in stops_of(own)]
+
+
+def assert_close(found: Any, expected: Any, near: float = 1e-9) -> None:
+    for own, other in zip(found, expected, strict=True):
+        assert own.dtype == other.dtype
+        size = np.abs(other[np.isfinite(other)]).max(initial=1)
+        np.testing.assert_allclose(own, other, rtol=near, atol=near * size)
+
+
+def derivatives(function: Callable[[Any], Any], order: int) -> Callable[[Any], Any]:
+    if order == 0:
+        return lambda x: (function(x),)
+    if order == 1:
+        return func.grad_and_value(function)
+    return func.grad_and_value(lambda x: (func.grad(function)(x) * tg.sin(x)).sum())
+
+
+@pytest.mark.parametrize("name", sorted(op_table))
+def test_samples(name: str) -> None:
+    """Each op's samples, with gradient, run in stages where they are not fused as a whole, on other numbers too."""
+    op, count = op_table[name], 0
+    for sample, dtype in [(own, np.float64) for own in op.samples[:3]] + [
+        (own, np.complex64) for own in op.samples[:1]
+    ]:
+        function, arrays = value_and_gradient(op, sample, operands_of(op, sample, dtype, np.random.default_rng(5)))
+        try:
+            program, _ = trace(function, arrays)
+        except (TracingError, RuntimeError, ValueError, TypeError, NotImplementedError):
+            continue
+        runner = Runner(program)
+        assert runner.fused is not None, runner.refused
+        if not runner.fused.stops:
+            continue
+        others = operands_of(op, sample, dtype, np.random.default_rng(6))
+        for given in (arrays, value_and_gradient(op, sample, others)[1]):
+            with np.errstate(all="ignore"):
+                found, values = runner(given)
+                if program.holds(values):
+                    assert_close(found, eager(function, given), 1e-4 if dtype is np.complex64 else 1e-9)
+                    count += 1
+    if not count:
+        pytest.skip("all samples are fused, or none is traced")
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_value_and_gradients(name: str, order: int) -> None:
+    """Stops give what ordinary operations give, for other inputs than those that were traced."""
+    function, point = CASES[name]
+    eager = derivatives(function, order)
+    compiled = tg.compile(eager)
+    for x in (point, np.roll(point, 1) * 1.01, point[::-1].copy()):
+        assert_close(compiled(x), [np.asarray(own) for own in eager(tg.tensor(x))])
+    assert "is called: " in compiled.explain() or "by LAPACK" in compiled.explain()
+
+
+def test_loops_have_stops() -> None:
+    """A turn of a loop may be several stages."""
+    code = staged(*CASES["in_a_recurrence"])
+    assert any("a loop of" in line for line in code.explain())
+    assert 1 <= stops_of(code).count("sort") <= 3  # turns that differ are straight code
+
+
+def test_loops_have_solutions() -> None:
+    """LAPACK is called in a turn of a loop."""
+    explained = staged(*CASES["in_a_loop"]).explain()
+    assert any("a loop of" in line for line in explained)
+    assert 1 <= sum("a solution of 12 x 12 and 12 x 12 by LAPACK" in line for line in explained) <= 3
+
+
+def test_stops_among_themselves_cut_once() -> None:
+    """Operations that can wait run together, however they are mixed with stops."""
+
+    def function(x: Any) -> Any:
+        parts = [(tg.sort(x * k).values * tg.sin(x)).sum() for k in range(1, 9)]
+        return sum(parts)
+
+    code = staged(function, VECTOR)
+    assert stops_of(code) == ["sort"] * 8
+    assert len(code.stages) == 10
+
+
+def test_no_operation_is_fused() -> None:
+    compiled = tg.compile(lambda x: tg.fft.fft(tg.fft.fft(x)))
+    for x in (VECTOR, VECTOR[::-1].copy()):
+        np.testing.assert_allclose(compiled(x), np.fft.fft(np.fft.fft(x)), atol=1e-12)
+
+
+def test_an_error_is_the_one_of_the_operation() -> None:
+    compiled = tg.compile(func.grad_and_value(lambda x: tg.linalg.solve(x * 1.0, tg.sin(x)).sum()))
+    good, bad = SQUARE, np.zeros((N, N))
+    expected = compiled(good)
+    for _ in range(3):
+        with pytest.raises(np.linalg.LinAlgError) as error:
+            compiled(bad)
+        with pytest.raises(np.linalg.LinAlgError) as other:
+            tg.linalg.solve(tg.tensor(bad), tg.tensor(bad))
+        assert str(error.value) == str(other.value)
+        assert_close(compiled(good), expected)
+
+
+def test_an_operation_of_another_branch_raises_nothing() -> None:
+    """A stop runs before its guard is compared: what it raises then is not the function's."""
+
+    @tg.compile
+    def function(x: Any) -> Any:
+        y = x * 1.0
+        if y.sum() > 0:
+            return tg.linalg.solve(y, y).sum()
+        return y.sum()
+
+    assert function(SQUARE) == pytest.approx(N)
+    assert function(-np.ones((N, N))) == -N * N
+    with pytest.raises(np.linalg.LinAlgError):
+        function(np.ones((N, N)))
+    assert function(SQUARE) == pytest.approx(N)
+
+
+def test_a_result_of_a_stop_is_guarded() -> None:
+    @tg.compile
+    def function(x: Any) -> Any:
+        largest = tg.sort(tg.sin(x)).values[-1]
+        return x * 2.0 if largest > 0.5 else x * 3.0
+
+    for x in (VECTOR, VECTOR * 0.01, VECTOR[::-1].copy()):
+        expected = x * 2.0 if np.sin(x).max() > 0.5 else x * 3.0
+        np.testing.assert_array_equal(function(x), expected)
+    assert len(function.programs) == 2
+
+
+def test_memory_outlives_what_an_error_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traceback of an exception has the operands, which stand in memory of the call."""
+    kept: list[Any] = []
+    solve = np.linalg.solve
+
+    def keeping(a: Any, b: Any, *rest: Any) -> Any:
+        kept.append(a)
+        return solve(a, b, *rest)
+
+    monkeypatch.setattr(np.linalg, "solve", keeping)
+    compiled = tg.compile(lambda x: tg.linalg.solve(x * 2.0, x[0]).sum())
+    for k in range(20):
+        compiled(SQUARE + k)
+    assert all(own.shape == (N, N) and np.isfinite(own.copy()).all() for own in kept)
+
+
+def test_threads_call_one_program() -> None:
+    function, _ = CASES["gaussian_process"]
+    compiled = tg.compile(func.grad_and_value(function))
+    points = [np.array([0.1, 0.7, -1.0, 0.8]) * (1 + k / 10) for k in range(4)]
+    expected = [[np.asarray(own).tobytes() for own in compiled(x)] for x in points]
+    wrong: list[int] = []
+
+    def work(k: int) -> None:
+        found = [[np.asarray(own).tobytes() for own in compiled(points[k])] for _ in range(200)]
+        wrong.extend(k for own in found if own != expected[k])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for own in threads:
+        own.start()
+    for own in threads:
+        own.join()
+    assert not wrong
