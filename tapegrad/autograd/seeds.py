@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from tapegrad.autograd.rows import sweep_rows
 from tapegrad.modes import enable_grad
 from tapegrad.ops.table.op import xp
 from tapegrad.tensor import Tensor, from_array
+
+_FEW: Final = 8  # rows, which a trace writes down one after the other; else the row is a batch's item
 
 
 def pull_units(
@@ -57,6 +60,15 @@ def _units(tensor: Tensor, chunk: int | None) -> Iterator[np.ndarray]:
 
 
 def _pulled(root: Tensor, inputs: Sequence[Tensor], batch: np.ndarray, create_graph: bool) -> list[Tensor | None]:
+    if root.is_traced and len(batch) > _FEW:
+        from tapegrad.program.mapped import mapped  # at call time: programs import this package
+
+        def row(ct: Tensor) -> list[Tensor | None]:
+            return list(grad(root, inputs, ct, retain_graph=True, create_graph=create_graph, allow_unused=True))
+
+        found: list[Tensor | None] | None = mapped(row, row, [from_array(batch)], in_program=True)
+        if found is not None:
+            return found
     if not create_graph:
         swept = sweep_rows([root], inputs, [batch], retain=True)
         if swept is not None:

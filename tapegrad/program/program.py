@@ -151,7 +151,7 @@ class Program:
             tuple([(own.shape, own.dtype, own.weak) for own in self.layouts]),
             self.inputs,
             tuple([(number, *_bits(value)) for number, value in self.constants.items()]),
-            tuple([(*own[:2], tuple(own.attrs.items()), *own[3:]) for own in self.entries]),
+            tuple([(*own[:2], _exact(tuple(own.attrs.items())), *own[3:]) for own in self.entries]),
             self.outputs,
             tuple([(own.value, *_bits(own.outcome)) for own in self.guards]),
         )
@@ -185,6 +185,13 @@ class Program:
         inputs = ", ".join(f"{names[number]}: {self.layouts[number]}" for number in self.inputs)
         outputs = ", ".join(names[number] for number in self.outputs)
         return [f"program({inputs})", *(f"    {line}" for line in lines), f"    return {outputs}"]
+
+
+def _exact(value: Any) -> Hashable:
+    """Return an attribute as what is equal for the same numbers only: 1, 1.0 and True are equal, and so are zeros."""
+    if isinstance(value, tuple):
+        return tuple(map(_exact, value))
+    return (value.__class__, repr(value)) if isinstance(value, (int, float, complex)) else value
 
 
 def _bits(value: Any) -> tuple[Hashable, ...]:

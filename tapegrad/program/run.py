@@ -11,25 +11,42 @@ import numpy as np
 from tapegrad.compiler.jit import JitError
 from tapegrad.program import garbage
 from tapegrad.program.entry import Input, Variant, make_entry
-from tapegrad.program.fuse import Fused, Refused
-from tapegrad.program.loops import Blocked, Staged, blocked, code_of
+from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.loops import Blocked, Staged, blocked, code_of, one_by_one
 from tapegrad.program.program import Program
 from tapegrad.program.replay import Replay
 
 _LONG: Final = 1 << 17  # bytes of inputs and outputs of a call in which other threads run
 
 
-_codes: Final[WeakValueDictionary[Hashable, Fused | Staged | Blocked]] = WeakValueDictionary()
+_codes: Final[WeakValueDictionary[Hashable, Fused | Blocked]] = WeakValueDictionary()
 
 
-def _machine_code(program: Program) -> Fused | Staged | Blocked:
-    """Return a program as machine code; of one operation, e.g. of a batch, what was made for an equal one."""
-    key = program.compact().key() if len(program.entries) == 1 else None
-    known = _codes.get(key) if key is not None else None
+def _machine_code(program: Program, may_stop: bool) -> Fused | Staged | Blocked:
+    """Return a program as machine code, which calls operations that are not fused if it `may_stop`."""
+    if len(program.entries) == 1 and program.entries[0].op.family == "batch":
+        try:
+            return _of_batch(program)
+        except Refused:
+            if not may_stop:
+                raise
+    return code_of(program, in_threads=True)
+
+
+def _of_batch(program: Program) -> Fused | Blocked:
+    """Return the machine code of a batch, which was made before for an equal one."""
+    key = program.compact().key()
+    known = _codes.get(key)
     if known is None:
-        known = blocked(program) or code_of(program, in_threads=True)
-        if key is not None:
-            _codes[key] = known
+        known = blocked(program)
+    if known is None:
+        try:
+            known = fuse(program, in_threads=True)
+        except Refused:
+            known = one_by_one(program)
+            if known is None:
+                raise
+    _codes[key] = known
     return known
 
 
@@ -58,7 +75,7 @@ class Runner:
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
-            self.fused = _machine_code(program)
+            self.fused = _machine_code(program, otherwise is None)
             variants = [self.variant([Input(np.ndarray, layout) for layout in self._layouts], has_guards=False)]
         except (Refused, JitError) as error:
             self.fused, self.refused = None, str(error)

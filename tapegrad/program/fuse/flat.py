@@ -22,6 +22,9 @@ __all__ = ["Flat", "enter", "flat", "leave"]
 
 #: How many operations the ways through branches may have together, if each item goes all of them.
 _OF_ALL_WAYS: Final = 1000
+#: How many operations an item may have beside others: more have code of their own, in which loops are loops.
+_BESIDE_OTHERS: Final = 400
+_ALONE: Final = 4000  # and how many without others
 
 
 def _op(name: str, forward: Callable[..., Any] = identity, operands: tuple[str, ...] = ("x",)) -> Op:
@@ -63,6 +66,7 @@ class _Flattening:
         self.entries: list[Entry] = []
         self.batches: dict[int, tuple[int, ...]] = {}
         self.sizes: list[int] = []
+        self.has_others = len(program.entries) > 1
 
     def new(self, layout: Any, batches: tuple[int, ...]) -> int:
         """Return the number of a new value."""
@@ -97,6 +101,8 @@ class _Flattening:
         count = sum(len(way.entries) for way in batch.ways)
         if len(batch.ways) > 1 and count > _OF_ALL_WAYS:
             raise Refused(f"vmap: branches of {count} operations")
+        if not batches and count > (_BESIDE_OTHERS if self.has_others else _ALONE):
+            raise Refused(f"vmap: an item of {count} operations")
         batches = (*batches, len(self.sizes))
         self.sizes.append(self.layouts[entry.results[0]].shape[batch.dims[1]])
         inputs = []

@@ -144,7 +144,7 @@ def roles_of(flat: Flat, long: int, enough: int, moves: Callable[[Entry], np.nda
     )
     if len(rolled) > 1 and any(lengths[root] <= long for root in batches):
         single = False  # a batch is an axis though others of its length are none
-    while rolled and scalars(rolled) > enough:
+    while rolled and not single and scalars(rolled) > enough:
         others = [root for root, length in lengths.items() if root not in rolled and length > 3]
         if not others:
             break

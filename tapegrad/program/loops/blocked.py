@@ -3,6 +3,8 @@
 A block is copied to an arena with its items innermost, so that each value of an item is a vector there. The stages of
 the item's program run on these, with all that they keep between them, and the results are copied back. The last block
 overlaps the one before it if the items do not fill it.
+
+Items that fit to no axis of a batch are computed one by one, in the same loop.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.batch import Batch
-from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.fuse import Fused, fuse
 from tapegrad.program.loops.body import Loop
 from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
 from tapegrad.program.loops.find import find_runs
@@ -23,96 +25,103 @@ from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
 from tapegrad.program.loops.stages import stages_of
 from tapegrad.program.program import Program
 
-__all__ = ["Blocked", "blocked"]
+__all__ = ["Blocked", "blocked", "one_by_one"]
 
 _ITEMS: Final = 16  # of a block
 _ON_STACK: Final = 1 << 18  # bytes of an arena; each thread has its own
 _MANY: Final = 1 << 18  # operations of all blocks, from which on threads share them
-_BLOCK: Final = "block"
 
 
 class Blocked:
-    """A batch as machine code; used like `tapegrad.program.fuse.Fused`."""
+    """A batch as machine code, a loop over blocks; used like `tapegrad.program.fuse.Fused`.
+
+    Parameters
+    ----------
+    whole : Program
+        The batch of a block, whose inputs and outputs stand in larger arrays.
+    batch : Batch
+    size, items : int
+        How many items there are, and in a block.
+    text : str
+        LLVM's text, which defines ``@block``, or declares ``@stage0`` for a block of one item.
+    stages : sequence of Fused
+        What is linked to it.
+    nbytes : int
+        Of memory for a block.
+    notes : list of str
+        For `explain`.
+    """
 
     may_fail: Final = False
     stops: Final[Sequence[np.ndarray]] = ()
 
-    def __init__(self, block: _Block, fused: Sequence[Fused], size: int) -> None:
-        self._block, self._fused = block, fused
-        self._bytes = block.places.arena_bytes + max([own.scratch_bytes for own in fused], default=0)
-        count = -(-size // _ITEMS)
-        is_shared = self._bytes <= _ON_STACK and count * len(block.batch.program.entries) >= _MANY
+    def __init__(
+        self, whole: Program, batch: Batch, size: int, items: int, text: str, stages: Sequence[Fused],
+        nbytes: int, notes: list[str],
+    ) -> None:  # fmt: skip
+        self._fused, self._items, self._notes = stages, items, notes
+        count = -(-size // items)
+        is_shared = nbytes <= _ON_STACK and count * len(batch.program.entries) >= _MANY
         self.stages = (count,) if is_shared else ()
-        self.scratch_bytes = 0 if is_shared else self._bytes
-        text = driver_text(block.program, block.stages, fused, block.places)
-        text = text.replace(f"define i64 @{SYMBOL}(", f"define internal i64 @{_BLOCK}(")
-        self._text = text + self._loop(size, count)
+        self.scratch_bytes = 0 if is_shared else nbytes
+        self._text = text + _loop(whole, batch.mapped, size, items, count, nbytes if is_shared else 0)
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
         parts = [own.ir for own in self._fused]
-        imports = {name: at for own in self._fused for name, at in own.imports.items()}
-        key = "\0".join([self._text, *parts])
-        return address_of_ir("program", key, lambda: linked(self._text, parts), SYMBOL, imports=imports)
+        return address_of_ir("program", "\0".join([self._text, *parts]), lambda: linked(self._text, parts), SYMBOL)
 
     def source(self) -> str:
         """Return the stages of a block as readable code."""
-        lines = [f"for block in range(0, ..., {_ITEMS}):"]
-        for stage, own in zip(self._block.stages, self._fused, strict=True):
-            if isinstance(stage, Loop):
-                lines.append(f"    for turn in range({stage.turns}):")
-            lines += [f"    {'    ' * isinstance(stage, Loop)}{line}" for line in own.source().splitlines()]
-        return "\n".join(lines)
+        lines = [line for own in self._fused for line in own.source().splitlines()]
+        return "\n".join([f"for block in range(0, ..., {self._items}):", *[f"    {line}" for line in lines]])
 
     def explain(self) -> list[str]:
         """Return what was done with the program, a line for each stage."""
-        lines = [f"blocks of {_ITEMS} items"]
-        for stage in self._block.stages:
-            count = len(stage.body.entries[0].attrs["batch"].program.entries)
-            what = f"{count} operations" if count else "a copy"
-            lines.append(f"a loop of {stage.turns} turns: {what} a turn" if isinstance(stage, Loop) else what)
-        return [*lines, f"{self._bytes} bytes between the stages"]
+        return self._notes
 
-    def _loop(self, size: int, count: int) -> str:
-        """Return the function that calls the block's."""
-        program, mapped = self._block.program, self._block.batch.mapped
-        head = ["entry:"]
-        if self.stages:
-            head.append(f"  %arena = alloca [{self._bytes} x i8], align 64")
-        arena, first, end = ("%arena", "%first", "%end") if self.stages else ("%scratch", "0", str(count))
-        body = [
-            "loop:",
-            f"  %k = phi i64 [ {first}, %entry ], [ %next, %loop ]",
-            f"  %start = mul i64 %k, {_ITEMS}",
-            f"  %item = call i64 @llvm.umin.i64(i64 %start, i64 {size - _ITEMS})",
-        ]
-        tables = (("in", "%inputs", program.inputs, mapped), ("out", "%outputs", program.outputs, None))
-        for kind, table, numbers, flags in tables:
-            head.append(f"  %{kind}s = alloca [{len(numbers)} x ptr], align 8")
-            for k, number in enumerate(numbers):
-                name = f"%{kind}{k}"
-                head += [
-                    f"  {name}.from = getelementptr ptr, ptr {table}, i64 {k}",
-                    f"  {name}.all = load ptr, ptr {name}.from, align 8",
-                    f"  {name}.to = getelementptr ptr, ptr %{kind}s, i64 {k}",
-                    f"  store ptr {name}.all, ptr {name}.to, align 8",
+
+def _loop(whole: Program, mapped: Sequence[bool], size: int, items: int, count: int, on_stack: int) -> str:
+    """Return the function that calls that of a block for all, or for a range if its memory is on the stack."""
+    head = ["entry:"]
+    if on_stack:
+        head.append(f"  %arena = alloca [{on_stack} x i8], align 64")
+    arena, first, end = ("%arena", "%first", "%end") if on_stack else ("%scratch", "0", str(count))
+    body = [
+        "loop:",
+        f"  %k = phi i64 [ {first}, %entry ], [ %next, %loop ]",
+        f"  %start = mul i64 %k, {items}",
+        f"  %item = call i64 @llvm.umin.i64(i64 %start, i64 {size - items})",
+    ]
+    tables = (("in", "%inputs", whole.inputs, mapped), ("out", "%outputs", whole.outputs, None))
+    for kind, table, numbers, flags in tables:
+        head.append(f"  %{kind}s = alloca [{len(numbers)} x ptr], align 8")
+        for k, number in enumerate(numbers):
+            name = f"%{kind}{k}"
+            head += [
+                f"  {name}.from = getelementptr ptr, ptr {table}, i64 {k}",
+                f"  {name}.all = load ptr, ptr {name}.from, align 8",
+                f"  {name}.to = getelementptr ptr, ptr %{kind}s, i64 {k}",
+                f"  store ptr {name}.all, ptr {name}.to, align 8",
+            ]
+            if flags is None or flags[k]:
+                body += [
+                    f"  {name}.offset = mul i64 %item, {nbytes_of(whole, number) // items}",
+                    f"  {name} = getelementptr i8, ptr {name}.all, i64 {name}.offset",
+                    f"  store ptr {name}, ptr {name}.to, align 8",
                 ]
-                if flags is None or flags[k]:
-                    body += [
-                        f"  {name}.offset = mul i64 %item, {nbytes_of(program, number) // _ITEMS}",
-                        f"  {name} = getelementptr i8, ptr {name}.all, i64 {name}.offset",
-                        f"  store ptr {name}, ptr {name}.to, align 8",
-                    ]
-        more = ", i64 %stage, i64 %first, i64 %end" if self.stages else ""
-        return "\n".join([
-            "declare i64 @llvm.umin.i64(i64, i64)",
-            f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch{more}) nounwind {{",
-            *head, "  br label %loop", *body,
-            f"  call i64 @{_BLOCK}(ptr %ins, ptr %outs, ptr {arena}, ptr null, ptr null)",  # no stage fails
-            "  %next = add i64 %k, 1",
-            f"  %more = icmp slt i64 %next, {end}",
-            "  br i1 %more, label %loop, label %done", "done:", "  ret void", "}", "",
-        ])  # fmt: skip
+    # The stages of a block have no stops.
+    call, of_stops = ("%status = call i64 @block", ", ptr null, ptr null") if items > 1 else ("call void @stage0", "")
+    more = ", i64 %stage, i64 %first, i64 %end" if on_stack else ""
+    return "\n".join([
+        "declare i64 @llvm.umin.i64(i64, i64)",
+        f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch{more}) nounwind {{",
+        *head, "  br label %loop", *body,
+        f"  {call}(ptr %ins, ptr %outs, ptr {arena}{of_stops})",
+        "  %next = add i64 %k, 1",
+        f"  %more = icmp slt i64 %next, {end}",
+        "  br i1 %more, label %loop, label %done", "done:", "  ret void", "}", "",
+    ])  # fmt: skip
 
 
 class _Block:
@@ -137,6 +146,15 @@ class _Block:
         self.stages.append(Straight(unpack, [self._place(own) for own in found], results))
         for number, place in zip(self.program.outputs, results, strict=True):
             self.places.add(number, place)
+
+    def explain(self, nbytes: int) -> list[str]:
+        """Return what was done, a line for each stage."""
+        lines = [f"blocks of {_ITEMS} items"]
+        for stage in self.stages:
+            count = len(stage.body.entries[0].attrs["batch"].program.entries)
+            what = f"{count} operations" if count else "a copy"
+            lines.append(f"a loop of {stage.turns} turns: {what} a turn" if isinstance(stage, Loop) else what)
+        return [*lines, f"{nbytes} bytes between the stages"]
 
     def _has_lanes(self, place: Place) -> bool:
         """Whether items have values of their own in a place of the item's program."""
@@ -163,11 +181,8 @@ class _Block:
         """Return a stage for a block."""
         if isinstance(stage, Straight):
             flags = [self._has_lanes(own) for own in stage.inputs]
-            return Straight(
-                _on_lanes(stage.body, flags),
-                list(map(self._place, stage.inputs)),
-                list(map(self._place, stage.outputs)),
-            )
+            body = _on_lanes(stage.body, flags)
+            return Straight(body, list(map(self._place, stage.inputs)), list(map(self._place, stage.outputs)))
         flags = [self._has_lanes(own.first) for own in stage.inputs]
         copies = [
             (self._source(source, target, nbytes), self._place(target), nbytes * _ITEMS)
@@ -200,24 +215,53 @@ def _copies(program: Program, numbers: Sequence[int], mapped: Sequence[bool], di
 
 
 def blocked(program: Program) -> Blocked | None:
-    """Return a program that is a batch of items with loops as machine code; None for others, and if that cannot be."""
-    if len(program.entries) != 1:
+    """Return a program that is a batch of items with loops as machine code; None for others.
+
+    Raises
+    ------
+    Refused
+        If a stage cannot be fused.
+    """
+    batch, size = _batch_of(program)
+    if batch is None or size < _ITEMS:
         return None
-    (entry,) = program.entries
-    batch = entry.attrs.get("batch")
-    if batch is None or len(batch.ways) > 1 or (entry.operands, entry.results) != (program.inputs, program.outputs):
-        return None
-    size = program.layouts[entry.results[0]].shape[0]
     listing = Listing(batch.program)
-    runs = find_runs(listing) if size >= _ITEMS else []
+    runs = find_runs(listing)
     if not runs:
         return None
     stages, places = stages_of(listing, runs, defers=False)
     if not any(isinstance(stage, Loop) for stage in stages):
         return None
     block = _Block(batch, stages, places)
-    try:
-        codes = [fuse(stage.body, width=_ITEMS) for stage in block.stages]
-    except Refused:
+    fused = [fuse(stage.body, width=_ITEMS) for stage in block.stages]
+    nbytes = block.places.arena_bytes + max(own.scratch_bytes for own in fused)
+    text = driver_text(block.program, block.stages, fused, block.places)
+    text = text.replace(f"define i64 @{SYMBOL}(", "define internal i64 @block(")
+    return Blocked(block.program, batch, size, _ITEMS, text, fused, nbytes, block.explain(nbytes))
+
+
+def one_by_one(program: Program) -> Blocked | None:
+    """Return a program that is a batch as a loop over items; None for others.
+
+    Raises
+    ------
+    Refused
+        If an item's program cannot be fused.
+    """
+    batch, size = _batch_of(program)
+    if batch is None:
         return None
-    return None if any(own.may_fail for own in codes) else Blocked(block, codes, size)
+    item = fuse(batch.program)
+    text, notes = "declare void @stage0(ptr, ptr, ptr)\n", ["items one by one", *item.explain()]
+    return Blocked(batch.whole(1), batch, size, 1, text, [item], item.scratch_bytes, notes)
+
+
+def _batch_of(program: Program) -> tuple[Batch | None, int]:
+    """Return the batch of a program that is nothing else, without branches, and its number of items."""
+    if len(program.entries) != 1:
+        return None, 0
+    (entry,) = program.entries
+    batch = entry.attrs.get("batch")
+    if batch is None or len(batch.ways) > 1 or (entry.operands, entry.results) != (program.inputs, program.outputs):
+        return None, 0
+    return batch, program.layouts[entry.results[0]].shape[0]
