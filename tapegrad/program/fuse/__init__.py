@@ -28,6 +28,7 @@ __all__ = ["Fused", "Refused", "fuse"]
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
 _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
+_SHORT: Final = (8, 1500)
 _LIMIT: Final = 100_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
 _FEW: Final = 300  # in code, up to which it is compiled in no time
@@ -102,7 +103,7 @@ def fuse(
     in_threads : bool
         Let threads share long loops: the machine code then has stages.
     in_brief : bool
-        Choose the axes that give the shortest code, not the fastest.
+        Choose the axes that give the shortest code, not the fastest, unless all code is short.
     scalars : int
         The most that straight code may have.
 
@@ -114,8 +115,8 @@ def fuse(
     lengths = {length for layout in program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES
-    if in_brief or _scalars(program, _ROLES[0][0]) > _FEW:
-        choices = sorted(_ROLES, key=lambda choice: _scalars(program, choice[0]))
+    if _scalars(program, _ROLES[0][0]) > (_FEW if in_brief else _SCALARS):
+        choices = sorted((*_ROLES, _SHORT), key=lambda choice: _scalars(program, choice[0]))
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer else 0

@@ -172,7 +172,7 @@ def _fused(cutter: Cutter, places: Sequence[int], is_last: bool) -> list[tuple[P
     """Return entries as one part, or as several if they cannot be fused as one."""
     part = cutter.part(places)
     try:
-        return [(part, fuse(part.body, scalars=_SCALARS))]
+        return [(part, fuse(part.body, in_brief=True, scalars=_SCALARS))]
     except Refused:
         pass
     parts = cutter.components(places)

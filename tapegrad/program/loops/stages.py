@@ -117,7 +117,7 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
     """Return a program as one stretch, or as several with stops between them."""
     if not is_cut(program, in_loops):
         try:
-            return fuse(program, in_threads=in_threads)
+            return fuse(program, in_threads=in_threads, in_brief=in_loops)
         except Refused:
             pass
     program = without_copies(program)

@@ -14,6 +14,7 @@ __all__ = ["Group", "groups", "is_cut", "without_copies"]
 
 _PRODUCTS: Final = 512  # multiplications that are a part of fused code
 _ROWS: Final = 8  # of matrices whose factors are
+_ELEMENTS: Final = 256  # of a matrix of which parts are moved in loops
 _CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
 _STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
 
@@ -51,7 +52,13 @@ def groups(program: Program) -> dict[int, Group]:
     found: dict[int, Group] = {}
     taken: set[int] = set()
     for place, entry in enumerate(program.entries):
-        if not _is_large(program, entry):
+        if views[entry.results[0]].number != entry.results[0]:
+            if entry.results[0] in results and _is_wide(program, entry):
+                group = _group(program, views, [place], users, results, known)
+                if group is not None:
+                    found[place] = group
+            continue
+        if not _is_large(program, entry) and not (entry.op.name == "index_scatter_add" and _is_wide(program, entry)):
             continue
         after = _addition(program, place, users, results)
         for places in ([place, after], [place]) if after is not None and after not in taken else ([place],):
@@ -107,6 +114,12 @@ def _is_large(program: Program, entry: Entry) -> bool:
     return entry.op.name in FACTORS and max(program.layouts[entry.operands[0]].shape[-2:]) > _ROWS
 
 
+def _is_wide(program: Program, entry: Entry) -> bool:
+    """Return whether a movement makes so many elements of a matrix that they are not moved as scalars."""
+    layout = program.layouts[entry.results[0]]
+    return layout.dtype.char in "df" and len(layout.shape) > 1 and math.prod(layout.shape) >= _ELEMENTS
+
+
 def _multiplications(program: Program, entry: Entry) -> int:
     layouts = program.layouts
     return math.prod(layouts[entry.results[0]].shape) * layouts[entry.operands[0]].shape[-1]
@@ -117,7 +130,7 @@ def _addition(program: Program, place: int, users: dict[int, list[int]], results
     (result, *_) = program.entries[place].results
     (user, *others) = users.get(result, [-1])
     is_sum = user >= 0 and not others and result not in results and program.entries[user].op.name == "add"
-    return user if is_sum and program.entries[place].op.name == "matmul" else None
+    return user if is_sum and program.entries[place].op.name in ("matmul", "index_scatter_add") else None
 
 
 def _group(
@@ -141,7 +154,8 @@ def _group(
     wanted = tuple([n for n in made if n in results or any(user not in places for user in users.get(n, ()))])
     wanted = tuple([n for entry in own for n in entry.results if n in wanted])
     body = Program(program.layouts, tuple(asked), program.constants, [*chain, *own], wanted).cleaned().compact()
-    key = str(body) if not body.constants else id(body)
+    constants = [n for entry in (*chain, *own) for n in entry.operands if n in program.constants]
+    key = str(body), tuple(constants)
     if key not in known:
         known[key] = native(body)
     code = known[key]
