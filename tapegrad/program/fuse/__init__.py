@@ -13,6 +13,7 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.blocks import BlockEmitter, is_worth_blocks
 from tapegrad.program.fuse.emit import SYMBOL, Emitter, module_text
+from tapegrad.program.fuse.flat import flattened
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
 from tapegrad.program.fuse.nests import LANES, NestPlan, chunk_of, plan_nests
@@ -23,15 +24,15 @@ from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.program import Program
 
-__all__ = ["Fused", "Refused", "fuse"]
+__all__ = ["LIMIT", "Fused", "Refused", "fuse"]
 
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
 _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
 _SHORT: Final = (8, 1500)
-_LIMIT: Final = 100_000  # scalars while lowering
-_SCALARS: Final = 20_000  # in code
-_FEW: Final = 300  # in code, up to which it is compiled in no time
+_NODES: Final = 100_000  # scalars while lowering
+LIMIT: Final = 20_000  # in code
+_FEW: Final = 96  # in code, up to which it is compiled in no time
 
 
 class Fused:
@@ -88,7 +89,7 @@ def fuse(
     checked: bool = False,
     in_threads: bool = False,
     in_brief: bool = False,
-    scalars: int = _SCALARS,
+    scalars: int = LIMIT,
 ) -> Fused:
     """Return a program as machine code.
 
@@ -112,10 +113,11 @@ def fuse(
     Refused
         If it cannot be fused; the message says which operation, and why.
     """
+    program = flattened(program)
     lengths = {length for layout in program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES
-    if _scalars(program, _ROLES[0][0]) > (_FEW if in_brief else _SCALARS):
+    if _scalars(program, _ROLES[0][0]) > (_FEW if in_brief else LIMIT):
         choices = sorted((*_ROLES, _SHORT), key=lambda choice: _scalars(program, choice[0]))
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
@@ -143,7 +145,7 @@ def _fused(program: Program, long: int, enough: int, width: int | None, in_threa
     if any(length > long for layout in program.layouts for length in layout.shape):
         roles = roles_of(program, long, enough, moves(program))
     if roles is None or roles.single:
-        lowered = lower(program, long, _LIMIT)
+        lowered = lower(program, long, _NODES)
         memory, constants = _memory(program, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         count = sum(len(phase.uniform) + len(phase.stores) for phase in phases)
@@ -156,7 +158,7 @@ def _fused(program: Program, long: int, enough: int, width: int | None, in_threa
         emitter = Emitter(lowered.graph, memory, width)
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
-    lowered = lower(program, long, _LIMIT, roles)
+    lowered = lower(program, long, _NODES, roles)
     memory, constants = _memory(program, lowered)
     lanes = width or 8
     chunk = chunk_of(roles.lengths[LANES], lanes)
