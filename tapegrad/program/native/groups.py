@@ -15,6 +15,7 @@ __all__ = ["Group", "groups", "is_cut", "without_copies"]
 _PRODUCTS: Final = 512  # multiplications that are a part of fused code
 _ROWS: Final = 8  # of matrices whose factors are
 _ELEMENTS: Final = 256  # of a matrix of which parts are moved in loops
+_SIDE: Final = 32  # rows and columns of a matrix that loops over its rows do not keep in registers
 _CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
 _STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
 
@@ -58,7 +59,8 @@ def groups(program: Program) -> dict[int, Group]:
                 if group is not None:
                     found[place] = group
             continue
-        if not _is_large(program, entry) and not (entry.op.name == "index_scatter_add" and _is_wide(program, entry)):
+        is_part = entry.op.name == "index_scatter_add" and not entry.index_arrays and _is_wide(program, entry)
+        if not is_part and not _is_large(program, entry):
             continue
         after = _addition(program, place, users, results)
         for places in ([place, after], [place]) if after is not None and after not in taken else ([place],):
@@ -78,8 +80,7 @@ def is_cut(program: Program, in_loops: bool) -> bool:
     """
     for entry in program.entries:
         if _is_large(program, entry):
-            is_product = entry.op.name == "matmul"
-            if in_loops or not is_product or _multiplications(program, entry) >= BLAS:
+            if in_loops or entry.op.name != "matmul" or _is_for_blas(program, entry):
                 return True
     return False
 
@@ -123,6 +124,14 @@ def _is_wide(program: Program, entry: Entry) -> bool:
 def _multiplications(program: Program, entry: Entry) -> int:
     layouts = program.layouts
     return math.prod(layouts[entry.results[0]].shape) * layouts[entry.operands[0]].shape[-1]
+
+
+def _is_for_blas(program: Program, entry: Entry) -> bool:
+    """Return whether a product is of matrices that BLAS multiplies faster than loops."""
+    x, y = (program.layouts[number].shape for number in entry.operands)
+    columns = y[-1] if len(y) > 1 else 1
+    rows = math.prod(x[:-1] if len(y) < 3 else x[-2:-1])
+    return rows * columns * x[-1] >= BLAS and min(rows, columns, x[-1]) >= _SIDE
 
 
 def _addition(program: Program, place: int, users: dict[int, list[int]], results: set[int]) -> int | None:
