@@ -23,17 +23,19 @@ from tapegrad.program.fuse.scalars import Node, Refused
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
 from tapegrad.program.fuse.source import of_nests, of_phases
 from tapegrad.program.fuse.text import constant_array
+from tapegrad.program.fuse.vectors import on_vectors
 from tapegrad.program.program import Program
 
-__all__ = ["Fused", "Refused", "fuse"]
+__all__ = ["LIMIT", "Fused", "Refused", "fuse"]
 
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
 _ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
 _ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one by one
-_LIMIT: Final = 100_000  # scalars while lowering
-_SCALARS: Final = 20_000  # in code
-_FEW: Final = 300  # in code, up to which it is compiled in no time
+_SHORT: Final = (8, 1500)
+_NODES: Final = 100_000  # scalars while lowering
+LIMIT: Final = 20_000  # in code
+_FEW: Final = 96  # in code, up to which it is compiled in no time
 
 
 class Fused:
@@ -90,7 +92,7 @@ def fuse(
     checked: bool = False,
     in_threads: bool = False,
     in_brief: bool = False,
-    scalars: int = _SCALARS,
+    scalars: int = LIMIT,
 ) -> Fused:
     """Return a program as machine code.
 
@@ -105,7 +107,7 @@ def fuse(
     in_threads : bool
         Let threads share long loops: the machine code then has stages.
     in_brief : bool
-        Choose the axes that give the shortest code, not the fastest.
+        Choose the axes that give the shortest code, not the fastest, unless all code is short.
     scalars : int
         The most that straight code may have.
 
@@ -114,12 +116,12 @@ def fuse(
     Refused
         If it cannot be fused; the message says which operation, and why.
     """
-    flattened = flat(program)
+    flattened = flat(on_vectors(program))
     lengths = {length for layout in flattened.program.layouts for length in layout.shape}
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES_OF_BATCHES if flattened.sizes else _ROLES
-    if in_brief or _scalars(flattened.program, _ROLES[0][0]) > _FEW:
-        choices = sorted(choices, key=lambda choice: _scalars(flattened.program, choice[0]))
+    if _scalars(flattened.program, _ROLES[0][0]) > (_FEW if in_brief else LIMIT):
+        choices = sorted((*choices, _SHORT), key=lambda choice: _scalars(flattened.program, choice[0]))
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer or flattened.sizes else 0
@@ -146,7 +148,7 @@ def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_thread
     if flattened.sizes or any(length > long for layout in program.layouts for length in layout.shape):
         roles = roles_of(flattened, long, enough, moves(program))
     if roles is None or roles.single:
-        lowered = lower(flattened, long, _LIMIT, roles if flattened.sizes and roles and roles.alone else None)
+        lowered = lower(flattened, long, _NODES, roles if flattened.sizes and roles and roles.alone else None)
         memory, constants = _memory(program, lowered)
         phases = plan(lowered.graph, [(array, ("out", k)) for k, array in enumerate(lowered.outputs)])
         keep(lowered.graph, phases)
@@ -161,7 +163,7 @@ def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_thread
         emitter = Emitter(lowered.graph, memory, width)
         ir = module_text(emitter, lambda: emitter.phases(phases), (), constants)
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
-    lowered = lower(flattened, long, _LIMIT, roles)
+    lowered = lower(flattened, long, _NODES, roles)
     memory, constants = _memory(program, lowered)
     lanes = width or 8
     chunk = chunk_of(roles.lengths[LANES], lanes)

@@ -27,11 +27,11 @@ from tapegrad.program.fuse.small import SMALL
 from tapegrad.program.fuse.space import Space
 from tapegrad.program.program import Entry, Program
 
-__all__ = ["Lowered", "forward_of", "lower", "moves"]
+__all__ = ["ELEMENTWISE", "Lowered", "forward_of", "lower", "moves"]
 
 _BITS: Final = {"d": np.int64, "f": np.int32, "l": np.int64, "?": np.int8}  # of numbers that are equal to the last one
 _FEW: Final = 4096  # elements of an operand that is asked for one by one
-_ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
+ELEMENTWISE: Final = frozenset(("unary", "binary", "elementwise"))
 _MOVEMENTS: Final = frozenset(("movement", "indexing", "joining", "convolution", "padding", "along"))
 #: Kinds of ops whose zeros are terms that nothing was added to.
 _SPARSE: Final = frozenset(
@@ -145,7 +145,7 @@ class _Lowering:
     def entry(self, entry: Entry) -> tuple[Any, ...]:
         """Return the results of an operation."""
         op, operands = entry.op, [self.value(number) for number in entry.operands]
-        if op.family in _ELEMENTWISE:
+        if op.family in ELEMENTWISE:
             return (self.elementwise(entry, operands),)
         if op is enter or op is leave:
             return (self.moved_batch(entry, *operands),)

@@ -12,7 +12,7 @@ from tapegrad.program.native.groups import Group, groups
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-_SCALARS: Final = 3000  # of straight code, from which on it is cut
+SCALARS: Final = 3000  # of straight code, from which on it is cut
 
 
 class Part(NamedTuple):
@@ -172,7 +172,7 @@ def _fused(cutter: Cutter, places: Sequence[int], is_last: bool) -> list[tuple[P
     """Return entries as one part, or as several if they cannot be fused as one."""
     part = cutter.part(places)
     try:
-        return [(part, fuse(part.body, scalars=_SCALARS))]
+        return [(part, fuse(part.body, in_brief=True, scalars=SCALARS))]
     except Refused:
         pass
     parts = cutter.components(places)

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from tapegrad.compiler.cache import address_of_ir
-from tapegrad.program.fuse import Fused, Refused, fuse
+from tapegrad.program.fuse import LIMIT, Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
-from tapegrad.program.loops.cut import Cutter, Part, cut
+from tapegrad.program.loops.cut import SCALARS, Cutter, Part, cut
 from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs
@@ -119,7 +119,8 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
     """Return a program as one stretch, or as several with stops between them."""
     if not is_cut(program, in_loops):
         try:
-            return fuse(program, in_threads=in_threads)
+            most = SCALARS if in_loops else LIMIT
+            return fuse(program, in_threads=in_threads, in_brief=in_loops, scalars=most)
         except Refused:
             if [entry.op.family for entry in program.entries] == ["batch"]:
                 raise  # its forward runs just this program

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.program.native.code import BLAS, Code, Native, broadcast
 from tapegrad.program.native.factors import FACTORS
+from tapegrad.program.native.parts import copied, put
 from tapegrad.program.native.views import View, contiguous, views_of
 from tapegrad.program.native.writer import Matrix
 from tapegrad.program.program import Entry, Program
@@ -31,7 +32,8 @@ def native(program: Program) -> Native | None:
     views = views_of(program)
     entries = [entry for entry in program.entries if views[entry.results[0]].number == entry.results[0]]
     if not entries:
-        return None
+        ((result,), char) = program.outputs, program.layouts[program.outputs[0]].dtype.char
+        return copied(Code(program, views, char), result) if char in "df" else None
     make = _TABLE.get(entries[0].op.name)
     chars = {program.layouts[own].dtype.char for entry in entries for own in (*entry.operands, *entry.results)}
     if make is None or len(chars) > 1 or not chars <= {"d", "f"}:
@@ -44,7 +46,7 @@ def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
     result = entry.results[0]
     start: View | None = None
     if after:
-        start = _added(code, result, after)
+        start = code.added(result, after)
         if start is None:
             return None
         result = after[0].results[0]
@@ -80,13 +82,4 @@ def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
     return code.finished(lambda: code.each([length for length, *_ in dims], places, one))
 
 
-def _added(code: Code, product: int, after: tuple[Entry, ...]) -> View | None:
-    """Return what the entry behind a product adds to it, if that stands as the result does."""
-    others = [number for number in after[0].operands if number != product]
-    if len(after) > 1 or after[0].op.name != "add" or len(others) != 1:
-        return None
-    view, shape = code.views[others[0]], code.program.layouts[after[0].results[0]].shape
-    return view if (view.shape, view.strides) == (shape, contiguous(shape)) else None
-
-
-_TABLE: Final[dict[str, Callable[..., Native | None]]] = {"matmul": _product, **FACTORS}
+_TABLE: Final[dict[str, Callable[..., Native | None]]] = {"matmul": _product, "index_scatter_add": put, **FACTORS}

@@ -12,9 +12,9 @@ from tapegrad.program.fuse import Fused
 from tapegrad.program.fuse.emit import module_text
 from tapegrad.program.fuse.text import constant_array
 from tapegrad.program.native.calls import Calls
-from tapegrad.program.native.views import View
+from tapegrad.program.native.views import View, contiguous
 from tapegrad.program.native.writer import Matrix
-from tapegrad.program.program import Program
+from tapegrad.program.program import Entry, Program
 from tapegrad.program.stopping import DONE, STOPPED
 
 __all__ = ["BLAS", "Code", "Native", "broadcast"]
@@ -64,6 +64,14 @@ class Code(Calls):
         (n, k), m = a.shape, b.shape[1]
         fits = all(1 in own.strides and min(own.strides) > 0 for own in (a, b))
         return n * m * k >= BLAS and min(n, m) > 1 and fits
+
+    def added(self, result: int, after: Sequence[Entry]) -> View | None:
+        """Return what the entry behind another one adds to its result, if that stands as the result does."""
+        others = [number for number in after[0].operands if number != result]
+        if len(after) > 1 or after[0].op.name != "add" or len(others) != 1:
+            return None
+        view, shape = self.views[others[0]], self.program.layouts[after[0].results[0]].shape
+        return view if (view.shape, view.strides) == (shape, contiguous(shape)) else None
 
     def each(
         self, batch: Sequence[int], places: Sequence[tuple[str, Sequence[int]]], write: Callable[[list[str]], None]

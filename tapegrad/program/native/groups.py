@@ -14,6 +14,8 @@ __all__ = ["Group", "groups", "is_cut", "without_copies"]
 
 _PRODUCTS: Final = 512  # multiplications that are a part of fused code
 _ROWS: Final = 8  # of matrices whose factors are
+_ELEMENTS: Final = 256  # of a matrix of which parts are moved in loops
+_SIDE: Final = 32  # rows and columns of a matrix that loops over its rows do not keep in registers
 _CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
 _STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
 
@@ -51,7 +53,14 @@ def groups(program: Program) -> dict[int, Group]:
     found: dict[int, Group] = {}
     taken: set[int] = set()
     for place, entry in enumerate(program.entries):
-        if not _is_large(program, entry):
+        if views[entry.results[0]].number != entry.results[0]:
+            if entry.results[0] in results and _is_wide(program, entry):
+                group = _group(program, views, [place], users, results, known)
+                if group is not None:
+                    found[place] = group
+            continue
+        is_part = entry.op.name == "index_scatter_add" and not entry.index_arrays and _is_wide(program, entry)
+        if not is_part and not _is_large(program, entry):
             continue
         after = _addition(program, place, users, results)
         for places in ([place, after], [place]) if after is not None and after not in taken else ([place],):
@@ -71,8 +80,7 @@ def is_cut(program: Program, in_loops: bool) -> bool:
     """
     for entry in program.entries:
         if _is_large(program, entry):
-            is_product = entry.op.name == "matmul"
-            if in_loops or not is_product or _multiplications(program, entry) >= BLAS:
+            if in_loops or entry.op.name != "matmul" or _is_for_blas(program, entry):
                 return True
     return False
 
@@ -107,9 +115,23 @@ def _is_large(program: Program, entry: Entry) -> bool:
     return entry.op.name in FACTORS and max(program.layouts[entry.operands[0]].shape[-2:]) > _ROWS
 
 
+def _is_wide(program: Program, entry: Entry) -> bool:
+    """Return whether a movement makes so many elements of a matrix that they are not moved as scalars."""
+    layout = program.layouts[entry.results[0]]
+    return layout.dtype.char in "df" and len(layout.shape) > 1 and math.prod(layout.shape) >= _ELEMENTS
+
+
 def _multiplications(program: Program, entry: Entry) -> int:
     layouts = program.layouts
     return math.prod(layouts[entry.results[0]].shape) * layouts[entry.operands[0]].shape[-1]
+
+
+def _is_for_blas(program: Program, entry: Entry) -> bool:
+    """Return whether a product is of matrices that BLAS multiplies faster than loops."""
+    x, y = (program.layouts[number].shape for number in entry.operands)
+    columns = y[-1] if len(y) > 1 else 1
+    rows = math.prod(x[:-1] if len(y) < 3 else x[-2:-1])
+    return rows * columns * x[-1] >= BLAS and min(rows, columns, x[-1]) >= _SIDE
 
 
 def _addition(program: Program, place: int, users: dict[int, list[int]], results: set[int]) -> int | None:
@@ -117,7 +139,7 @@ def _addition(program: Program, place: int, users: dict[int, list[int]], results
     (result, *_) = program.entries[place].results
     (user, *others) = users.get(result, [-1])
     is_sum = user >= 0 and not others and result not in results and program.entries[user].op.name == "add"
-    return user if is_sum and program.entries[place].op.name == "matmul" else None
+    return user if is_sum and program.entries[place].op.name in ("matmul", "index_scatter_add") else None
 
 
 def _group(
@@ -141,7 +163,8 @@ def _group(
     wanted = tuple([n for n in made if n in results or any(user not in places for user in users.get(n, ()))])
     wanted = tuple([n for entry in own for n in entry.results if n in wanted])
     body = Program(program.layouts, tuple(asked), program.constants, [*chain, *own], wanted).cleaned().compact()
-    key = str(body) if not body.constants else id(body)
+    constants = [n for entry in (*chain, *own) for n in entry.operands if n in program.constants]
+    key = str(body), tuple(constants)
     if key not in known:
         known[key] = native(body)
     code = known[key]

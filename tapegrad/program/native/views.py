@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from tapegrad.program.fuse.lowering import forward_of
-from tapegrad.program.program import Entry, Program
+from tapegrad.program.program import Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["View", "contiguous", "views_of"]
+__all__ = ["View", "contiguous", "seen", "views_of"]
+
+_MOVEMENTS: Final = ("movement", "indexing")
 
 
 class View(NamedTuple):
@@ -23,23 +26,21 @@ class View(NamedTuple):
     offset: int
 
 
-def _view(program: Program, entry: Entry, source: View) -> View | None:
-    """Return what an operation's result is, if it only looks at its operand in another way."""
-    if len(entry.operands) != 1 or entry.index_arrays or entry.op.family not in ("movement", "indexing"):
-        return None
-    itemsize = program.layouts[source.number].dtype.itemsize
-    room = np.empty(math.prod(program.layouts[source.number].shape), program.layouts[source.number].dtype)
-    own = np.lib.stride_tricks.as_strided(
-        room[source.offset :], source.shape, [step * itemsize for step in source.strides]
-    )
+def seen(dtype: np.dtype, source: View, function: Callable[[np.ndarray], Any]) -> View | None:
+    """Return where the result of a function stands that looks at elements in another way; None if it does more."""
+    reach = [(length - 1) * step for length, step in zip(source.shape, source.strides, strict=True)]
+    size = source.offset + sum(max(own, 0) for own in reach) + 1 if math.prod(source.shape) else 1
+    room = np.empty(size, dtype)
+    steps = [step * dtype.itemsize for step in source.strides]
+    own = np.lib.stride_tricks.as_strided(room[source.offset :], source.shape, steps)
     try:
-        seen = forward_of(entry, [None])(own)
-    except Exception:  # its forward does not take arrays of this kind
+        found = function(own)
+    except Exception:  # a forward that does not take arrays of this kind
         return None
-    if not isinstance(seen, np.ndarray) or (seen.size and not np.may_share_memory(seen, room)):
+    if not isinstance(found, np.ndarray) or (found.size and not np.may_share_memory(found, room)):
         return None
-    start = (seen.ctypes.data - room.ctypes.data) // itemsize if seen.size else 0
-    return View(source.number, seen.shape, tuple([step // itemsize for step in seen.strides]), start)
+    start = (found.ctypes.data - room.ctypes.data) // dtype.itemsize if found.size else 0
+    return View(source.number, found.shape, tuple([step // dtype.itemsize for step in found.strides]), start)
 
 
 def views_of(program: Program) -> dict[int, View]:
@@ -50,9 +51,11 @@ def views_of(program: Program) -> dict[int, View]:
         shape = program.layouts[number].shape
         found[number] = View(number, shape, contiguous(shape), 0)
     for entry in program.entries:
-        view = _view(program, entry, found[entry.operands[0]]) if entry.operands else None
-        if view is not None:
-            found[entry.results[0]] = view
+        if len(entry.operands) == 1 and not entry.index_arrays and entry.op.family in _MOVEMENTS:
+            source = found[entry.operands[0]]
+            view = seen(program.layouts[source.number].dtype, source, forward_of(entry, [None]))
+            if view is not None:
+                found[entry.results[0]] = view
     return found
 
 
