@@ -174,6 +174,42 @@ def test_stops_among_themselves_cut_once() -> None:
     assert len(code.stages) == 10
 
 
+def test_movements_between_stops_copy_nothing() -> None:
+    def function(x: Any) -> Any:
+        y = tg.fft.fft(tg.exp(1j * x)).reshape(5, 8)[1:4]
+        return tg.fft.fft(y, dim=0).reshape(24)[3:7].abs().sum()
+
+    code = staged(function, VECTOR)
+    assert not {"reshape", "getitem"} & set(stops_of(code))
+    compiled = tg.compile(func.grad_and_value(function))
+    for x in (VECTOR, VECTOR[::-1].copy()):
+        assert_close(compiled(x), [np.asarray(own) for own in func.grad_and_value(function)(tg.tensor(x))])
+
+
+def test_results_that_stand_in_others() -> None:
+    """What a result looks at is kept to the end, and is written to each."""
+
+    def function(x: Any) -> Any:
+        y = tg.fft.fft(x)
+        z = tg.fft.fft(y * 2.0)
+        return y, y.reshape(5, 8), y[3:5], z.reshape(4, 10), tg.fft.fft(z * z), z[:1], x.reshape(8, 5)
+
+    compiled = tg.compile(function)
+    for x in (VECTOR, VECTOR[::-1].copy()):
+        assert_close(compiled(x), [np.asarray(own) for own in function(tg.tensor(x))])
+
+
+def test_what_can_wait_waits() -> None:
+    """No stretch keeps what another one can compute as well."""
+
+    def function(x: Any) -> Any:
+        largest = tg.sort(tg.sin(x)).values[-5:].sum()
+        return tg.exp(x) * tg.cos(x) * largest
+
+    code = staged(function, VECTOR)
+    assert [len(stage.outputs) for stage in code.stages] == [1, 1, 1]
+
+
 def test_no_operation_is_fused() -> None:
     compiled = tg.compile(lambda x: tg.fft.fft(tg.fft.fft(x)))
     for x in (VECTOR, VECTOR[::-1].copy()):

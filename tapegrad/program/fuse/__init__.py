@@ -27,7 +27,7 @@ __all__ = ["Fused", "Refused", "fuse"]
 
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
-_ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
+_ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500), (8, 1500))
 _LIMIT: Final = 100_000  # scalars while lowering
 _SCALARS: Final = 20_000  # in code
 _FEW: Final = 300  # in code, up to which it is compiled in no time

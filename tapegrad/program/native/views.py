@@ -11,7 +11,7 @@ from tapegrad.program.fuse.lowering import forward_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["View", "contiguous", "views_of"]
+__all__ = ["View", "contiguous", "offset_of", "views_of"]
 
 
 class View(NamedTuple):
@@ -40,6 +40,21 @@ def _view(program: Program, entry: Entry, source: View) -> View | None:
         return None
     start = (seen.ctypes.data - room.ctypes.data) // itemsize if seen.size else 0
     return View(source.number, seen.shape, tuple([step // itemsize for step in seen.strides]), start)
+
+
+def offset_of(program: Program, entry: Entry) -> int | None:
+    """Return at which byte of its operand an operation's result stands, row by row; None if it stands elsewhere."""
+    if not entry.operands:
+        return None
+    layout = program.layouts[entry.operands[0]]
+    view = _view(program, entry, View(entry.operands[0], layout.shape, contiguous(layout.shape), 0))
+    is_plain = view is not None and _steps(view.shape, view.strides) == _steps(view.shape, contiguous(view.shape))
+    return view.offset * layout.dtype.itemsize if view is not None and is_plain else None
+
+
+def _steps(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """Return the strides that matter."""
+    return [step for length, step in zip(shape, strides, strict=True) if length > 1]
 
 
 def views_of(program: Program) -> dict[int, View]:
