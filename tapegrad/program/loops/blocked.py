@@ -18,7 +18,7 @@ from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.batch import Batch
 from tapegrad.program.fuse import Fused, fuse
 from tapegrad.program.loops.body import Loop
-from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
+from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked, name_of
 from tapegrad.program.loops.find import find_runs
 from tapegrad.program.loops.listing import Listing
 from tapegrad.program.loops.places import ARENA, Line, Place, Places, nbytes_of
@@ -43,7 +43,7 @@ class Blocked:
     size, items : int
         How many items there are, and in a block.
     text : str
-        LLVM's text, which defines ``@block``, or declares ``@stage0`` for a block of one item.
+        LLVM's text, which defines ``@block``, or declares the only stage for a block of one item.
     stages : sequence of Fused
         What is linked to it.
     nbytes : int
@@ -64,12 +64,16 @@ class Blocked:
         is_shared = nbytes <= _ON_STACK and count * len(batch.program.entries) >= _MANY
         self.stages = (count,) if is_shared else ()
         self.scratch_bytes = 0 if is_shared else nbytes
-        self._text = text + _loop(whole, batch.mapped, size, items, count, nbytes if is_shared else 0)
+        # The stages of a block have no stops.
+        call = "%status = call i64 @block" if items > 1 else f"call void @{name_of(stages[0])}"
+        more = ", ptr null, ptr null" if items > 1 else ""
+        self._text = text + _loop(whole, batch.mapped, size, items, count, nbytes if is_shared else 0, (call, more))
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
-        parts = [own.ir for own in self._fused]
-        return address_of_ir("program", "\0".join([self._text, *parts]), lambda: linked(self._text, parts), SYMBOL)
+        key = "\0".join([self._text, *[own.key for own in self._fused]])
+        imports = {name: at for own in self._fused for name, at in own.imports.items()}
+        return address_of_ir("program", key, lambda: linked(self._text, self._fused), SYMBOL, imports=imports)
 
     def source(self) -> str:
         """Return the stages of a block as readable code."""
@@ -81,7 +85,9 @@ class Blocked:
         return self._notes
 
 
-def _loop(whole: Program, mapped: Sequence[bool], size: int, items: int, count: int, on_stack: int) -> str:
+def _loop(
+    whole: Program, mapped: Sequence[bool], size: int, items: int, count: int, on_stack: int, call: tuple[str, str]
+) -> str:
     """Return the function that calls that of a block for all, or for a range if its memory is on the stack."""
     head = ["entry:"]
     if on_stack:
@@ -110,14 +116,12 @@ def _loop(whole: Program, mapped: Sequence[bool], size: int, items: int, count: 
                     f"  {name} = getelementptr i8, ptr {name}.all, i64 {name}.offset",
                     f"  store ptr {name}, ptr {name}.to, align 8",
                 ]
-    # The stages of a block have no stops.
-    call, of_stops = ("%status = call i64 @block", ", ptr null, ptr null") if items > 1 else ("call void @stage0", "")
     more = ", i64 %stage, i64 %first, i64 %end" if on_stack else ""
     return "\n".join([
         "declare i64 @llvm.umin.i64(i64, i64)",
         f"define void @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch{more}) nounwind {{",
         *head, "  br label %loop", *body,
-        f"  {call}(ptr %ins, ptr %outs, ptr {arena}{of_stops})",
+        f"  {call[0]}(ptr %ins, ptr %outs, ptr {arena}{call[1]})",
         "  %next = add i64 %k, 1",
         f"  %more = icmp slt i64 %next, {end}",
         "  br i1 %more, label %loop, label %done", "done:", "  ret void", "}", "",
@@ -229,7 +233,7 @@ def blocked(program: Program) -> Blocked | None:
     runs = find_runs(listing)
     if not runs:
         return None
-    stages, places = stages_of(listing, runs, defers=False)
+    stages, places = stages_of(listing, runs, is_item=True)
     if not any(isinstance(stage, Loop) for stage in stages):
         return None
     block = _Block(batch, stages, places)
@@ -252,7 +256,7 @@ def one_by_one(program: Program) -> Blocked | None:
     if batch is None:
         return None
     item = fuse(batch.program)
-    text, notes = "declare void @stage0(ptr, ptr, ptr)\n", ["items one by one", *item.explain()]
+    text, notes = f"declare void @{name_of(item)}(ptr, ptr, ptr)\n", ["items one by one", *item.explain()]
     return Blocked(batch.whole(1), batch, size, 1, text, [item], item.scratch_bytes, notes)
 
 

@@ -37,6 +37,12 @@ class Line(NamedTuple):
 class Places:
     """The places of values; one may stand in several, as a copy of it begins a stack.
 
+    Parameters
+    ----------
+    program : Program
+    in_outputs : bool
+        Results of straight code may stand in the memory of the program's outputs.
+
     Attributes
     ----------
     arena_bytes : int
@@ -45,7 +51,7 @@ class Places:
         Constants in memory.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, in_outputs: bool = True) -> None:
         self.program = program
         self.arena_bytes = 0
         self.tables: list[np.ndarray] = []
@@ -54,6 +60,11 @@ class Places:
         self._base = np.full(len(program.layouts), -1, np.int64)
         self._offset = np.zeros(len(program.layouts), np.int64)
         self._more: dict[int, list[Place]] = {}
+        self._idle: dict[int, list[Place]] = {}  # by bytes
+        self._results: dict[int, int] = {}  # of the program, by number, that stand nowhere yet
+        results = (*program.outputs, *[guard.value for guard in program.guards]) if in_outputs else ()
+        for k, number in enumerate(results):
+            self._results.setdefault(number, k)
         for k, number in enumerate(program.inputs):
             self.add(number, Place(("in", k), 0))
 
@@ -63,12 +74,30 @@ class Places:
         twin.program, twin.arena_bytes, twin.tables = self.program, self.arena_bytes, list(self.tables)
         twin._bases, twin._base, twin._offset = list(self._bases), self._base.copy(), self._offset.copy()
         twin._more = {number: list(found) for number, found in self._more.items()}
+        twin._idle = {nbytes: list(found) for nbytes, found in self._idle.items()}
+        twin._results = dict(self._results)
         return twin
 
     def allocate(self, nbytes: int) -> Place:
         """Return a new place in the arena."""
+        nbytes = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        idle = self._idle.get(nbytes)
+        if idle:
+            return idle.pop()
         place = Place(ARENA, self.arena_bytes)
-        self.arena_bytes += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        self.arena_bytes += nbytes
+        return place
+
+    def release(self, place: Place, nbytes: int) -> None:
+        """Let other values stand in a place."""
+        if place.base == ARENA:
+            self._idle.setdefault(-(-nbytes // _ALIGNMENT) * _ALIGNMENT, []).append(place)
+
+    def place(self, number: int) -> Place:
+        """Return a new place for a value that is computed: in the program's output, or in the arena."""
+        k = self._results.pop(number, None)
+        place = self.allocate(nbytes_of(self.program, number)) if k is None else Place(("out", k), 0)
+        self.add(number, place)
         return place
 
     def table(self, data: np.ndarray) -> Place:

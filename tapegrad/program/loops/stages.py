@@ -154,13 +154,14 @@ def _last_uses(program: Program, parts: Sequence[Alias | tuple[Part, Code]]) -> 
     return found
 
 
-def stages_of(listing: Listing, runs: Sequence[Run], *, defers: bool = True) -> tuple[list[Straight | Loop], Places]:
+def stages_of(listing: Listing, runs: Sequence[Run], *, is_item: bool = False) -> tuple[list[Straight | Loop], Places]:
     """Return the stages in order. A run that is out of step is cut, or becomes straight code.
 
-    Sums of products over turns have stages of their own behind the loop, if `defers`.
+    The stages of an item, which become those of a batch, do nothing else than its operations, and compute into the
+    arena only.
     """
     program = listing.program
-    places, cutter = Places(program), Cutter(program)
+    places, cutter = Places(program, in_outputs=not is_item), Cutter(program)
     stages: list[Straight | Loop] = []
     done = 0
     for run in runs:
@@ -175,10 +176,11 @@ def stages_of(listing: Listing, runs: Sequence[Run], *, defers: bool = True) -> 
             except OutOfStepError as error:
                 found = _cut(found, error.turn)
                 continue
-            loop, after = (
-                defer(loop, trial, np.flatnonzero(outside[:-1] & (listing.made_at >= 0))) if defers else (loop, [])
-            )
-            trial_stages += [loop, *after]
+            trial_stages.append(loop)
+            if not is_item:
+                used = np.flatnonzero(outside[:-1] & (listing.made_at >= 0))
+                trial_stages[-1], after = defer(loop, trial, used)
+                trial_stages += after
             places, stages, done = trial, trial_stages, found.stop
             break
     if done < len(program.entries):
