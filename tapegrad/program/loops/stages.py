@@ -118,8 +118,7 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
             most = SCALARS if in_loops else LIMIT
             return fuse(program, in_threads=in_threads, in_brief=in_loops, scalars=most)
         except Refused:
-            if [entry.op.family for entry in program.entries] == ["batch"]:
-                raise  # its forward runs just this program
+            pass
     program = without_copies(program)
     parts, places = cut(program), Places(program)
     last = _last_uses(program, parts)
