@@ -88,7 +88,13 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None, *, out: An
     """Bilinear forms of pairs of vectors."""
 
 def binary_cross_entropy(
-    input: Any, target: Any, weight: Any = None, reduction: str = "mean", *, size_average: str = ..., reduce: str = ...
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Cross entropy of probabilities :math:`p` with truth values :math:`y`: :math:`-y \\log p - (1 - y) \\log(1 - p)`."""
 
@@ -99,8 +105,8 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Any = None,
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Cross entropy of the `sigmoid` of scores with truth values, computed so that nothing overflows."""
 
@@ -189,8 +195,8 @@ def cosine_embedding_loss(
     margin: float = 0,
     reduction: str = "mean",
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Of vectors that are alike :math:`1 - \\cos`, of those that are not :math:`\\max(0, \\cos - m)`."""
 
@@ -205,8 +211,8 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Cross entropy between scores and classes, or between scores and probabilities of classes."""
 
@@ -219,8 +225,8 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Negative log-likelihood of sequences of classes, over all ways to align them with the steps."""
 
@@ -315,8 +321,8 @@ def gaussian_nll_loss(
     eps: float = 1e-06,
     reduction: str = "mean",
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Negative log-likelihood of measurements with a normal distribution: :math:`(\\log v + (x - y)^2/v)/2`."""
 
@@ -362,7 +368,13 @@ def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: 
     """Compute `hardtanh` in place; recorded where a gradient is wanted."""
 
 def hinge_embedding_loss(
-    input: Any, target: Any, margin: float = 1.0, reduction: str = "mean", *, size_average: str = ..., reduce: str = ...
+    input: Any,
+    target: Any,
+    margin: float = 1.0,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Distances of pairs that are alike, and :math:`\\max(0, m - x)` for distances of pairs that are not."""
 
@@ -373,8 +385,8 @@ def huber_loss(
     delta: float = 1.0,
     weight: Any = None,
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Half the squares of small differences :math:`d`, and :math:`\\delta (|d| - \\delta/2)` of large ones."""
 
@@ -409,13 +421,19 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Kullback-Leibler divergence of a distribution from a target: :math:`y (\\log y - x)` for logarithms :math:`x`."""
 
 def l1_loss(
-    input: Any, target: Any, reduction: str = "mean", weight: Any = None, *, size_average: str = ..., reduce: str = ...
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    weight: Any = None,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Absolute values of the differences."""
 
@@ -450,8 +468,8 @@ def linear_cross_entropy(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     options: Any = None,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Cross entropy of scores that a linear layer computes: `linear`, then `cross_entropy`."""
 
@@ -500,8 +518,8 @@ def margin_ranking_loss(
     margin: float = 0,
     reduction: str = "mean",
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Which of two should be larger, by a margin: :math:`\\max(0, m - y (x_1 - x_2))`."""
 
@@ -572,7 +590,13 @@ def mish(input: Any, inplace: bool = False) -> Tensor:
     """Return `input` times the hyperbolic tangent of its `softplus`."""
 
 def mse_loss(
-    input: Any, target: Any, reduction: str = "mean", weight: Any = None, *, size_average: str = ..., reduce: str = ...
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    weight: Any = None,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Squares of the differences."""
 
@@ -615,18 +639,24 @@ def multi_margin_loss(
     weight: Any = None,
     reduction: str = "mean",
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Mean over the classes of :math:`\\max(0, m - x_y + x_j)^p`, for all but the class :math:`y` of an item."""
 
 def multilabel_margin_loss(
-    input: Any, target: Any, reduction: str = "mean", *, size_average: str = ..., reduce: str = ...
+    input: Any, target: Any, reduction: str = "mean", *, size_average: bool | None = ..., reduce: bool | None = ...
 ) -> Tensor:
     """Sum of :math:`\\max(0, 1 - x_i + x_j)` over classes i of an item and classes j of others, over their number."""
 
 def multilabel_soft_margin_loss(
-    input: Any, target: Any, weight: Any = None, reduction: str = "mean", *, size_average: str = ..., reduce: str = ...
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Mean over the classes of `binary_cross_entropy_with_logits`: of items of which each may be of several classes."""
 
@@ -637,8 +667,8 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Negative log-likelihood of classes."""
 
@@ -675,8 +705,8 @@ def poisson_nll_loss(
     eps: float = 1e-08,
     reduction: str = "mean",
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Negative log-likelihood of counts with a Poisson distribution: :math:`e^x - y x` for logarithms of rates."""
 
@@ -738,12 +768,18 @@ def silu(input: Any, inplace: bool = False) -> Tensor:
     """Return `input` times its `sigmoid`, which is also called swish."""
 
 def smooth_l1_loss(
-    input: Any, target: Any, reduction: str = "mean", beta: float = 1.0, *, size_average: str = ..., reduce: str = ...
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    beta: float = 1.0,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Absolute values of the differences, less :math:`\\beta/2`; parabolas :math:`d^2/(2 \\beta)` where they are small."""
 
 def soft_margin_loss(
-    input: Any, target: Any, reduction: str = "mean", *, size_average: str = ..., reduce: str = ...
+    input: Any, target: Any, reduction: str = "mean", *, size_average: bool | None = ..., reduce: bool | None = ...
 ) -> Tensor:
     """Logistic loss :math:`\\log(1 + e^{-y x})` of scores with the signs that they should have."""
 
@@ -784,8 +820,8 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
     *,
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Loss of anchors that are not nearer to one vector than to another, by a margin: :math:`\\max(0, m + d_+ - d_-)`."""
 
@@ -798,8 +834,8 @@ def triplet_margin_with_distance_loss(
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
-    size_average: str = ...,
-    reduce: str = ...,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """`triplet_margin_loss` with any distance."""
 
