@@ -27,12 +27,11 @@ smallest operands are those of the sample, numbers where it has no dimensions; t
 largest operand has about 100 and 10,000 elements, where the operation takes that. Results are compared before anything
 is timed.
 
-What is below 1 belongs to a few kinds. Factorisations and their solutions are LAPACK's: OpenBLAS here, MKL in
-PyTorch. With 100 rows, products take the same time in both, LU and Cholesky factors too, but triangular systems 1.8
-times as long in OpenBLAS, solved with rows (2.7 with columns), QR and eigenvalues 1.3 to 1.5 times. Functions of
-SciPy (Bessel and gamma functions) go number by number. Some rules are a chain of operations of NumPy (pooling,
-sampling of grids, losses of margins), which costs some microseconds on few elements and a pass over memory each on
-many.
+What is below 1 belongs to a few kinds. Factorisations and their solutions are LAPACK's: OpenBLAS here, MKL in PyTorch.
+With 100 rows, products take the same time in both, LU and Cholesky factors too, but triangular systems 1.8 times as
+long in OpenBLAS, solved with rows (2.7 with columns), QR and eigenvalues 1.3 to 1.5 times. Functions of SciPy (Bessel
+and gamma functions) go number by number. Some rules are a chain of operations of NumPy (pooling, sampling of grids,
+losses of margins), which costs some microseconds on few elements and a pass over memory each on many.
 
 ```sh
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m bench --ops --report docs/benchmarks

@@ -81,6 +81,17 @@ def test_third_order_and_edges() -> None:
         assert by_parameter.item() == 0.0
 
 
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_derivatives_at_zero(name: str) -> None:
+    """Those of the integral of x^(a - 1) exp(-x) / Gamma(a), for whole a."""
+    sign = 1 if name == "gammainc" else -1
+    a, x = tg.tensor([1.0, 2.0, 3.0, 4.0]), tg.zeros(4, requires_grad=True)
+    slopes = getattr(tg.special, name)(a, x)
+    for expected in ([1, 0, 0, 0], [-1, 1, 0, 0], [1, -2, 1, 0]):
+        (slopes,) = tg.autograd.grad(slopes.sum(), x, create_graph=True)
+        assert (sign * slopes).tolist() == expected
+
+
 def test_truth_values_as_parameters() -> None:
     x = tg.tensor([0.25, 0.5], requires_grad=True)
     for create_graph in (False, True):

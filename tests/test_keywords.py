@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(torch is None, reason="PyTorch is not installed"
 NOT_HERE: Final = {
     "layout", "device", "dtype", "pin_memory", "names", "generator", "memory_format", "requires_grad", "out", "out0",
     "out1",
-    "size_average", "reduce",  # deprecated for `reduction`
     "_stacklevel", "cudnn_enable", "sparse_grad", "implicit",
 }  # fmt: skip
 #: Functions whose parameters have other names than PyTorch's, with the reason.

@@ -312,3 +312,34 @@ def test_values_alone_have_all_derivatives(function: Callable[..., Any]) -> None
     (crossed,) = tg.autograd.grad(slope[0, 1], zero)
     (expected,) = tg.autograd.grad(tg.linalg.eigh(x + x.mT)[1][:, 0].abs().sum(), x)
     np.testing.assert_allclose(crossed.item(), expected[0, 1].item(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((1, 1), (1, 1)), ((64, 3), (63, 3)), ((65, 16), (130, 16)), ((3, 40), (70, 40)), ((2, 70, 17), (2, 5, 17)),
+    ],
+)  # fmt: skip
+def test_distances_in_blocks_of_points(shapes: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(10)
+    x, y = (rng.normal(size=shape).astype(dtype) for shape in shapes)
+    y[..., 0, :] = x[..., 0, :]  # the same point twice
+    ct = rng.normal(size=(*x.shape[:-1], y.shape[-2])).astype(dtype)
+    a, b = (tg.tensor(own, requires_grad=True) for own in (x, y))
+    out = tg.cdist(a, b)
+    apart = x[..., :, None, :].astype(float) - y[..., None, :, :]
+    expected = np.sqrt((apart * apart).sum(-1))
+    np.testing.assert_allclose(out.detach(), expected, rtol=20 * np.finfo(dtype).eps)
+    out.backward(tg.tensor(ct), retain_graph=True)
+    slopes = ct[..., None] * apart / np.where(expected == 0, 1, expected)[..., None]
+    tolerance = {"rtol": 1e-6 if dtype is np.float64 else 1e-3, "atol": 1e-12 if dtype is np.float64 else 1e-4}
+    for leaf, own in ((a, slopes.sum(-2)), (b, -slopes.sum(-3))):
+        np.testing.assert_allclose(leaf.grad, own, **tolerance)
+    out.backward(tg.tensor(ct))
+    np.testing.assert_allclose(a.grad, 2 * slopes.sum(-2), **tolerance)
+    both = tg.cdist(a, a)  # of one leaf, to which both kernels add
+    (slope,) = tg.autograd.grad(both.sum(), a)
+    apart = x[..., :, None, :].astype(float) - x[..., None, :, :]
+    sizes = np.sqrt((apart * apart).sum(-1, keepdims=True))
+    np.testing.assert_allclose(slope, 2 * (apart / np.where(sizes == 0, 1, sizes)).sum(-2), **tolerance)

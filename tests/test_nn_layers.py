@@ -224,6 +224,28 @@ def test_older_arguments_of_losses(older: dict[str, bool]) -> None:
     compare(ours, theirs, X, TARGET)
 
 
+@pytest.mark.parametrize("older", [
+    {"size_average": False}, {"reduce": False}, {"size_average": True}, {"size_average": False, "reduce": True},
+    {"size_average": True, "reduce": False},
+])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["mse_loss", "binary_cross_entropy", "nll_loss", "cross_entropy", "triplet_margin_loss"]
+)
+def test_older_arguments_of_functions(name: str, older: dict[str, bool]) -> None:
+    rng = np.random.default_rng(0)
+    operands = [rng.uniform(0.1, 0.9, (4, 3)) for _ in range(3 if name.startswith("triplet") else 2)]
+    if name in ("nll_loss", "cross_entropy"):
+        operands[1] = np.array([0, 2, 1, 1])
+    found = []
+    for module in (tg, torch):
+        with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated") as noted:
+            value = getattr(module.nn.functional, name)(*map(module.tensor, operands), **older)
+        found.append((np.asarray(value), str(noted[0].message)))
+        assert module is torch or noted[0].filename == __file__
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
+    assert found[0][1] == found[1][1]
+
+
 @pytest.mark.parametrize("name", sorted(set(dir(torch.nn)) & set(dir(tg.nn))))
 def test_same_names_of_parameters(name: str) -> None:
     import inspect

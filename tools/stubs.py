@@ -23,7 +23,7 @@ from typing import Any
 
 from tapegrad.ops import bind
 from tapegrad.ops.table import loading, public
-from tapegrad.ops.table.callers import OUT, other_names
+from tapegrad.ops.table.callers import OLDER_NAMES, OUT, other_names
 from tapegrad.ops.table.docs import example_output, has_example
 from tapegrad.ops.table.op import op_table, xp
 from tapegrad.ops.table.scope import PAGE
@@ -94,7 +94,8 @@ def signature_of(function: Callable[..., Any], is_method: bool) -> str:
         parts.append(f"{star}{one.name}: {kind}{default}")
     parts += ["*"] if theirs and not keywords_only else []
     for name, ours in theirs.items():
-        parts.append(f"{name}: {_annotation(signature.parameters[ours].annotation, space, is_method)} = ...")
+        own = _annotation(signature.parameters[ours].annotation, space, is_method)
+        parts.append(f"{name}: {'bool | None' if ours in OLDER_NAMES else own} = ...")
     if not is_method and OUT in getattr(getattr(function, "__code__", None), "co_varnames", ()):
         parts += ["*"] if not (keywords_only or theirs) else []
         parts.append(f"{OUT}: Any = ...")

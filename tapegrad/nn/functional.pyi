@@ -87,11 +87,26 @@ def batch_norm(
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None, *, out: Any = ...) -> Tensor:
     """Bilinear forms of pairs of vectors."""
 
-def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+def binary_cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Cross entropy of probabilities :math:`p` with truth values :math:`y`: :math:`-y \\log p - (1 - y) \\log(1 - p)`."""
 
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    pos_weight: Any = None,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Cross entropy of the `sigmoid` of scores with truth values, computed so that nothing overflows."""
 
@@ -173,7 +188,16 @@ def conv_transpose3d(
 ) -> Tensor:
     """Transposed convolution of volumes: the adjoint of a convolution, which makes them larger."""
 
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:
+def cosine_embedding_loss(
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: float = 0,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Of vectors that are alike :math:`1 - \\cos`, of those that are not :math:`\\max(0, \\cos - m)`."""
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08, *, axis: int = ..., out: Any = ...) -> Tensor:
@@ -186,6 +210,9 @@ def cross_entropy(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Cross entropy between scores and classes, or between scores and probabilities of classes."""
 
@@ -197,6 +224,9 @@ def ctc_loss(
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Negative log-likelihood of sequences of classes, over all ways to align them with the steps."""
 
@@ -284,7 +314,15 @@ def fractional_max_pool3d(
     """Largest elements of windows that stand at random distances, of volumes."""
 
 def gaussian_nll_loss(
-    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-06,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Negative log-likelihood of measurements with a normal distribution: :math:`(\\log v + (x - y)^2/v)/2`."""
 
@@ -329,10 +367,27 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute `hardtanh` in place; recorded where a gradient is wanted."""
 
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+def hinge_embedding_loss(
+    input: Any,
+    target: Any,
+    margin: float = 1.0,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Distances of pairs that are alike, and :math:`\\max(0, m - x)` for distances of pairs that are not."""
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
+def huber_loss(
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Any = None,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Half the squares of small differences :math:`d`, and :math:`\\delta (|d| - \\delta/2)` of large ones."""
 
 def instance_norm(
@@ -360,10 +415,26 @@ def interpolate(
 ) -> Tensor:
     """Interpolate signals, images or volumes to another size."""
 
-def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+def kl_div(
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    log_target: bool = False,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Kullback-Leibler divergence of a distribution from a target: :math:`y (\\log y - x)` for logarithms :math:`x`."""
 
-def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+def l1_loss(
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    weight: Any = None,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Absolute values of the differences."""
 
 def layer_norm(
@@ -397,6 +468,8 @@ def linear_cross_entropy(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     options: Any = None,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Cross entropy of scores that a linear layer computes: `linear`, then `cross_entropy`."""
 
@@ -438,7 +511,16 @@ def lp_pool3d(
 ) -> Tensor:
     """Norm of each window of volumes: :math:`(\\sum x^p)^{1/p}`."""
 
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, reduction: str = "mean") -> Tensor:
+def margin_ranking_loss(
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: float = 0,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Which of two should be larger, by a margin: :math:`\\max(0, m - y (x_1 - x_2))`."""
 
 def max_pool1d(
@@ -507,7 +589,15 @@ def max_unpool3d(
 def mish(input: Any, inplace: bool = False) -> Tensor:
     """Return `input` times the hyperbolic tangent of its `softplus`."""
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Tensor:
+def mse_loss(
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    weight: Any = None,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Squares of the differences."""
 
 def multi_head_attention_forward(
@@ -542,17 +632,44 @@ def multi_head_attention_forward(
     """Attention of several heads: `scaled_dot_product_attention` of parts of projected queries, keys and values."""
 
 def multi_margin_loss(
-    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean"
+    input: Any,
+    target: Any,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Mean over the classes of :math:`\\max(0, m - x_y + x_j)^p`, for all but the class :math:`y` of an item."""
 
-def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def multilabel_margin_loss(
+    input: Any, target: Any, reduction: str = "mean", *, size_average: bool | None = ..., reduce: bool | None = ...
+) -> Tensor:
     """Sum of :math:`\\max(0, 1 - x_i + x_j)` over classes i of an item and classes j of others, over their number."""
 
-def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+def multilabel_soft_margin_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Mean over the classes of `binary_cross_entropy_with_logits`: of items of which each may be of several classes."""
 
-def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Negative log-likelihood of classes."""
 
 def normalize(
@@ -581,7 +698,15 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     """Make channels of pixels, the inverse of `pixel_shuffle`: (..., c, h r, w r) to (..., c r^2, h, w)."""
 
 def poisson_nll_loss(
-    input: Any, target: Any, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = "mean"
+    input: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-08,
+    reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Negative log-likelihood of counts with a Poisson distribution: :math:`e^x - y x` for logarithms of rates."""
 
@@ -642,10 +767,20 @@ def sigmoid(input: Any, *, out: Any = ...) -> Tensor:
 def silu(input: Any, inplace: bool = False) -> Tensor:
     """Return `input` times its `sigmoid`, which is also called swish."""
 
-def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    beta: float = 1.0,
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
+) -> Tensor:
     """Absolute values of the differences, less :math:`\\beta/2`; parabolas :math:`d^2/(2 \\beta)` where they are small."""
 
-def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+def soft_margin_loss(
+    input: Any, target: Any, reduction: str = "mean", *, size_average: bool | None = ..., reduce: bool | None = ...
+) -> Tensor:
     """Logistic loss :math:`\\log(1 + e^{-y x})` of scores with the signs that they should have."""
 
 def softmax(input: Any, dim: int = ..., dtype: DTypeLike | None = None, *, axis: int = ..., out: Any = ...) -> Tensor:
@@ -684,6 +819,9 @@ def triplet_margin_loss(
     eps: float = 1e-06,
     swap: bool = False,
     reduction: str = "mean",
+    *,
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """Loss of anchors that are not nearer to one vector than to another, by a margin: :math:`\\max(0, m + d_+ - d_-)`."""
 
@@ -696,6 +834,8 @@ def triplet_margin_with_distance_loss(
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
+    size_average: bool | None = ...,
+    reduce: bool | None = ...,
 ) -> Tensor:
     """`triplet_margin_loss` with any distance."""
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
 
+from tapegrad.forward.computed import computed
+from tapegrad.kernels.along import has_kernel
+from tapegrad.kernels.pairs import FEW, distances_address, slopes_address
 from tapegrad.ops.arithmetic import mul, sub, where
 from tapegrad.ops.broadcasting import unsqueeze
 from tapegrad.ops.lapack import triangle
@@ -18,6 +22,9 @@ from tapegrad.ops.table.op import Bound, ErrorSample, Sample, xp
 from tapegrad.ops.table.public import FUNCTIONAL, TOP, public
 from tapegrad.ops.table.structural import one_dim, operation
 from tapegrad.ops.table.values import KINKS
+from tapegrad.recording.plan import Plan
+from tapegrad.recording.steps import Step
+from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
 _FEW = 4096  # elements of the differences of all pairs, up to which they are computed
@@ -32,6 +39,30 @@ def _euclidean(x: Any, y: Any) -> Any:
         return np.zeros(shape, x.dtype)
     found = [cdist(a, b) for a, b in zip(as_list(x, batch), as_list(y, batch), strict=True)]
     return np.asarray(found, x.dtype).reshape(shape)
+
+
+def _geometry(x: Layout, y: Layout) -> list[int] | None:
+    """Return the geometry of the kernels for points of these layouts; None if they do not take them."""
+    if x.dtype != y.dtype or x.shape[:-2] != y.shape[:-2] or not (has_kernel(x) and has_kernel(y)):
+        return None
+    return [0, math.prod(x.shape[:-2]), x.shape[-2], *y.shape[-2:]] if x.size and y.size else None
+
+
+def _prepare(layouts: tuple[Layout, ...], attrs: dict[str, Any]) -> Any:
+    x, y = layouts
+    geometry, shape = _geometry(x, y), (*x.shape[:-1], y.shape[-2])
+    if geometry is None:
+        return _euclidean
+    return computed(distances_address(x.dtype.name), geometry, shape, x.dtype, _euclidean, by_status=True)
+
+
+def _step(plan: Plan, operand: int) -> Step | None:
+    x, y = plan.layouts
+    geometry = _geometry(x, y)
+    if geometry is None or x.shape[-1] > FEW:
+        return None
+    sources = [plan.source(name) for name in ("ct", "x", "y", "out")]
+    return Step(functools.partial(slopes_address, x.dtype.name, bool(operand)), geometry, sources)
 
 
 def _euclidean_rule(ct: Any, x: Any, y: Any, out: Any, wanted: tuple[bool, bool]) -> tuple[Any, Any]:
@@ -53,7 +84,9 @@ def _euclidean_rule(ct: Any, x: Any, y: Any, out: Any, wanted: tuple[bool, bool]
     operands=("x", "y"),
     family="linalg",
     forward=_euclidean,
+    prepare_forward=_prepare,
     vjp=_euclidean_rule,
+    step=_step,
     real_only=True,
     kinks=(),
     node_name="CdistBackward0",

@@ -28,8 +28,14 @@ _ONLY = Names(namespaces=(SPECIAL,))
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
-    """Return the derivative of the lower function by its limit; nan where that is negative, for a = 1 as well."""
-    return xp.exp(xp.xlogy(a - 1, xp.where(x < 0, math.nan, x)) - x - xp.lgamma(a))
+    """Return the derivative of the lower function by its limit; nan where that is negative, for a = 1 as well.
+
+    At 0 it is a power, whose derivatives are finite where those of the logarithm are not.
+    """
+    is_end, logarithm = x == 0, -x - xp.lgamma(a)
+    power = xp.pow(xp.where(is_end, x, 1.0), a - 1) * xp.exp(logarithm)
+    inside = xp.where(x < 0, math.nan, xp.where(is_end, 1.0, x))
+    return xp.where(is_end, power, xp.exp(xp.xlogy(a - 1, inside) + logarithm))
 
 
 def _gamma_slope(a: Any, x: Any, order: int) -> Any:

@@ -49,6 +49,11 @@ class Hooked:
     def _entries(self, kind: str) -> list[Entry]:
         return list(self._hooks.get(kind, {}).values())
 
+    @property
+    def _forward_pre_hooks(self) -> dict[int, Hook]:
+        """The hooks by their numbers, as PyTorch's tutorials look at them."""
+        return {key: entry.hook for key, entry in self._hooks.get(FORWARD_PRE, {}).items()}
+
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tapegrad.nn.modules.layer import Layer
 from tapegrad.nn.modules.members import BUFFER
 from tapegrad.nn.modules.shaping import PairwiseDistance
+from tapegrad.ops.table.callers import OLDER_NAMES, reduction_of
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
@@ -23,15 +23,9 @@ class _Loss(Layer, show=""):
 
     def _setup(self) -> None:
         own = self.__dict__
-        older = {name: own.pop(name, None) for name in ("size_average", "reduce")}
-        if any(value is not None for value in older.values()):
-            all_, mean = (value is None or value for value in (older["reduce"], older["size_average"]))
-            self.reduction = ("mean" if mean else "sum") if all_ else "none"
-            warnings.warn(
-                f"size_average and reduce args will be deprecated, please use reduction='{self.reduction}' instead.",
-                UserWarning,
-                stacklevel=4,
-            )
+        older = [own.pop(name, None) for name in OLDER_NAMES["reduction"]]
+        if older.count(None) < len(older):
+            self.reduction = reduction_of(older, 4)
         for name in ("weight", "pos_weight"):
             if name in self._fields:
                 self._register(name, own[name], BUFFER)

@@ -9,7 +9,7 @@ from tapegrad.nn.utils.convert_parameters import parameters_to_vector, vector_to
 from tapegrad.ops.table.public import missing
 
 if TYPE_CHECKING:
-    from tapegrad.nn.utils import fusion, parametrizations, parametrize, stateless
+    from tapegrad.nn.utils import fusion, parametrizations, parametrize, prune, stateless
     from tapegrad.nn.utils.clip_grad import clip_grad_norm
     from tapegrad.nn.utils.fusion import (
         fuse_conv_bn_eval,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
     "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "fusion", "get_total_norm",
-    "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn",
-    "skip_init", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
+    "parameters_to_vector", "parametrizations", "parametrize", "prune", "remove_spectral_norm",
+    "remove_weight_norm", "rnn", "skip_init", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -48,7 +48,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name in _FILES:
             return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
-        if name in ("fusion", "parametrizations", "parametrize", "stateless"):
+        if name in ("fusion", "parametrizations", "parametrize", "prune", "stateless"):
             return import_module(f"{__name__}.{name}")
         raise missing(__name__, __name__, name)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
@@ -27,7 +28,10 @@ PYTORCH_NAMES: Final = {
     "indices_or_sections": ("sections", "indices"),
 }  # fmt: skip
 
-_OTHER_NAMES: Final = {**NUMPY_NAMES, **PYTORCH_NAMES}
+#: Those of PyTorch's past, which say the same in other words: see `reduction_of`.
+OLDER_NAMES: Final = {"reduction": ("size_average", "reduce")}
+
+_OTHER_NAMES: Final = {**NUMPY_NAMES, **PYTORCH_NAMES, **OLDER_NAMES}
 
 
 class missing:  # noqa: N801  # a value
@@ -56,6 +60,18 @@ def numpy_names(function: Callable[..., Any]) -> dict[str, str]:
     return {theirs: ours for theirs, ours in other_names(function).items() if ours in NUMPY_NAMES}
 
 
+def reduction_of(older: Sequence[bool | None], stacklevel: int) -> str:
+    """Return how a loss is reduced by `size_average` and `reduce`, as in PyTorch's past, and warn as PyTorch does."""
+    mean, every = (value is None or value for value in older)
+    reduction = ("mean" if mean else "sum") if every else "none"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
+    return reduction
+
+
 def _in_our_names(
     call: str, arguments: dict[str, Any], names: Mapping[str, str], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -66,6 +82,9 @@ def _in_our_names(
     TypeError
         If one is given by both names, once with another value than its default.
     """
+    older = [arguments.pop(name, None) for name in OLDER_NAMES["reduction"] if names.get(name) == "reduction"]
+    if older.count(None) < len(older):
+        arguments["reduction"] = reduction_of(older, 4)
     for theirs, ours in names.items():
         value = arguments.pop(theirs, missing)
         if value is missing:
