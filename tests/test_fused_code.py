@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.program.fuse import straight
+from tapegrad.program.fuse import fuse, straight
 from tapegrad.program.fuse.packs import pack
+from tapegrad.program.trace import trace
+from tests.test_fuse import call
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -3, 5e-324, -3e-310, 1.7e308, 1e-300, 2.0**-1022])
 
@@ -121,3 +123,32 @@ def test_packs_change_no_bit(name: str, dtype: str, monkeypatch: pytest.MonkeyPa
     assert found[-1] > 0, "there are packs"
     for one, two in zip(*(own if isinstance(own, tuple) else (own,) for own in (first, second)), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("size", [1000, 70_001, 1_000_000])
+@pytest.mark.parametrize("wide", [1, 5])
+def test_sums_of_float32_keep_their_digits(size: int, wide: int) -> None:
+    x = np.full((size, wide), 0.1, np.float32)
+    w = np.ones((wide, 33), np.float32)
+    first, second, third = tg.compile(lambda x, w: (x.mean(), x.sum(0), (x @ w).sum(0)))(x, w)
+    exact = float(np.float32(0.1))
+    assert first.dtype == second.dtype == np.float32
+    for found, right in ((first, exact), (second, exact * size), (third, exact * wide * size)):
+        np.testing.assert_allclose(found, right, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_widths_change_no_bit(dtype: str) -> None:
+    def f(X: Any, W: Any) -> list[Any]:
+        hidden = tg.tanh(X @ W)
+        return [hidden.sum(0), (hidden * hidden).sum(), tg.amax(tg.exp(hidden), 1)]
+
+    rng = np.random.default_rng(4)
+    for shape in ((77, 6, 40), (3, 900, 20)):
+        arrays = [rng.normal(size=own).astype(dtype) for own in (shape[:2], shape[1:])]
+        program, _ = trace(f, arrays)
+        texts = [fuse(program, width=width) for width in (None, 1, 4, 8)]
+        results = [call(program, own, arrays) for own in texts]
+        for other in results[1:]:
+            for one, two in zip(results[0], other, strict=True):
+                np.testing.assert_array_equal(one, two)

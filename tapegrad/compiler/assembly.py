@@ -6,6 +6,7 @@ import re
 import struct
 from typing import Any, Final
 
+from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import VECTORISABLE
 
 __all__ = ["ALLOWED", "JitError", "assemble", "target_machine", "undefined_symbols"]
@@ -71,7 +72,7 @@ def assemble(ir: str, symbol: str, machine: Any, *, walks: bool = False) -> byte
 
 
 def target_machine() -> Any:
-    """Return LLVM's description of this very CPU, for position-independent code.
+    """Return LLVM's description of the CPU, for position-independent code.
 
     On Intel's CPUs with AVX-512 LLVM would use half of each register: the functions of `tapegrad.vmath` have no variant
     of that width, and a loop over them in double precision would not be vectorised at all.
@@ -81,10 +82,9 @@ def target_machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    features = llvm.get_host_cpu_features()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=f"{features.flatten()},-prefer-256-bit" if features.get("avx512f") else features.flatten(),
+        cpu=cpu.name(),
+        features=f"{cpu.flat()},-prefer-256-bit" if cpu.features().get("avx512f") else cpu.flat(),
         opt=3,
         reloc="pic",
         codemodel="default",

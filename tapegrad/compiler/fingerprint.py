@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad._version import __version__
+from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import Intrinsic
 from tapegrad.runtime.structs import Struct, layout_token, struct_hints
 
@@ -202,12 +203,12 @@ def fingerprint(function: Callable[..., Any], signature: tuple[str, ...], bind: 
 
 
 # Environment variables that change numba's code.
-_VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+_VARIABLES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT")
 
 
 _COMPILER = (
     "jit.py", "numba_parts.py", "assembly.py", "words.py", "translation.py", "expressions.py", "intrinsics.py",
-    "elements.py",
+    "elements.py", "cpu.py",
     os.path.join("..", "runtime", "structs.py"), os.path.join("..", "vmath", "lanes.py"),
     os.path.join("..", "vmath", "functions.py"),
 )  # fmt: skip
@@ -255,8 +256,8 @@ def _environment() -> bytes:
         _numba_version(),
         llvmlite.__version__,
         llvm.get_process_triple(),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
+        cpu.name(),
+        cpu.flat(),
         source,
     )
     return sha256(repr(parts).encode()).digest()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.compiler import cpu
 from tapegrad.compiler.intrinsics import VECTORISABLE, Intrinsic
 from tapegrad.vmath.lanes import Lanes
 
@@ -96,10 +97,8 @@ def _with_arity(typed: Any, formula: Formula) -> Any:
 
 
 def register_bits() -> int:
-    """Return the width of this CPU's vector registers."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
+    """Return the width of the CPU's vector registers."""
+    features = cpu.features()
     return 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
 
 

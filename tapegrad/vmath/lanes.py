@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tapegrad.compiler import cpu
+
 __all__ = [
     "Lanes", "absolute", "bits", "can_scale", "copysign", "fma", "narrow", "number", "polynomial", "rint",
     "root", "scaled", "trunc", "where", "wide",
@@ -182,10 +184,8 @@ def scaled(x: Lanes, n: Lanes) -> Lanes:
 
 
 def can_scale(x: Lanes) -> bool:
-    """Return whether this CPU has AVX-512, and a number or vector is of a size that `scaled` takes."""
-    import llvmlite.binding as llvm
-
-    return x.width * (32 if x.single else 64) != 64 and bool(llvm.get_host_cpu_features().get("avx512f"))
+    """Return whether the CPU has AVX-512, and a number or vector is of a size that `scaled` takes."""
+    return x.width * (32 if x.single else 64) != 64 and bool(cpu.features().get("avx512f"))
 
 
 def absolute(x: Lanes) -> Lanes:

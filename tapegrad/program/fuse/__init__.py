@@ -17,7 +17,7 @@ from tapegrad.program.fuse.flat import Flat, flat
 from tapegrad.program.fuse.kept import keep
 from tapegrad.program.fuse.lowering import Lowered, lower, moves
 from tapegrad.program.fuse.nest_emit import NestEmitter, lay_out
-from tapegrad.program.fuse.nests import LANES, NestPlan, chunk_of, plan_nests
+from tapegrad.program.fuse.nests import LANES, SIZE, NestPlan, chunk_of, plan_nests
 from tapegrad.program.fuse.roles import roles_of
 from tapegrad.program.fuse.scalars import Node, Refused
 from tapegrad.program.fuse.schedule import Phase, arrange, plan
@@ -100,7 +100,7 @@ def fuse(
     ----------
     program : Program
     width : int, optional
-        Of vectors; default what suits the program.
+        Of vectors in loops along one axis; default what suits the program. It changes no result.
     checked : bool
         Changes nothing: accesses at known positions are proved to be within their memory when they are emitted, and
         positions that are computed are always kept within it.
@@ -165,13 +165,12 @@ def _fused(flattened: Flat, long: int, enough: int, width: int | None, in_thread
         return Fused(ir, 0, lambda: of_phases(lowered.graph, phases), _notes_of_phases(phases))
     lowered = lower(flattened, long, _NODES, roles)
     memory, constants = _memory(program, lowered)
-    lanes = width or 8
-    chunk = chunk_of(roles.lengths[LANES], lanes)
+    chunk = chunk_of(roles.lengths[LANES])
     nests = plan_nests(lowered.graph, _stores(lowered), roles.lengths, chunk)
     size, head = lay_out(nests, memory)
-    nested = NestEmitter(lowered.graph, memory, width, nests, lanes, chunk)
+    nested = NestEmitter(lowered.graph, memory, nests, chunk)
     ir = module_text(nested, nested.stages, head, constants)
-    return Fused(ir, size, lambda: of_nests(lowered.graph, nests), _notes_of_nests(nests, lanes, size))
+    return Fused(ir, size, lambda: of_nests(lowered.graph, nests), _notes_of_nests(nests, size))
 
 
 def _notes_of_phases(phases: Sequence[Phase]) -> list[str]:
@@ -189,9 +188,9 @@ def _notes_of_phases(phases: Sequence[Phase]) -> list[str]:
     return notes
 
 
-def _notes_of_nests(nests: NestPlan, lanes: int, size: int) -> list[str]:
+def _notes_of_nests(nests: NestPlan, size: int) -> list[str]:
     """Return what became of a program of several axes."""
-    notes = [f"axes of lengths {nests.lengths}; axis {LANES} in vectors of {lanes}; {size} bytes of scratch memory"]
+    notes = [f"axes of lengths {nests.lengths}; axis {LANES} in vectors of {SIZE}; {size} bytes of scratch memory"]
     for stage in nests.stages:
         for nest in (*stage.before, *stage.chunked):
             loops = " x ".join(str(nests.lengths[axis]) for axis in (*nest.outer, *([LANES] if nest.lanes else [])))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tapegrad.program.fuse.bodies import Body
-from tapegrad.program.fuse.emit import SYMBOL, Emitter, arguments_of, is_short, outside, start_of
+from tapegrad.program.fuse.emit import SYMBOL, TURNS, Emitter, arguments_of, is_rounded, is_short, outside, start_of
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.scalars import Node
 from tapegrad.program.fuse.schedule import Phase, Root, Segment, cone, cycles
@@ -36,8 +36,10 @@ def _cycles(graph: Graph, segment: Segment) -> float:
     return cycles(graph, segment)[1] / 8
 
 
-def _block_size(graph: Graph, segment: Segment) -> int:
-    """Return the number of elements of a block, a power of two."""
+def _block_size(graph: Graph, segment: Segment, lanes: int) -> int:
+    """Return the number of elements of a block, a power of two; few where float32 numbers are added up."""
+    if any(is_rounded(root) for root, _ in segment.roots):
+        return lanes * TURNS
     elements = int(_BLOCK_CYCLES / max(_cycles(graph, segment), 1e-3))
     return 1 << min(max(elements, _BLOCKS[0]), _BLOCKS[1]).bit_length() - 1
 
@@ -137,7 +139,7 @@ class BlockEmitter(Emitter):
     def _loop(self, phase: Phase, segment: Segment) -> None:
         """Write the stage of a loop: blocks of a fixed number of elements, each with its own partial results."""
         text, low, count = self.text, segment.low, segment.high - segment.low
-        size = max(_block_size(self.graph, segment), self.lanes)
+        size = max(_block_size(self.graph, segment, self.lanes), self.lanes)
         whole, blocks = count - count % self.lanes, -(-count // size)
         self._open(self._used((), (), [segment]))
         reds = [(root, root.red) for root, _ in segment.roots if root.red is not None]
@@ -234,10 +236,11 @@ class BlockEmitter(Emitter):
     def _combined(self, root: Root) -> str:
         """Return a reduction, of the partial results of all blocks in their order."""
         assert root.red is not None
-        char, kind, text, value = root.node.dtype, root.red.attr[0], self.text, ""
+        stored, kind, text, value = root.node.dtype, root.red.attr[0], self.text, ""
+        char = "d" if is_rounded(root) else stored
         one = Body(text, self.memory, 1, self.uniform)
         for at, count in self._parts[id(root)]:
-            part = self._read(at, char)
+            part = self._read_as(at, stored, char)
             value = part if not value else one.combine(kind, char, value, part)
             if count == 1:
                 continue
@@ -247,7 +250,7 @@ class BlockEmitter(Emitter):
             text.start(loop)
             top = len(text.lines)
             offset = text.op(f"add i64 {text.op(f'mul i64 {number}, {_SLOT}')}, {at}")
-            value, start = one.combine(kind, char, running, self._read(offset, char)), value
+            value, start = one.combine(kind, char, running, self._read_as(offset, stored, char)), value
             text.lines[top:top] = [
                 f"  {number} = phi i64 [ 1, %{before} ], [ {following}, %{loop} ]",
                 f"  {running} = phi {typed(char, 1)} [ {start}, %{before} ], [ {value}, %{loop} ]",
@@ -256,7 +259,8 @@ class BlockEmitter(Emitter):
             text.put(f"br i1 {text.op(f'icmp ult i64 {following}, {count}')}, label %{loop}, label %{after}")
             text.start(after)
             self.block = after
-        return value or constant(start_of(kind, char), char, 1)
+        value = value or constant(start_of(kind, char), char, 1)
+        return value if char == stored else text.op(f"fptrunc double {value} to float")
 
     # ---- scratch memory
 
@@ -268,6 +272,10 @@ class BlockEmitter(Emitter):
         pointer = self.text.op(f"getelementptr i8, ptr %scratch, i64 {at}")
         value = self.text.op(f"load {STORED[char]}, ptr {pointer}, align {BYTES[char]}")
         return self.text.op(f"icmp ne i8 {value}, 0") if char == "?" else value
+
+    def _read_as(self, at: int | str, stored: str, char: str) -> str:
+        value = self._read(at, stored)
+        return value if char == stored else self.text.op(f"fpext float {value} to double")
 
     def _write(self, at: int | str, value: str, char: str) -> None:
         pointer = self.text.op(f"getelementptr i8, ptr %scratch, i64 {at}")

@@ -15,10 +15,11 @@ from tapegrad.program.fuse.straight import write as write_straight
 from tapegrad.program.fuse.text import Text, constant, suffix, typed, vmath_text
 from tapegrad.program.fuse.turns import Turns
 
-__all__ = ["SYMBOL", "module_text"]
+__all__ = ["SYMBOL", "TURNS", "module_text"]
 
 SYMBOL: Final = "tapegrad_kernel"
 _SHORT: Final = 3  # segments that are not worth a loop
+TURNS: Final = 32  # in whose sums of float32 numbers rounding does not show
 _START: Final = {"sum": -0.0, "prod": 1.0}
 
 
@@ -38,6 +39,7 @@ class Emitter(Turns):
         self.graph, self.memory, self._forced = graph, memory, width
         self.lanes = self.width = 1  # of a phase: partial results of a reduction, and of a vector
         self.uniform: dict[int, str] = {}
+        self.wide: dict[int, list[str]] = {}  # partial results of long float32 sums, in float64
 
     def phases(self, phases: Sequence[Phase]) -> None:
         """Write the phases of a program of one axis."""
@@ -111,7 +113,57 @@ class Emitter(Turns):
             self.rest(segment, totals, segment.low + whole)
 
     def vectors(self, segment: Segment, totals: dict[int, list[str]], whole: int) -> None:
-        """Write the loop over whole vectors."""
+        """Write the loop over whole vectors; where it sums many float32 numbers, block by block."""
+        low, high = segment.low, segment.low + whole
+        bounds, block = (low, high), self.lanes * TURNS
+        wide = [root for root, _ in segment.roots if is_rounded(root)]
+        if wide and whole >= 2 * block:
+            low = high - whole % block
+            self.blocks(segment, totals, bounds, low, wide)
+        if low < high:
+            self.whole_vectors(segment, totals, bounds, str(low), str(high))
+
+    def blocks(
+        self, segment: Segment, totals: dict[int, list[str]], bounds: tuple[int, int], high: int, wide: Sequence[Root]
+    ) -> None:
+        """Write a loop of blocks, of which each one's partial results of float32 sums are added up in float64."""
+        text, keys = self.text, [id(root) for root in wide]
+        before, loop, after = self.block, text.label(), text.label()
+        text.put(f"br label %{loop}")
+        text.start(loop)
+        position, top = text.name(), len(text.lines)
+        carried = {id(root): node.dtype for root, node in segment.roots if root.red is not None}
+        starts = {**totals, **{key: [constant(-0.0, "d", self.width)] * len(totals[key]) for key in keys}}
+        names = {key: [text.name() for _ in starts[key]] for key in carried}
+        inner = {**names, **{key: totals[key] for key in keys}}
+        following = text.op(f"add nuw nsw i64 {position}, {self.lanes * TURNS}")
+        self.block = loop
+        self.whole_vectors(segment, inner, bounds, position, following)
+        for key in keys:
+            for k, part in enumerate(inner[key]):
+                of, double = typed("f", self.width), typed("d", self.width)
+                part = text.op(f"fpext {of} {part} to {double}")
+                inner[key][k] = text.op(f"fadd {double} {names[key][k]}, {part}")
+        text.lines[top:top] = [
+            f"  {position} = phi i64 [ {bounds[0]}, %{before} ], [ {following}, %{self.block} ]",
+            *(
+                f"  {name} = phi {typed('d' if key in keys else char, self.width)} "
+                f"[ {start}, %{before} ], [ {end}, %{self.block} ]"
+                for key, char in carried.items()
+                for name, start, end in zip(names[key], starts[key], inner[key], strict=True)
+            ),
+        ]  # fmt: skip
+        done = text.op(f"icmp eq i64 {following}, {high}")
+        text.put(f"br i1 {done}, label %{after}, label %{loop}")
+        text.start(after)
+        self.block = after
+        for key in carried:
+            (self.wide if key in keys else totals)[key] = inner[key]
+
+    def whole_vectors(
+        self, segment: Segment, totals: dict[int, list[str]], bounds: tuple[int, int], low: str, high: str
+    ) -> None:
+        """Write the loop over some whole vectors."""
         text, width = self.text, self.width
         before, loop, after = self.block, text.label(), text.label()
         text.put(f"br label %{loop}")
@@ -125,19 +177,19 @@ class Emitter(Turns):
         later: dict[int, list[str]] = {id(root): [] for root, _, _ in sums}
         for part in range(self.lanes // width):
             begin = position if not part else text.op(f"add i64 {position}, {part * width}")
-            ends = segment.low + part * width, segment.low + whole - self.lanes + (part + 1) * width
+            ends = bounds[0] + part * width, bounds[1] - self.lanes + (part + 1) * width
             body = Body(text, self.memory, width, self.uniform, 0, begin, ends)
             self.fill(body, segment)
             for root, node, names in sums:
                 assert root.red is not None
                 later[id(root)].append(self.added(body, root.red.attr[0], node, names[part]))
-        phis = [f"  {position} = phi i64 [ {segment.low}, %{before} ], [ {following}, %{loop} ]"]
+        phis = [f"  {position} = phi i64 [ {low}, %{before} ], [ {following}, %{loop} ]"]
         for root, node, names in sums:
             for name, start, end in zip(names, totals[id(root)], later[id(root)], strict=True):
                 phis.append(f"  {name} = phi {typed(node.dtype, width)} [ {start}, %{before} ], [ {end}, %{loop} ]")
         text.lines[top:top] = phis
         text.put(f"{following} = add nuw nsw i64 {position}, {self.lanes}")
-        done = text.op(f"icmp eq i64 {following}, {segment.low + whole}")
+        done = text.op(f"icmp eq i64 {following}, {high}")
         text.put(f"br i1 {done}, label %{after}, label %{loop}")
         text.start(after)
         self.block = after
@@ -188,24 +240,36 @@ class Emitter(Turns):
         """Return a reduction: halves of the lanes are combined until one is left, then single elements follow."""
         assert root.red is not None
         kind, char, text = root.red.attr[0], root.red.dtype, self.text
-        values, width = list(parts), self.width
         if root.high - root.low > _SHORT or not singles:
-            while len(values) > 1:
-                body = Body(text, self.memory, width, self.uniform)
-                half = len(values) // 2
-                values = [body.combine(kind, char, x, y) for x, y in zip(values[:half], values[half:], strict=True)]
-            value = self.halved(kind, char, values[0])
+            value = self.halved(kind, char, self._together(kind, char, parts))
         else:
             value, singles = singles[0], singles[1:]
         one = Body(text, self.memory, 1, self.uniform)
         for single in singles:
             value = one.combine(kind, char, value, single)
+        if id(root) in self.wide:
+            whole = self.halved(kind, "d", self._together(kind, "d", self.wide.pop(id(root))))
+            rest = text.op(f"fpext float {value} to double")
+            value = text.op(f"fptrunc double {one.combine(kind, 'd', whole, rest)} to float")
         return value
+
+    def _together(self, kind: str, char: str, values: Sequence[str]) -> str:
+        """Combine vectors: one half of them with the other, until one is left."""
+        while len(values) > 1:
+            body = Body(self.text, self.memory, self.width, self.uniform)
+            half = len(values) // 2
+            values = [body.combine(kind, char, x, y) for x, y in zip(values[:half], values[half:], strict=True)]
+        return values[0]
 
 
 def is_short(segment: Segment) -> bool:
     """Return whether a segment is not worth a loop."""
     return segment.high - segment.low <= _SHORT
+
+
+def is_rounded(root: Root) -> bool:
+    """Return whether a reduction adds up float32 numbers: many of them lose digits."""
+    return root.red is not None and root.red.attr[0] == "sum" and root.red.dtype == "f"
 
 
 def start_of(kind: str, char: str) -> float:

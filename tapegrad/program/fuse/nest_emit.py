@@ -7,8 +7,9 @@ from typing import Final
 
 from tapegrad.program.fuse.accesses import Memory
 from tapegrad.program.fuse.bodies import Body
-from tapegrad.program.fuse.emit import Emitter, start_of
+from tapegrad.program.fuse.emit import start_of
 from tapegrad.program.fuse.graph import Graph
+from tapegrad.program.fuse.nest_sums import SumsEmitter
 from tapegrad.program.fuse.nests import LANES, Nest, NestPlan, Stage, Target
 from tapegrad.program.fuse.rows import load_rows
 from tapegrad.program.fuse.scalars import Node, Refused
@@ -17,6 +18,7 @@ from tapegrad.program.fuse.text import BYTES, STORED, Text, constant, typed
 __all__ = ["NestEmitter", "lay_out"]
 
 _TILE: Final = 8  # turns of a loop that are computed side by side
+_NODES: Final = 160  # that such turns may have if nothing is added up: they share what they load
 _REGISTERS: Final = 24  # accumulators that turns side by side may have
 
 
@@ -67,12 +69,11 @@ class _NestBody(Body):
         self.store(target.node, target.base, offset, stride, tuple(target.strides.items()))
 
 
-class NestEmitter(Emitter):
+class NestEmitter(SumsEmitter):
     """Writes the nests of a plan."""
 
-    def __init__(self, graph: Graph, memory: Memory, width: int | None, plan: NestPlan, lanes: int, chunk: int) -> None:
-        super().__init__(graph, memory, width)
-        self.lanes = self.width = lanes
+    def __init__(self, graph: Graph, memory: Memory, plan: NestPlan, chunk: int) -> None:
+        super().__init__(graph, memory)
         self.plan, self.chunk = plan, chunk
 
     def stages(self) -> None:
@@ -91,9 +92,11 @@ class NestEmitter(Emitter):
             Body(self.text, self.memory, 1, self.uniform).store(node, base, offset, 0)
         if not stage.chunked:
             return
-        sums = {own.base: own for nest in stage.chunked for own in nest.targets if own.kind == "lanes"}
-        partial = {base: self.partials(own) for base, own in sums.items()}
         length = self.plan.lengths[LANES]
+        sums = {own.base: own for nest in stage.chunked for own in nest.targets if own.kind == "lanes"}
+        if length <= self.chunk:
+            sums = {}
+        partial = {base: self.partials(own) for base, own in sums.items()}
 
         def chunk(start: str) -> None:
             for nest in stage.chunked:
@@ -113,49 +116,16 @@ class NestEmitter(Emitter):
             node for node in nodes if not node.axes and node.kind not in ("const", "zero")
         )
 
-    # ---- partial results of lanes
-
-    def partials(self, target: Target) -> str:
-        """Allot memory for the partial results of reductions over lanes, and begin with none."""
-        count = self.memory.sizes[target.base]
-        char = target.node.dtype
-        name = self.text.op(f"alloca [{count * self.width} x {STORED[char]}], align 64")
-        kind, start = typed(char, self.width), constant(start_of(target.how, char), char, self.width)
-
-        def begin(position: str) -> None:
-            at = self.text.op(f"getelementptr {kind}, ptr {name}, i64 {position}")
-            self.text.put(f"store {kind} {start}, ptr {at}, align {BYTES[char]}")
-
-        self.loop_over(count, 1, begin)
-        return name
-
-    def combined(self, target: Target, partial: str) -> None:
-        """Combine the partial results of reductions over lanes."""
-        char, kind = target.node.dtype, typed(target.node.dtype, self.width)
-
-        def one(position: str) -> None:
-            at = self.text.op(f"getelementptr {kind}, ptr {partial}, i64 {position}")
-            value = self.text.op(f"load {kind}, ptr {at}, align {BYTES[char]}")
-            total = self.halved(target.how, char, value)
-            pointer = self.memory.pointers[target.base]
-            at = self.text.op(f"getelementptr {STORED[char]}, ptr {pointer}, i64 {position}")
-            if char == "?":
-                total = self.text.op(f"zext i1 {total} to i8")
-            self.text.put(f"store {STORED[char]} {total}, ptr {at}, align {BYTES[char]}")
-
-        self.loop_over(self.memory.sizes[target.base], 1, one)
-
-    # ---- nests
-
     def nest(self, nest: Nest, partial: dict[tuple[str, int], str], start: str) -> None:
         """Write a nest for a chunk of lanes."""
         tile = 1
         if nest.outer:
             length = self.plan.lengths[nest.outer[-1]]
             sums = max(1, sum(own.kind != "store" for own in nest.targets))
-            room = (
-                _REGISTERS // sums if nest.inner is not None or any(own.kind == "lanes" for own in nest.targets) else 1
-            )
+            if nest.inner is not None or any(own.kind == "lanes" for own in nest.targets):
+                room = _REGISTERS // sums
+            else:
+                room = _NODES // max(1, len(self.graph.cone([own.node for own in nest.targets])))
             tile = max(own for own in range(1, _TILE + 1) if length % own == 0 and own <= max(1, room))
 
         def inside(places: dict[int, tuple[str, int]], rest: tuple[int, ...]) -> None:
@@ -214,24 +184,16 @@ class NestEmitter(Emitter):
             return self.lane_block(nest, copies, here, local, mask, self.width, values)
 
         ends = self.accumulate(count, self.width, starts, block)
-        for (target, node, shift), end in zip(sums, ends, strict=True):
-            self.gathered(nest, target, node, places, shift, end, partial[target.base])
-
-    def gathered(
-        self, nest: Nest, target: Target, node: Node, places: dict[int, tuple[str, int]], shift: int, value: str,
-        partial: str,
-    ) -> None:  # fmt: skip
-        """Add the partial results of a chunk to those of the chunks before."""
-        text, kind = self.text, typed(node.dtype, self.width)
-        at = str(target.offset + shift)
-        for axis in nest.outer:
-            term = text.op(f"mul i64 {places[axis][0]}, {target.strides.get(axis, 0)}")
-            at = text.op(f"add i64 {at}, {term}")
-        pointer = text.op(f"getelementptr {kind}, ptr {partial}, i64 {at}")
-        old = text.op(f"load {kind}, ptr {pointer}, align {BYTES[node.dtype]}")
-        body = Body(text, self.memory, self.width, self.uniform)
-        new = body.combine(target.how, node.dtype, old, value)
-        text.put(f"store {kind} {new}, ptr {pointer}, align {BYTES[node.dtype]}")
+        if length <= self.chunk:
+            alike: dict[tuple[str, str], list[tuple[Target, int, str]]] = {}
+            for (target, node, shift), end in zip(sums, ends, strict=True):
+                alike.setdefault((target.how, node.dtype), []).append((target, shift, end))
+            for group in alike.values():
+                for first in range(0, len(group), self.width):
+                    self.finished(nest, group[first : first + self.width], places)
+            return
+        for (target, _, shift), end in zip(sums, ends, strict=True):
+            self.gathered(nest, target, places, shift, end, partial[target.base])
 
     def lane_block(
         self, nest: Nest, copies: list[tuple[Target, Node, int]], places: dict[int, tuple[str, int]], local: str,

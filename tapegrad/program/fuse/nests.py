@@ -14,9 +14,10 @@ from typing import Final
 from tapegrad.program.fuse.graph import Graph
 from tapegrad.program.fuse.scalars import Node, Refused
 
-__all__ = ["LANES", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
+__all__ = ["LANES", "SIZE", "Nest", "NestPlan", "Stage", "Target", "plan_nests"]
 
 LANES: Final = 0  # the axis in the lanes
+SIZE: Final = 8  # of vectors: as many partial results sums have, whatever the width of this CPU's registers
 _CHEAP: Final = frozenset(("load", "const", "zero", "index", "neg"))
 _LARGE: Final = 32  # instructions that are not repeated in another nest
 Base = tuple[str, int]
@@ -271,6 +272,6 @@ def plan_nests(
     return _Planner(graph, lengths, chunk).run(list(stores))
 
 
-def chunk_of(length: int, width: int) -> int:
+def chunk_of(length: int) -> int:
     """Return how many lanes a chunk has: all, if they are few."""
-    return math.ceil(length / width) * width if length <= 512 else 256
+    return math.ceil(length / SIZE) * SIZE if length <= 512 else 256
