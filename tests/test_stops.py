@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +53,13 @@ def in_a_recurrence(x: Any) -> Any:
         state = 0.5 * tg.sort(state).values + tg.cos(x) * tg.exp(-0.1 * turn)
         state = state - state.mean()
     return (state * tg.arange(40.0)).sum()
+
+
+def in_a_long_recurrence(x: Any) -> Any:
+    state = x
+    for _ in range(24):
+        state = tg.sort(tg.sin(state + x)).values * 1.1
+    return (state * state).sum()
 
 
 CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
@@ -174,6 +184,42 @@ def test_stops_among_themselves_cut_once() -> None:
     assert len(code.stages) == 10
 
 
+def test_movements_between_stops_copy_nothing() -> None:
+    def function(x: Any) -> Any:
+        y = tg.fft.fft(tg.exp(1j * x)).reshape(5, 8)[1:4]
+        return tg.fft.fft(y, dim=0).reshape(24)[3:7].abs().sum()
+
+    code = staged(function, VECTOR)
+    assert not {"reshape", "getitem"} & set(stops_of(code))
+    compiled = tg.compile(func.grad_and_value(function))
+    for x in (VECTOR, VECTOR[::-1].copy()):
+        assert_close(compiled(x), [np.asarray(own) for own in func.grad_and_value(function)(tg.tensor(x))])
+
+
+def test_results_that_stand_in_others() -> None:
+    """What a result looks at is kept to the end, and is written to each."""
+
+    def function(x: Any) -> Any:
+        y = tg.fft.fft(x)
+        z = tg.fft.fft(y * 2.0)
+        return y, y.reshape(5, 8), y[3:5], z.reshape(4, 10), tg.fft.fft(z * z), z[:1], x.reshape(8, 5)
+
+    compiled = tg.compile(function)
+    for x in (VECTOR, VECTOR[::-1].copy()):
+        assert_close(compiled(x), [np.asarray(own) for own in function(tg.tensor(x))])
+
+
+def test_what_can_wait_waits() -> None:
+    """No stretch keeps what another one can compute as well."""
+
+    def function(x: Any) -> Any:
+        largest = tg.sort(tg.sin(x)).values[-5:].sum()
+        return tg.exp(x) * tg.cos(x) * largest
+
+    code = staged(function, VECTOR)
+    assert [len(stage.outputs) for stage in code.stages] == [1, 1, 1]
+
+
 def test_no_operation_is_fused() -> None:
     compiled = tg.compile(lambda x: tg.fft.fft(tg.fft.fft(x)))
     for x in (VECTOR, VECTOR[::-1].copy()):
@@ -222,31 +268,102 @@ def test_a_result_of_a_stop_is_guarded() -> None:
     assert len(function.programs) == 2
 
 
-def test_memory_outlives_what_an_error_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The traceback of an exception has the operands, which stand in memory of the call."""
+def test_errors_in_loops() -> None:
+    """An error in a turn ends the call, and the next one is right."""
+
+    def function(x: Any) -> Any:
+        y = x[0]
+        for _ in range(20):
+            y = tg.linalg.lstsq(x, tg.log(y * y)[:, None]).solution[:, 0] * 0.1 + x[1]
+        return (y * y).sum()
+
+    compiled = tg.compile(func.grad_and_value(function))
+    expected = compiled(SQUARE)
+    assert "least_squares is called" in compiled.explain()
+    bad = SQUARE.copy()
+    bad[0, 3] = np.nan
+    for _ in range(3):
+        with pytest.raises(np.linalg.LinAlgError) as error:
+            compiled(bad)
+        with pytest.raises(np.linalg.LinAlgError) as other:
+            function(tg.tensor(bad))
+        assert str(error.value) == str(other.value)
+        assert_close(compiled(SQUARE), expected)
+
+
+def test_an_interrupt_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no error of another branch, though the program has a guard."""
+    svd, count = np.linalg.svd, 0
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == 2:
+            raise KeyboardInterrupt
+        return svd(*args, **kwargs)
+
+    def function(x: Any) -> Any:
+        y = tg.linalg.lstsq(x, x[0][:, None]).solution
+        y = tg.linalg.lstsq(x * 2.0, y).solution
+        return y.sum() if y[0, 0] == y[0, 0] else y.prod()
+
+    compiled = tg.compile(function)
+    expected = compiled(SQUARE)
+    monkeypatch.setattr(np.linalg, "svd", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(SQUARE)
+    assert compiled(SQUARE) == expected
+    assert len(compiled.programs) == 1
+
+
+def test_memory_outlives_what_somebody_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traceback of an exception, say, has operands, which stand in memory of the call."""
     kept: list[Any] = []
-    solve = np.linalg.solve
+    svd = np.linalg.svd
 
-    def keeping(a: Any, b: Any, *rest: Any) -> Any:
+    def keeping(a: Any, *args: Any, **kwargs: Any) -> Any:
         kept.append(a)
-        return solve(a, b, *rest)
+        return svd(a, *args, **kwargs)
 
-    monkeypatch.setattr(np.linalg, "solve", keeping)
-    compiled = tg.compile(lambda x: tg.linalg.solve(x * 2.0, x[0]).sum())
+    monkeypatch.setattr(np.linalg, "svd", keeping)
+    compiled = tg.compile(lambda x: tg.linalg.lstsq(x * 2.0, x).solution.sum())
+    compiled(SQUARE)
+    kept.clear()  # of tracing
     for k in range(20):
         compiled(SQUARE + k)
+        gc.collect()
+    assert len(kept) == 20
     assert all(own.shape == (N, N) and np.isfinite(own.copy()).all() for own in kept)
+    assert all(type(own.base) is tuple for own in kept)
 
 
-def test_threads_call_one_program() -> None:
-    function, _ = CASES["gaussian_process"]
-    compiled = tg.compile(func.grad_and_value(function))
-    points = [np.array([0.1, 0.7, -1.0, 0.8]) * (1 + k / 10) for k in range(4)]
+def test_nothing_leaks() -> None:
+    compiled = tg.compile(func.grad_and_value(lambda x: (tg.sort(tg.sin(x)).values * tg.fft.fft(x).abs()).sum()))
+    x = np.ones(300) * np.arange(300.0)
+    compiled(x)
+    gc.collect()
+    tracemalloc.start()
+    sizes = []
+    for _ in range(3):
+        for _ in range(100):
+            compiled(x)
+        gc.collect()
+        sizes.append((tracemalloc.get_traced_memory()[0], sys.getrefcount(x)))
+    tracemalloc.stop()
+    assert sizes[2][0] < sizes[1][0] + 2000
+    assert sizes[2][1] == sizes[0][1]
+
+
+@pytest.mark.parametrize("length", [40, 20_000])
+def test_threads_call_one_program(length: int) -> None:
+    """Also where other threads run while machine code does, as for long arrays."""
+    compiled = tg.compile(func.grad_and_value(CASES["sort"][0] if length < 50 else in_a_long_recurrence))
+    points = [np.sin(np.arange(length) * (k + 1.0)) for k in range(4)]
     expected = [[np.asarray(own).tobytes() for own in compiled(x)] for x in points]
     wrong: list[int] = []
 
     def work(k: int) -> None:
-        found = [[np.asarray(own).tobytes() for own in compiled(points[k])] for _ in range(200)]
+        found = [[np.asarray(own).tobytes() for own in compiled(points[k])] for _ in range(200 if length < 50 else 4)]
         wrong.extend(k for own in found if own != expected[k])
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]

@@ -5,7 +5,7 @@ hence guards. `ERROR`: a `TracingError` that names the line. In the first two ca
 for the other inputs, unless a guard has another outcome: a wrong answer is never silent.
 """
 
-from tests.program_cases import derivatives, flow, loops, numpy_arrays, refused, values
+from tests.program_cases import derivatives, flow, loops, numpy_arrays, refused, stops, values
 from tests.program_cases.case import CASES, ERROR, GUARD, PROGRAM, Case
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "loops",
     "numpy_arrays",
     "refused",
+    "stops",
     "values",
 ]

@@ -28,8 +28,7 @@ __all__ = ["LIMIT", "Fused", "Refused", "fuse"]
 
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
-_ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
-_SHORT: Final = (8, 1500)
+_ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500), (8, 1500))
 _NODES: Final = 100_000  # scalars while lowering
 LIMIT: Final = 20_000  # in code
 _FEW: Final = 96  # in code, up to which it is compiled in no time
@@ -118,7 +117,7 @@ def fuse(
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES
     if _scalars(program, _ROLES[0][0]) > (_FEW if in_brief else LIMIT):
-        choices = sorted((*_ROLES, _SHORT), key=lambda choice: _scalars(program, choice[0]))
+        choices = sorted(_ROLES, key=lambda choice: _scalars(program, choice[0]))
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer else 0

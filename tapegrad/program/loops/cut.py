@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from tapegrad.program.fuse import Fused, Refused, fuse
 from tapegrad.program.loops.find import kind_of
+from tapegrad.program.loops.places import nbytes_of
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native.groups import Group, groups
+from tapegrad.program.native.views import offset_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
@@ -29,6 +31,18 @@ class Part(NamedTuple):
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     body: Program
+
+
+class Alias(NamedTuple):
+    """A movement that computes nothing: its result stands in its operand, from a byte on."""
+
+    result: int
+    operand: int
+    offset: int
+
+
+#: What runs one part.
+Code = Fused | Stop
 
 
 class Cutter:
@@ -91,7 +105,7 @@ class Cutter:
         return Part(tuple(asked), wanted, body.cleaned().compact())
 
 
-def cut(program: Program) -> list[tuple[Part, Fused | Stop]]:
+def cut(program: Program) -> list[Alias | tuple[Part, Code]]:
     """Return the parts of a program in the order in which they run, with the code of each."""
     cutter, found = Cutter(program), groups(program)
     left = cutter.absorb(found)
@@ -104,12 +118,14 @@ def cut(program: Program) -> list[tuple[Part, Fused | Stop]]:
 
 def _parts(
     cutter: Cutter, found: Mapping[int, Group], left: set[int], stops: Mapping[int, str]
-) -> list[tuple[Part, Fused | Stop]]:
+) -> list[Alias | tuple[Part, Code]]:
     """Return the parts, of which groups have code of their own, and others are stops for a reason."""
     stretches: dict[int, list[int]] = {}
-    for place, level in _levels(cutter, found, left, stops).items():
+    levels = _levels(cutter, found, left, stops)
+    _delay(cutter, levels)
+    for place, level in levels.items():
         stretches.setdefault(level, []).append(place)
-    parts: list[tuple[Part, Fused | Stop]] = []
+    parts: list[Alias | tuple[Part, Code]] = []
     for level in sorted(stretches):
         if not level % 2:
             parts += _fused(cutter, stretches[level], is_last=bool(stops))
@@ -119,9 +135,18 @@ def _parts(
                 group = found[place]
                 parts.append((Part(group.inputs, group.outputs, group.body), group.code))
             else:
-                part = cutter.part([place])
-                parts.append((part, Stop(part.body, stops[place])))
+                parts.append(_stop(cutter, place, stops[place]))
     return parts
+
+
+def _stop(cutter: Cutter, place: int, reason: str) -> Alias | tuple[Part, Code]:
+    """Return an operation as a part of its own."""
+    entry = cutter.program.entries[place]
+    offset = offset_of(cutter.program, entry)
+    if offset is not None:
+        return Alias(entry.results[0], entry.operands[0], offset)
+    part = cutter.part([place])
+    return part, Stop(part.body, reason)
 
 
 class _Alone:
@@ -168,7 +193,28 @@ def _levels(cutter: Cutter, found: Mapping[int, Group], left: set[int], stops: M
     return levels
 
 
-def _fused(cutter: Cutter, places: Sequence[int], is_last: bool) -> list[tuple[Part, Fused | Stop]]:
+def _delay(cutter: Cutter, levels: dict[int, int]) -> None:
+    """Let operations of stretches wait until they are used, if less stands in memory between stretches then."""
+    program, known = cutter.program, set(levels.values())
+    made = {number: place for place in levels for number in program.entries[place].results}
+    prices: dict[int, int] = {}  # the fewest bytes that have to be kept so that an operation can wait
+    for place in sorted(levels):
+        entry, prices[place] = program.entries[place], 0
+        for number in {*entry.operands, *entry.index_arrays}:
+            maker, users = made.get(number, -1), cutter.users(number)
+            level = levels.get(maker, -1)
+            if level % 2 == 0 and all(levels.get(user, -1) <= level for user in users):
+                nbytes = nbytes_of(program, number)
+                prices[place] += min(prices[maker], nbytes) if users == {place} else nbytes
+    for place in sorted(levels, reverse=True):
+        results = program.entries[place].results
+        later = min([levels.get(user, -1) for number in results for user in cutter.users(number)], default=-1) // 2 * 2
+        pays = prices[place] <= sum(nbytes_of(program, number) for number in results)
+        if levels[place] % 2 == 0 and later > levels[place] and later in known and pays:
+            levels[place] = later
+
+
+def _fused(cutter: Cutter, places: Sequence[int], is_last: bool) -> list[tuple[Part, Code]]:
     """Return entries as one part, or as several if they cannot be fused as one."""
     part = cutter.part(places)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -17,16 +19,35 @@ from tapegrad.runtime.named_tuples import NamedTuple
 
 __all__ = ["SYMBOL", "Straight", "driver_text", "linked"]
 
-_STAGE: Final = "stage"
+_INLINE: Final = 20_000  # characters of a stage that is a part of the function that calls it
 
 
 class Code(Protocol):
     """What the driver asks of the code of a stage: see `tapegrad.program.fuse.Fused`."""
 
     @property
+    def key(self) -> str: ...
+    @property
+    def ir(self) -> str: ...
+    @property
     def may_fail(self) -> bool: ...
     @property
     def stops(self) -> Sequence[np.ndarray]: ...
+    def source(self) -> str: ...
+
+
+class Driver:
+    """Code that calls the code of stages.
+
+    Attributes
+    ----------
+    text : str
+        The module of the driver alone, which declares its stages.
+    codes : list of Code
+    """
+
+    text: str
+    codes: Sequence[Code]
 
 
 class Straight(NamedTuple):
@@ -82,11 +103,11 @@ class _Text:
     def call(self, number: int, code: Code, inputs: str, outputs: str) -> None:
         """Call a stage; return if it fails."""
         if not code.may_fail:
-            self.lines.append(f"  call void @{_STAGE}{number}(ptr {inputs}, ptr {outputs}, ptr %rest)")
+            self.lines.append(f"  call void @{name_of(code)}(ptr {inputs}, ptr {outputs}, ptr %rest)")
             return
         stops = self.op(f"getelementptr ptr, ptr %stops, i64 {self._stops}") if self._stops else "%stops"
         self._stops += len(code.stops)
-        status = self.op(f"call i64 @{_STAGE}{number}(ptr {inputs}, ptr {outputs}, ptr %rest, ptr %call, ptr {stops})")
+        status = self.op(f"call i64 @{name_of(code)}(ptr {inputs}, ptr {outputs}, ptr %rest, ptr %call, ptr {stops})")
         fails = self.op(f"icmp ne i64 {status}, 0")
         self.lines.append(f"  br i1 {fails}, label %failed{number}, label %done{number}")
         self.lines += [f"failed{number}:", f"  ret i64 {status}"]
@@ -120,14 +141,16 @@ def driver_text(program: Program, stages: Sequence[Straight | Loop], codes: Sequ
                     text.put(tables[-1], k, text.pointer(place))
             text.call(number, code, *tables)
     for k, value in enumerate(results):
-        text.copy(places.of(value)[0], Place(("out", k), 0), nbytes_of(program, value))
+        target = Place(("out", k), 0)
+        if places.of(value)[0] != target:
+            text.copy(places.of(value)[0], target, nbytes_of(program, value))
     data = [constant_array(f"@table{k}", table) for k, table in enumerate(places.tables)]
-    declared = [
-        f"declare i64 @{_STAGE}{number}(ptr, ptr, ptr, ptr, ptr)"
+    declared = dict.fromkeys([
+        f"declare i64 @{name_of(code)}(ptr, ptr, ptr, ptr, ptr)"
         if code.may_fail
-        else f"declare void @{_STAGE}{number}(ptr, ptr, ptr)"
-        for number, code in enumerate(codes)
-    ]
+        else f"declare void @{name_of(code)}(ptr, ptr, ptr)"
+        for code in codes
+    ])  # fmt: skip
     return "\n".join([
         *data, *declared, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         f"define i64 @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch, ptr %call, ptr %stops) nounwind {{", "entry:",
@@ -170,20 +193,33 @@ def _at(text: _Text, pointer: str, line: Line, turn: str) -> str:
     return text.op(f"getelementptr i8, ptr {pointer}, i64 {text.op(f'mul i64 {turn}, {line.stride}')}")
 
 
-def linked(text: str, stages: Sequence[str]) -> str:
-    """Return one module of the driver and the machine code's modules of its stages, which are inlined later."""
+def name_of(code: Code) -> str:
+    """Return the name of a stage's function: stages of the same text have one."""
+    return "stage_" + hashlib.blake2b(code.key.encode(), digest_size=12).hexdigest()
+
+
+def linked(text: str, codes: Sequence[Code]) -> str:
+    """Return one module of the driver and its stages, and of theirs."""
     import llvmlite.binding as llvm
 
-    module = llvm.parse_assembly(text)
-    for number, stage in enumerate(stages):
+    texts = {SYMBOL: text}
+    waiting, counts = list(codes), Counter[str]()
+    while waiting:
+        code = waiting.pop()
+        name = name_of(code)
+        counts[name] += 1
+        if name not in texts:
+            texts[name] = code.text if isinstance(code, Driver) else code.ir
+            waiting += code.codes if isinstance(code, Driver) else ()
+    module = llvm.parse_assembly(texts.pop(SYMBOL))
+    for name, stage in texts.items():
         part = llvm.parse_assembly(stage)
         for item in (*part.functions, *part.global_variables):
             if not item.is_declaration and not item.name.startswith("llvm."):
                 item.linkage = "internal"
-                if item.name != SYMBOL:  # a stage may have stages
-                    item.name = f"{_STAGE}{number}.{item.name}"
         function = part.get_function(SYMBOL)
-        function.name, function.linkage = f"{_STAGE}{number}", "external"
-        function.add_function_attribute("alwaysinline")
+        function.name, function.linkage = name, "external"
+        is_part = counts[name] == 1 and len(stage) < _INLINE
+        function.add_function_attribute("alwaysinline" if is_part else "noinline")
         module.link_in(part)
     return str(module)

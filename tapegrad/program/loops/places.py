@@ -51,6 +51,10 @@ class Places:
         self.arena_bytes = 0
         self.tables: list[np.ndarray] = []
         self._of: dict[int, list[Place]] = {}
+        self._idle: dict[int, list[Place]] = {}  # by bytes
+        self._results: dict[int, int] = {}  # of the program, by number, that stand nowhere yet
+        for k, number in enumerate((*program.outputs, *[guard.value for guard in program.guards])):
+            self._results.setdefault(number, k)
         for k, number in enumerate(program.inputs):
             self.add(number, Place(("in", k), 0))
 
@@ -59,12 +63,30 @@ class Places:
         twin: Places = object.__new__(Places)
         twin.program, twin.arena_bytes, twin.tables = self.program, self.arena_bytes, list(self.tables)
         twin._of = {number: list(found) for number, found in self._of.items()}
+        twin._idle = {nbytes: list(found) for nbytes, found in self._idle.items()}
+        twin._results = dict(self._results)
         return twin
 
     def allocate(self, nbytes: int) -> Place:
         """Return a new place in the arena."""
+        nbytes = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        idle = self._idle.get(nbytes)
+        if idle:
+            return idle.pop()
         place = Place(ARENA, self.arena_bytes)
-        self.arena_bytes += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        self.arena_bytes += nbytes
+        return place
+
+    def release(self, place: Place, nbytes: int) -> None:
+        """Let other values stand in a place."""
+        if place.base == ARENA:
+            self._idle.setdefault(-(-nbytes // _ALIGNMENT) * _ALIGNMENT, []).append(place)
+
+    def place(self, number: int) -> Place:
+        """Return a new place for a value that is computed: in the program's output, or in the arena."""
+        k = self._results.pop(number, None)
+        place = self.allocate(nbytes_of(self.program, number)) if k is None else Place(("out", k), 0)
+        self.add(number, place)
         return place
 
     def table(self, data: np.ndarray) -> Place:

@@ -10,11 +10,11 @@ import numpy as np
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import LIMIT, Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
-from tapegrad.program.loops.cut import SCALARS, Cutter, Part, cut
+from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut
 from tapegrad.program.loops.deferred import defer
-from tapegrad.program.loops.driver import SYMBOL, Straight, driver_text, linked
+from tapegrad.program.loops.driver import SYMBOL, Driver, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs
-from tapegrad.program.loops.places import Places, nbytes_of
+from tapegrad.program.loops.places import Place, Places, nbytes_of
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
@@ -23,7 +23,7 @@ from tapegrad.program.program import Program
 _ARENA: Final = 1 << 28  # bytes
 
 
-class Staged:
+class Staged(Driver):
     """A program in stages as machine code; used like `tapegrad.program.fuse.Fused`."""
 
     may_fail: Final = True
@@ -38,21 +38,17 @@ class Staged:
         if places.arena_bytes > _ARENA:
             raise Refused(f"{places.arena_bytes} bytes between its stages")
         self.stages, self.codes = list(stages), list(codes)
-        self._text = driver_text(program, stages, codes, places)
+        self.text = driver_text(program, stages, codes, places)
+        self.key: str = "\0".join([self.text, *[own.key for own in codes]])  # what decides the machine code
         self._arena_bytes = places.arena_bytes
         self.scratch_bytes: int = places.arena_bytes + max([own.scratch_bytes for own in codes], default=0)
         self.stops: list[np.ndarray] = [words for own in codes for words in own.stops]
         self.imports: Mapping[str, int] = {name: at for own in codes for name, at in own.imports.items()}
 
     @property
-    def key(self) -> str:
-        """What decides the machine code."""
-        return "\0".join([self._text, *[own.key for own in self.codes]])
-
-    @property
     def ir(self) -> str:
         """LLVM's text."""
-        return linked(self._text, [own.ir for own in self.codes])
+        return linked(self.text, self.codes)
 
     def address(self) -> int:
         """Return the address of the function, valid for the life of the process."""
@@ -122,10 +118,37 @@ def _straight_code(program: Program, *, in_threads: bool = False, in_loops: bool
         except Refused:
             pass
     program = without_copies(program)
-    parts = cut(program)
-    places = Places(program)
-    stages = [_placed(program, part, places) for part, _ in parts]
-    return Staged(program, stages, [code for _, code in parts], places)
+    parts, places = cut(program), Places(program)
+    last = _last_uses(program, parts)
+    stages, codes = [], []
+    for position, part in enumerate(parts):
+        if isinstance(part, Alias):
+            for place in places.of(part.operand):
+                places.add(part.result, Place(place.base, place.offset + part.offset))
+        else:
+            stages.append(_placed(part[0], places))
+            codes.append(part[1])
+        for number in last.get(position, ()):
+            places.release(places.of(number)[0], nbytes_of(program, number))
+    return Staged(program, stages, codes, places)
+
+
+def _last_uses(program: Program, parts: Sequence[Alias | tuple[Part, Code]]) -> dict[int, list[int]]:
+    """Return the values whose memory nobody uses behind a part, by its position."""
+    last: dict[int, int] = {}
+    bases: dict[int, int] = {}
+    for position, part in enumerate(parts):
+        if isinstance(part, Alias):
+            bases[part.result] = bases.get(part.operand, part.operand)
+        else:
+            for number in (*part[0].inputs, *part[0].outputs):
+                last[bases.get(number, number)] = position
+    kept = {bases.get(number, number) for number in (*program.outputs, *[guard.value for guard in program.guards])}
+    found: dict[int, list[int]] = {}
+    for number, position in last.items():
+        if number not in kept:
+            found.setdefault(position, []).append(number)
+    return found
 
 
 def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop], Places]:
@@ -139,7 +162,7 @@ def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop
         while found is not None and found.turns >= TURNS:
             trial, trial_stages = places.copy(), list(stages)
             if found.start > done:
-                trial_stages.append(_placed(program, cutter.part(range(done, found.start)), trial))
+                trial_stages.append(_placed(cutter.part(range(done, found.start)), trial))
             outside = _used_outside(program, found.start, found.stop)
             try:
                 loop, after = defer(loop_of(program, found, made, trial, outside), trial, outside)
@@ -150,7 +173,7 @@ def _stages(program: Program, runs: Sequence[Run]) -> tuple[list[Straight | Loop
             places, stages, done = trial, trial_stages, found.stop
             break
     if done < len(program.entries):
-        stages.append(_placed(program, cutter.part(range(done, len(program.entries))), places))
+        stages.append(_placed(cutter.part(range(done, len(program.entries))), places))
     return stages, places
 
 
@@ -169,10 +192,7 @@ def _used_outside(program: Program, start: int, stop: int) -> set[int]:
     return used
 
 
-def _placed(program: Program, part: Part, places: Places) -> Straight:
+def _placed(part: Part, places: Places) -> Straight:
     """Return a stage with the places of its inputs and outputs."""
     inputs = [places.of(number)[0] for number in part.inputs]
-    outputs = [places.allocate(nbytes_of(program, number)) for number in part.outputs]
-    for number, place in zip(part.outputs, outputs, strict=True):
-        places.add(number, place)
-    return Straight(part.body, inputs, outputs)
+    return Straight(part.body, inputs, [places.place(number) for number in part.outputs])

@@ -79,9 +79,9 @@ def is_cut(program: Program, in_loops: bool) -> bool:
     goes over its operands once, until a product is so large that BLAS multiplies it.
     """
     for entry in program.entries:
-        if _is_large(program, entry):
-            if in_loops or entry.op.name != "matmul" or _is_for_blas(program, entry):
-                return True
+        is_alone = in_loops or entry.op.name != "matmul" or _is_for_blas(program, entry)
+        if is_alone and _is_large(program, entry):
+            return True
     return False
 
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from tapegrad.program.fuse.lowering import forward_of
-from tapegrad.program.program import Program
+from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
-__all__ = ["View", "contiguous", "seen", "views_of"]
+__all__ = ["View", "contiguous", "offset_of", "seen", "views_of"]
 
 _MOVEMENTS: Final = ("movement", "indexing")
 
@@ -43,6 +43,28 @@ def seen(dtype: np.dtype, source: View, function: Callable[[np.ndarray], Any]) -
     return View(source.number, found.shape, tuple([step // dtype.itemsize for step in found.strides]), start)
 
 
+def _view(program: Program, entry: Entry, source: View) -> View | None:
+    """Return what an operation's result is, if it only looks at its operand in another way."""
+    if len(entry.operands) != 1 or entry.index_arrays or entry.op.family not in _MOVEMENTS:
+        return None
+    return seen(program.layouts[source.number].dtype, source, forward_of(entry, [None]))
+
+
+def offset_of(program: Program, entry: Entry) -> int | None:
+    """Return at which byte of its operand an operation's result stands, row by row; None if it stands elsewhere."""
+    if not entry.operands:
+        return None
+    layout = program.layouts[entry.operands[0]]
+    view = _view(program, entry, View(entry.operands[0], layout.shape, contiguous(layout.shape), 0))
+    is_plain = view is not None and _steps(view.shape, view.strides) == _steps(view.shape, contiguous(view.shape))
+    return view.offset * layout.dtype.itemsize if view is not None and is_plain else None
+
+
+def _steps(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """Return the strides that matter."""
+    return [step for length, step in zip(shape, strides, strict=True) if length > 1]
+
+
 def views_of(program: Program) -> dict[int, View]:
     """Return where all values stand, by numbers: those that movements make in the memory of others."""
     found: dict[int, View] = {}
@@ -51,11 +73,9 @@ def views_of(program: Program) -> dict[int, View]:
         shape = program.layouts[number].shape
         found[number] = View(number, shape, contiguous(shape), 0)
     for entry in program.entries:
-        if len(entry.operands) == 1 and not entry.index_arrays and entry.op.family in _MOVEMENTS:
-            source = found[entry.operands[0]]
-            view = seen(program.layouts[source.number].dtype, source, forward_of(entry, [None]))
-            if view is not None:
-                found[entry.results[0]] = view
+        view = _view(program, entry, found[entry.operands[0]]) if entry.operands else None
+        if view is not None:
+            found[entry.results[0]] = view
     return found
 
 
