@@ -30,9 +30,8 @@ __all__ = ["LIMIT", "Fused", "Refused", "fuse"]
 
 #: Dimensions longer than this are axes; so are others, until there are no more scalars. If a movement does not fit to
 #: one choice, because a slice of an axis is short, say, it may fit to another.
-_ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500))
+_ROLES: Final = ((64, 300), (64, 1500), (256, 1500), (16, 1500), (8, 1500))
 _ROLES_OF_BATCHES: Final = (*_ROLES, (64, 6000))  # else items are computed one by one
-_SHORT: Final = (8, 1500)
 _NODES: Final = 100_000  # scalars while lowering
 LIMIT: Final = 20_000  # in code
 _FEW: Final = 96  # in code, up to which it is compiled in no time
@@ -121,7 +120,7 @@ def fuse(
     reasons: dict[object, Refused] = {}
     choices: Sequence[tuple[int, int]] = _ROLES_OF_BATCHES if flattened.sizes else _ROLES
     if _scalars(flattened.program, _ROLES[0][0]) > (_FEW if in_brief else LIMIT):
-        choices = sorted((*choices, _SHORT), key=lambda choice: _scalars(flattened.program, choice[0]))
+        choices = sorted(choices, key=lambda choice: _scalars(flattened.program, choice[0]))
     for long, enough in choices:
         longer = frozenset(length for length in lengths if length > long)
         choice = longer, enough if longer or flattened.sizes else 0

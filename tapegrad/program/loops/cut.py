@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
 SCALARS: Final = 3000  # of straight code, from which on it is cut
+
+_LARGE: Final = 512  # elements of an array
 
 
 class Part(NamedTuple):
@@ -91,6 +94,17 @@ class Cutter:
         found = {id(own): own for own in owners.values()}
         return sorted(found.values())
 
+    def large_components(self, places: Sequence[int]) -> list[list[int]]:
+        """Return the same, but all parts of few elements as one: axes of large ones do not suit to each other."""
+        large, small = [], []
+        for own in self.components(places):
+            numbers = [number for place in own for number in self.program.entries[place].results]
+            if max(math.prod(self.program.layouts[number].shape) for number in numbers) >= _LARGE:
+                large.append(own)
+            else:
+                small += own
+        return [*large, *([sorted(small)] if small else [])]
+
     def part(self, places: Sequence[int]) -> Part:
         """Return the entries at these places."""
         program, inside = self.program, set(places)
@@ -128,7 +142,8 @@ def _parts(
     parts: list[Alias | tuple[Part, Code]] = []
     for level in sorted(stretches):
         if not level % 2:
-            parts += _fused(cutter, stretches[level], is_last=bool(stops))
+            for places in cutter.large_components(stretches[level]):
+                parts += _fused(cutter, places, is_last=bool(stops))
             continue
         for place in stretches[level]:
             if place in found:

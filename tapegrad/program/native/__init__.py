@@ -42,10 +42,13 @@ def native(program: Program) -> Native | None:
 
 
 def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
-    """Return the code of a product, to which something may be added."""
+    """Return the code of a product, to which something may be added, or whose batch is summed."""
     result = entry.results[0]
     start: View | None = None
-    if after:
+    is_summed = bool(after) and after[0].op.name == "sum"
+    if is_summed:
+        result = after[0].results[0]
+    elif after:
         start = code.added(result, after)
         if start is None:
             return None
@@ -58,11 +61,19 @@ def _product(code: Code, entry: Entry, *after: Entry) -> Native | None:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     steps_a, steps_b = (broadcast(own, batch) for own in (a, b))
     (n, k), m, (down, along) = a.shape[-2:], b.shape[-1], a.strides[-2:]
-    dims = list(zip(batch, steps_a, steps_b, strict=True))
+    dims, across = list(zip(batch, steps_a, steps_b, strict=True)), b.strides[-2]
+    if is_summed:  # the terms of all products are those of one
+        attrs = after[0].attrs
+        if len(after) > 1 or attrs["keepdim"] or attrs["dtype"] is not None or attrs["dim"] != tuple(range(len(dims))):
+            return None
+        while dims and dims[-1][1:] == (k * along, k * across):
+            k *= dims.pop()[0]
+        if dims:
+            return None
     while dims and dims[-1][2] == 0 and (n == 1 or dims[-1][1] == n * down):  # one product with more rows
         length, step, _ = dims.pop()
         n, down = n * length, step if n == 1 else down
-    first, second = Matrix("", (n, k), (down, along)), Matrix("", (k, m), (b.strides[-2], b.strides[-1]))
+    first, second = Matrix("", (n, k), (down, along)), Matrix("", (k, m), (across, b.strides[-1]))
     by_blas = code.is_for_blas(first, second)
     many = f"{math.prod(length for length, *_ in dims)} products" if dims else "a product"
     code.notes.append(f"{many} of {n} x {k} and {k} x {m} {'by BLAS' if by_blas else 'in loops'}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tapegrad.program.native import BLAS, FACTORS, Native, native
+from tapegrad.program.native import FACTORS, Native, native
 from tapegrad.program.native.views import View, views_of
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
@@ -15,7 +15,9 @@ __all__ = ["Group", "groups", "is_cut", "without_copies"]
 _PRODUCTS: Final = 512  # multiplications that are a part of fused code
 _ROWS: Final = 8  # of matrices whose factors are
 _ELEMENTS: Final = 256  # of a matrix of which parts are moved in loops
-_SIDE: Final = 32  # rows and columns of a matrix that loops over its rows do not keep in registers
+_SIDE: Final = 16  # rows and columns of matrices whose products are loops of their own wherever they stand
+_CACHED: Final = 1 << 14  # elements of a result that stays in the cache: half of the side is enough
+_TILES: Final = 1 << 13  # and their multiplications
 _CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
 _STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
 
@@ -76,10 +78,11 @@ def is_cut(program: Program, in_loops: bool) -> bool:
     """Return whether a program is cut at operations with machine code of their own, before fusing is tried.
 
     In the body of a loop products are: its vectors are short, and nests of loops gain little. Elsewhere what is fused
-    goes over its operands once, until a product is so large that BLAS multiplies it.
+    goes over its operands once, and only products of thick matrices stand apart.
     """
     for entry in program.entries:
-        if _is_large(program, entry) and (in_loops or entry.op.name != "matmul" or _is_for_blas(program, entry)):
+        is_alone = in_loops or entry.op.name != "matmul" or _is_thick(program, entry)
+        if is_alone and _is_large(program, entry):
             return True
     return False
 
@@ -125,20 +128,25 @@ def _multiplications(program: Program, entry: Entry) -> int:
     return math.prod(layouts[entry.results[0]].shape) * layouts[entry.operands[0]].shape[-1]
 
 
-def _is_for_blas(program: Program, entry: Entry) -> bool:
-    """Return whether a product is of matrices that BLAS multiplies faster than loops."""
+def _is_thick(program: Program, entry: Entry) -> bool:
+    """Return whether a product is of matrices that are large in each direction: tiles gain more than one pass saves."""
     x, y = (program.layouts[number].shape for number in entry.operands)
     columns = y[-1] if len(y) > 1 else 1
     rows = math.prod(x[:-1] if len(y) < 3 else x[-2:-1])
-    return rows * columns * x[-1] >= BLAS and min(rows, columns, x[-1]) >= _SIDE
+    side = _SIDE if math.prod(program.layouts[entry.results[0]].shape) > _CACHED else _SIDE // 2
+    return _multiplications(program, entry) >= _TILES and min(rows, columns, x[-1]) >= side
 
 
 def _addition(program: Program, place: int, users: dict[int, list[int]], results: set[int]) -> int | None:
-    """Return where something is added to a product that nothing else takes."""
-    (result, *_) = program.entries[place].results
+    """Return where something is added to a result that nothing else takes, or where its batch is summed."""
+    entry = program.entries[place]
+    (result, *_) = entry.results
     (user, *others) = users.get(result, [-1])
-    is_sum = user >= 0 and not others and result not in results and program.entries[user].op.name == "add"
-    return user if is_sum and program.entries[place].op.name in ("matmul", "index_scatter_add") else None
+    if user < 0 or others or result in results:
+        return None
+    name = program.entries[user].op.name
+    found = name == "add" and entry.op.name in ("matmul", "index_scatter_add")
+    return user if found or (name == "sum" and entry.op.name == "matmul") else None
 
 
 def _group(

@@ -43,8 +43,8 @@ def seen(dtype: np.dtype, source: View, function: Callable[[np.ndarray], Any]) -
     return View(source.number, found.shape, tuple([step // dtype.itemsize for step in found.strides]), start)
 
 
-def _moved(program: Program, entry: Entry, source: View) -> View | None:
-    """Return where an operation's result stands, if it only looks at its operand in another way."""
+def _view(program: Program, entry: Entry, source: View) -> View | None:
+    """Return what an operation's result is, if it only looks at its operand in another way."""
     if len(entry.operands) != 1 or entry.index_arrays or entry.op.family not in _MOVEMENTS:
         return None
     return seen(program.layouts[source.number].dtype, source, forward_of(entry, [None]))
@@ -55,7 +55,7 @@ def offset_of(program: Program, entry: Entry) -> int | None:
     if not entry.operands:
         return None
     layout = program.layouts[entry.operands[0]]
-    view = _moved(program, entry, View(entry.operands[0], layout.shape, contiguous(layout.shape), 0))
+    view = _view(program, entry, View(entry.operands[0], layout.shape, contiguous(layout.shape), 0))
     is_plain = view is not None and _steps(view.shape, view.strides) == _steps(view.shape, contiguous(view.shape))
     return view.offset * layout.dtype.itemsize if view is not None and is_plain else None
 
@@ -73,7 +73,7 @@ def views_of(program: Program) -> dict[int, View]:
         shape = program.layouts[number].shape
         found[number] = View(number, shape, contiguous(shape), 0)
     for entry in program.entries:
-        view = _moved(program, entry, found[entry.operands[0]]) if entry.operands else None
+        view = _view(program, entry, found[entry.operands[0]]) if entry.operands else None
         if view is not None:
             found[entry.results[0]] = view
     return found
