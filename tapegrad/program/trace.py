@@ -67,6 +67,10 @@ class Tracer:
             self._numbers[id(data)] = number
             self._held.append(data)
 
+    def known(self, data: Any) -> int | None:
+        """Return the number of the value that data stand for; None if there is none."""
+        return self._numbers.get(id(data))
+
     def alias(self, data: Any, twin: Any) -> None:
         """Let a twin of some data stand for the same value."""
         number = self._numbers.get(id(data))
@@ -131,7 +135,7 @@ class Tracer:
     def _is_around(self, data: Any) -> bool:
         """Whether data stand for a value of a trace around this one."""
         around = self._around
-        return isinstance(around, Tracer) and (id(data) in around._numbers or around._is_around(data))
+        return isinstance(around, Tracer) and (around.known(data) is not None or around._is_around(data))
 
     def captured(self) -> dict[int, Tensor]:
         """Return the tensors that the function took from outside, by the numbers of their values.
