@@ -271,3 +271,23 @@ def test_jacobians_by_rows_of_a_batch(length: int) -> None:
             compiled = tg.compile(transform(f))
             assert_same(compiled(x), transform(f)(x))
             assert len(compiled.programs[0].entries) < 200
+
+
+@pytest.mark.parametrize("count", [20, 40])
+def test_many_tensors(count: int) -> None:
+    weights = [tg.tensor(V * (k + 1) / count) for k in range(count)]
+
+    def f(weights: Any, x: Any) -> Any:
+        for w in weights:
+            x = tg.sin(x * w) + x
+        return x.sum()
+
+    compiled = tg.compile(func.vmap(func.grad(f), in_dims=(None, 0)))
+    found, x = compiled(weights, tg.tensor(Y)), tg.tensor(Y)
+    for k in (0, count - 1):
+        assert_same(found[k], tg.stack([func.grad(f)(weights, own)[k] for own in x]))
+    around = tg.compile(func.grad(lambda weights, x: func.vmap(f, in_dims=(None, 0))(weights, x).sum()))
+    for one, other in zip(
+        around(weights, x), func.grad(lambda w, x: sum(f(w, own) for own in x))(weights, x), strict=True
+    ):
+        assert_same(one, other)

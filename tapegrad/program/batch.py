@@ -15,16 +15,17 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from tapegrad import modes
 from tapegrad.ops.table.gateway import compute
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table
 from tapegrad.program.program import Entry, Guard, Program
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
-__all__ = ["MOST_OPERANDS", "Batch", "apply_batch", "batch_of", "with_flag"]
+__all__ = ["Batch", "apply_batch", "batch_of", "has_rule", "with_flag"]
 
-#: How many operands a rule can have beside its cotangents: see `tapegrad.recording.rule_calls`.
-MOST_OPERANDS: Final = 28
+# How many operands can be residuals: see `tapegrad.recording.results`.
+_MOST_OPERANDS: Final = 8
 _FLAG: Final = layout_of(np.array(True))
 
 
@@ -98,8 +99,26 @@ def batch_of(ways: Sequence[Program], mapped: Sequence[bool], flags: bool = Fals
     return batch
 
 
+def has_rule(operands: Sequence[Tensor]) -> bool:
+    """Whether gradients of as many operands can be computed, if any is wanted."""
+    return len(operands) <= _MOST_OPERANDS or not (
+        modes.is_grad_enabled() and any(own.requires_grad for own in operands)
+    )
+
+
 def apply_batch(batch: Batch, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Return the results of all items along the first dimension, recorded as one operation."""
+    """Return the results of all items along the first dimension, recorded as one operation.
+
+    Raises
+    ------
+    RuntimeError
+        If there are too many operands for gradients.
+    """
+    if not has_rule(operands):
+        raise RuntimeError(
+            f"vmap(): higher derivatives of a function of {len(operands)} tensors are wanted, and it has them for "
+            f"{_MOST_OPERANDS}; join some, e.g. by nn.utils.parameters_to_vector()"
+        )
     result = compute(_op(len(operands), len(batch.program.outputs)), Bound(operands, {"batch": batch}))[0]
     return [result] if isinstance(result, Tensor) else list(result)
 

@@ -19,8 +19,9 @@ from tapegrad.func.trees import flatten, rebuild, structure
 from tapegrad.ops.creation import as_tensor
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.program import batched
-from tapegrad.program.batch import MOST_OPERANDS, Batch, apply_batch, batch_of, with_flag
+from tapegrad.program.batch import Batch, apply_batch, batch_of, has_rule, with_flag
 from tapegrad.program.program import Program
+from tapegrad.program.replay import Replay
 from tapegrad.program.trace import TracingError, trace
 from tapegrad.runtime import state
 from tapegrad.tensor import Tensor
@@ -65,8 +66,7 @@ def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Seq
     except (TracingError, _Unlike):
         return None
     programs, captured = batched.unified(ways)
-    count = len(operands) + len(captured)
-    if count > MOST_OPERANDS or not programs[0].outputs:
+    if not programs[0].outputs or not has_rule([*operands, *captured]):
         return None
     has_guards = any(program.guards for program in programs)
     batch = _batch(programs, operands, captured, has_guards)
@@ -112,23 +112,34 @@ def _ways(
     if not first[1].guards:
         return first[0], [first[1:]]
     examples = _examples_of(function, arrays)
-    arrays = [np.concatenate([own, *[one[k][None] for one in examples]]) for k, own in enumerate(arrays)]
-    examples.append([own[0].copy() for own in arrays]) if not examples else None
+    if not examples:
+        examples.append([own[0].copy() for own in arrays])
     while True:
         programs, captured = batched.unified([own[1:] for own in ways])
         asked = [own.with_outputs(()) for own in programs]
         batch = _batch(asked, operands, captured, True)
-        (flags,) = Batch.forward(batch, [*arrays, *[np.asarray(raw_data(own)) for own in captured]])
+        flags = _flags(batch, operands, captured, examples)
         if flags.all():
             return first[0], [own[1:] for own in ways]
         before, example = example, int(np.argmin(flags))
         if len(ways) == MOST_WAYS or example == before:
             raise _Unlike
-        item = [own[example].copy() for own in arrays]
+        behind = example - len(arrays[0])
+        item = examples[behind] if behind >= 0 else [own[example].copy() for own in arrays]
         ways.append(_trace(call, item, wanted, in_program))
         _check_alike(first, ways[-1])
-        if len(examples) < MOST_WAYS:
+        if len(examples) < MOST_WAYS and behind < 0:
             examples.append(item)
+
+
+def _flags(
+    batch: Batch, operands: Sequence[Tensor], captured: Sequence[Tensor], examples: Sequence[Sequence[np.ndarray]]
+) -> np.ndarray:
+    """Return whether each item, and behind these each example, takes one of the ways."""
+    (flags,) = apply_batch(batch, [*operands, *captured])  # in a trace it computes what operands it has not yet
+    runs, given = [Replay(way) for way in batch.ways], [np.asarray(raw_data(own)) for own in captured]
+    others = [any(bool(run(*own, *given)[-1]) for run in runs) for own in examples]
+    return np.array([*np.asarray(raw_data(flags)), *others])
 
 
 def _examples_of(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:

@@ -97,7 +97,7 @@ class Tracer(Scripts):
     def _is_around(self, data: Any) -> bool:
         """Whether data stand for a value of a trace around this one."""
         around = self._around
-        return isinstance(around, Tracer) and (id(data) in around._by_identity or around._is_around(data))
+        return isinstance(around, Tracer) and (around.known(data) is not None or around._is_around(data))
 
     def captured(self) -> dict[int, Tensor]:
         """Return the tensors that the function took from outside, by the numbers of their values.
