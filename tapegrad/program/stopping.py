@@ -107,7 +107,8 @@ def write_result(stop: StopFields, number: int, value: Object, target: int) -> i
         memcpy(target, Scalar(value).value, nbytes)
         return DONE
     if value.type == stop.runtime.array_type and has_form(wanted, NDArray(value)):
-        memcpy(target, NDArray(value).data, nbytes)
+        if NDArray(value).data != target:  # a ufunc wrote there
+            memcpy(target, NDArray(value).data, nbytes)
         return DONE
     args = Array[Object](stack(8))
     args[0] = value

@@ -39,7 +39,7 @@ class Stop:
     def __init__(self, program: Program, reason: str) -> None:
         (self.entry,) = program.entries
         self.program, self.reason = program, reason.removeprefix(f"{self.entry.op.name}: ")
-        self._pieces = _pieces(program, self.entry)
+        self._arguments, self._pieces = _pieces(program, self.entry)
         self.stops = [self._pieces.placed()]
 
     @property
@@ -50,22 +50,21 @@ class Stop:
     @property
     def ir(self) -> str:
         """LLVM's text."""
-        entry, lines = self.entry, []
-        values = (*entry.operands, *entry.index_arrays), entry.results
-        for table, numbers, given in zip(
-            ("inputs", "outputs"), values, (self.program.inputs, self.program.outputs), strict=True
-        ):
-            lines.append(f"  %{table}.t = alloca [{max(len(numbers), 1)} x ptr], align 8")
+        lines: list[str] = []
+        pointers = {number: f"%inputs, i64 {k}" for k, number in enumerate(self.program.inputs)}
+        pointers |= {number: f"%outputs, i64 {k}" for k, number in enumerate(self.program.outputs)}
+        for table, numbers in (("arguments", self._arguments), ("results", self.entry.results)):
+            lines.append(f"  %{table} = alloca [{max(len(numbers), 1)} x ptr], align 8")
             for k, number in enumerate(numbers):
                 value = "null"  # a constant, or a result that nobody wants
-                if number in given:
+                if number in pointers:
                     value = f"%{table}{k}"
                     lines += [
-                        f"  {value}.p = getelementptr ptr, ptr %{table}, i64 {given.index(number)}",
+                        f"  {value}.p = getelementptr ptr, ptr {pointers[number]}",
                         f"  {value} = load ptr, ptr {value}.p, align 8",
                     ]
                 lines += [
-                    f"  %{table}{k}.t = getelementptr ptr, ptr %{table}.t, i64 {k}",
+                    f"  %{table}{k}.t = getelementptr ptr, ptr %{table}, i64 {k}",
                     f"  store ptr {value}, ptr %{table}{k}.t, align 8",
                 ]
         return "\n".join([
@@ -73,7 +72,7 @@ class Stop:
             f"define i64 @{SYMBOL}(ptr %inputs, ptr %outputs, ptr %scratch, ptr %call, ptr %stops) nounwind {{",
             *lines,
             "  %stop = load ptr, ptr %stops, align 8",
-            f"  %status = call i64 @{CALL}(ptr %stop, ptr %inputs.t, ptr %outputs.t, ptr %call)",
+            f"  %status = call i64 @{CALL}(ptr %stop, ptr %arguments, ptr %results, ptr %call)",
             "  ret i64 %status",
             "}", "",
         ])  # fmt: skip
@@ -97,15 +96,18 @@ def load_stop() -> int:
     return address_of(call_stop.__name__, call_stop, ("int64",) * 4)
 
 
-def _pieces(program: Program, entry: Entry) -> Pieces:
-    """Return the words of `StopFields`, and what they refer to."""
+def _pieces(program: Program, entry: Entry) -> tuple[tuple[int, ...], Pieces]:
+    """Return the values that the forward takes, the words of `StopFields`, and what they refer to."""
     op, layouts = entry.op, program.layouts
     forward = op.forward_for(tuple([layouts[number] for number in entry.operands]), dict(entry.attrs))
+    arguments = (*entry.operands, *entry.index_arrays)
+    if isinstance(forward, np.ufunc) and _makes(forward, program, entry):
+        arguments += entry.results  # it writes where the result shall stand
     if len(entry.results) > 1:
         forward = _as_tuple(forward)
     pieces = Pieces(sizeof(StopFields) // WORD)
     constants, operands = [], []
-    for number in (*entry.operands, *entry.index_arrays):
+    for number in arguments:
         value = program.constants.get(number)
         constants.append(0 if value is None else pieces.hold(value))
         operands.append(input_words(pieces, Input(np.ndarray, layouts[number]), 0))
@@ -124,7 +126,20 @@ def _pieces(program: Program, entry: Entry) -> Pieces:
     }
     for name, word in fields.items():
         pieces.words[StopFields.word(name)] = word
-    return pieces
+    return arguments, pieces
+
+
+def _makes(ufunc: np.ufunc, program: Program, entry: Entry) -> bool:
+    """Return whether a ufunc's only result has by itself the dtype of the operation's."""
+    if ufunc.nout != 1 or ufunc.nin != len(entry.operands) or entry.index_arrays:
+        return False
+    kinds = [type(program.constants[number]) if program.layouts[number].weak else program.layouts[number].dtype
+             for number in entry.operands]  # fmt: skip
+    result = program.layouts[entry.results[0]]
+    try:
+        return bool(result.ndim and ufunc.resolve_dtypes((*kinds, None))[-1] == result.dtype)
+    except (TypeError, ValueError):  # it has no such loop: the operation does more
+        return False
 
 
 def _as_tuple(forward: Callable[..., Any]) -> Callable[..., Any]:
