@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from tapegrad.program.program import Program
+from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
 ARENA: Final = ("arena", 0)
@@ -43,6 +43,8 @@ class Places:
         Memory that a call needs.
     tables : list of array
         Constants in memory.
+    reserved : dict
+        From numbers of values to places where they have to be written.
     """
 
     def __init__(self, program: Program) -> None:
@@ -54,6 +56,7 @@ class Places:
         self._base = np.full(len(program.layouts), -1, np.int64)
         self._offset = np.zeros(len(program.layouts), np.int64)
         self._more: dict[int, list[Place]] = {}
+        self.reserved: dict[int, Place] = {}
         for k, number in enumerate(program.inputs):
             self.add(number, Place(("in", k), 0))
 
@@ -63,6 +66,7 @@ class Places:
         twin.program, twin.arena_bytes, twin.tables = self.program, self.arena_bytes, list(self.tables)
         twin._bases, twin._base, twin._offset = list(self._bases), self._base.copy(), self._offset.copy()
         twin._more = {number: list(found) for number, found in self._more.items()}
+        twin.reserved = self.reserved
         return twin
 
     def allocate(self, nbytes: int) -> Place:
@@ -70,6 +74,20 @@ class Places:
         place = Place(ARENA, self.arena_bytes)
         self.arena_bytes += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
         return place
+
+    def place_for(self, number: int) -> Place:
+        """Return the place to which a value is to be written."""
+        return self.reserved.get(number) or self.allocate(nbytes_of(self.program, number))
+
+    def reserved_line(self, numbers: np.ndarray) -> Line | None:
+        """Return where values, one a turn, have to be written, if that is in equal steps."""
+        found = [self.reserved.get(number) for number in numbers.tolist()]
+        first, second = found[:2]
+        if first is None or second is None:
+            return None
+        line = Line(first, second.offset - first.offset)
+        steps = [Place(first.base, first.offset + turn * line.stride) for turn in range(len(found))]
+        return line if found == steps else None
 
     def table(self, data: np.ndarray) -> Place:
         """Return the place of a constant array."""
@@ -135,10 +153,26 @@ def nbytes_of(program: Program, number: int) -> int:
     return int(program.layouts[number].nbytes)
 
 
-def row_of(attrs: Any) -> int | None:
-    """Return the integer with which an index begins; None if it begins otherwise, or goes on."""
-    key = attrs.get("key")
-    is_row = isinstance(key, tuple) and key and type(key[0]) is int
-    rest = key[1:] if is_row else ()
-    whole = all(item == (None, None, None) or item is Ellipsis for item in rest)
-    return key[0] if is_row and whole else None
+def offset_of_row(program: Program, entry: Entry) -> int | None:
+    """Return where a row stands that an entry takes of an array, in bytes; None if the entry does anything else.
+
+    A row is a part that integers choose. They stand first in the index.
+    """
+    key = entry.attrs.get("key") if entry.op.name == "getitem" else None
+    if not isinstance(key, tuple) or not key or type(key[0]) is not int:
+        return None
+    layout, offset, rest = program.layouts[entry.operands[0]], 0, list(key)
+    for length, stride in zip(layout.shape, layout.strides, strict=True):
+        if rest and type(rest[0]) is int:
+            row = rest.pop(0)
+            offset += (row + length * (row < 0)) * stride
+    is_row = all(item == (None, None, None) or item is Ellipsis for item in rest)
+    return offset if is_row else None
+
+
+def place_of_row(program: Program, entry: Entry, places: Places) -> None:
+    """Let the row that an entry takes of an array stand where it stands in the whole."""
+    offset = offset_of_row(program, entry)
+    assert offset is not None
+    for place in places.of(entry.operands[0]):
+        places.add(entry.results[0], Place(place.base, place.offset + offset))
