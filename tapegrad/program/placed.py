@@ -31,6 +31,8 @@ class _Group:
         found = self
         while found.joined is not None:
             found = found.joined
+        if found is not self:
+            self.joined = found
         return found
 
     def join(self, other: _Group) -> _Group:
@@ -56,42 +58,42 @@ class _Rows:
 
 def with_stacks(program: Program) -> Program:
     """Return the program with stacks in place of sums of placed rows."""
+    if not any(entry.op.name == "index_scatter_add" for entry in program.entries):
+        return program
     used = Counter([number for entry in program.entries for number in entry.operands])
     used.update([*program.outputs, *[guard.value for guard in program.guards]])
     groups = _groups(program, used)
     chosen = {number for number, group in groups.items() if group.root().pays()}
     if not chosen:
         return program
-    found = _Writer(program, chosen, {number for number in chosen if used[number] == 1}).program().cleaned()
+    found = _Writer(program, chosen, {number for number in chosen if used[number] == 1}).program()
     found.has_functions = program.has_functions
     return found
 
 
 def _row_of(program: Program, entry: Entry) -> int | None:
-    """Return the row that an entry places in an array of zeros; None if it does anything else."""
-    if entry.op.name != "index_scatter_add" or entry.index_arrays:
+    """Return the row to which an entry adds an array, of zeros; None if it adds to several."""
+    key = entry.attrs["key"]
+    if entry.index_arrays or not key or type(key[0]) is not int:
         return None
-    row, length = entry.attrs["key"][0] if entry.attrs["key"] else None, program.layouts[entry.results[0]].shape[0]
-    return row + length * (row < 0) if type(row) is int else None
+    row: int = key[0]
+    return row + program.layouts[entry.results[0]].shape[0] * (row < 0)
 
 
 def _groups(program: Program, used: Counter[int]) -> dict[int, _Group]:
     """Return the groups of values that are placed rows, and of sums of those that nothing else takes."""
     groups: dict[int, _Group] = {}
+    layouts = program.layouts
     for entry in program.entries:
-        result = entry.results[0]
-        row = _row_of(program, entry)
-        if row is not None:
-            groups[result] = _Group(program.layouts[result].shape[0], row)
-        elif entry.op.name == "add":
-            parts = [own for own in entry.operands if own in groups and used[own] == 1]
-            if (
-                parts
-                and not entry.attrs
-                and all(program.layouts[own] is program.layouts[result] for own in entry.operands)
-            ):
-                one, two = groups[parts[0]].root(), groups[parts[-1]].root()
-                groups[result] = one.join(two)
+        name, operands, result = entry.op.name, entry.operands, entry.results[0]
+        if name == "index_scatter_add":
+            row = _row_of(program, entry)
+            if row is not None:
+                groups[result] = _Group(layouts[result].shape[0], row)
+        elif name == "add" and (operands[0] in groups or operands[1] in groups) and not entry.attrs:
+            parts = [own for own in operands if own in groups and used[own] == 1]
+            if parts and layouts[operands[0]] is layouts[operands[1]] is layouts[result]:
+                groups[result] = groups[parts[0]].root().join(groups[parts[-1]].root())
     return groups
 
 
