@@ -58,7 +58,8 @@ class _Rows:
 
 def with_stacks(program: Program) -> Program:
     """Return the program with stacks in place of sums of placed rows."""
-    if not any(entry.op.name == "index_scatter_add" for entry in program.entries):
+    placing = op_table["index_scatter_add"]
+    if not any(op is placing for op, *_ in program.entries):
         return program
     used = Counter([number for entry in program.entries for number in entry.operands])
     used.update([*program.outputs, *[guard.value for guard in program.guards]])
@@ -84,13 +85,14 @@ def _groups(program: Program, used: Counter[int]) -> dict[int, _Group]:
     """Return the groups of values that are placed rows, and of sums of those that nothing else takes."""
     groups: dict[int, _Group] = {}
     layouts = program.layouts
+    placing, adding = op_table["index_scatter_add"], op_table["add"]
     for entry in program.entries:
-        name, operands, result = entry.op.name, entry.operands, entry.results[0]
-        if name == "index_scatter_add":
+        op, operands, attrs, _, (result, *_), _ = entry
+        if op is placing:
             row = _row_of(program, entry)
             if row is not None:
                 groups[result] = _Group(layouts[result].shape[0], row)
-        elif name == "add" and (operands[0] in groups or operands[1] in groups) and not entry.attrs:
+        elif op is adding and (operands[0] in groups or operands[1] in groups) and not attrs:
             parts = [own for own in operands if own in groups and used[own] == 1]
             if parts and layouts[operands[0]] is layouts[operands[1]] is layouts[result]:
                 groups[result] = groups[parts[0]].root().join(groups[parts[-1]].root())
@@ -112,13 +114,14 @@ class _Writer:
         """Return the program with stacks."""
         program = self._program
         for entry in program.entries:
-            result = entry.results[0]
+            op, operands, _, arrays, (result, *_), records = entry
             if result in self._chosen:
-                self._records[result] = entry.records
-                self._rows[result] = self._placed(entry) if entry.op.name != "add" else self._added(entry)
+                self._records[result] = records
+                self._rows[result] = self._placed(entry) if op.name != "add" else self._added(entry)
                 continue
-            for number in (*entry.operands, *entry.index_arrays):
-                self._stack(number)
+            if not self._rows.keys().isdisjoint(operands) or arrays:
+                for number in (*operands, *arrays):
+                    self._stack(number)
             self._entries.append(entry)
         for number in (*program.outputs, *[guard.value for guard in program.guards]):
             self._stack(number)

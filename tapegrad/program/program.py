@@ -106,8 +106,9 @@ class Program:
         alive = {*self.outputs, *(guard.value for guard in self.guards)}
         entries = []
         for entry in reversed(self.entries):
-            if not alive.isdisjoint(entry.results):
-                alive.update(entry.operands, entry.index_arrays)
+            _, operands, _, arrays, results, _ = entry  # attributes take twice the time
+            if results[0] in alive or not alive.isdisjoint(results):
+                alive.update(operands, arrays)
                 entries.append(entry)
         constants = {number: value for number, value in self.constants.items() if number in alive}
         return Program(self.layouts, self.inputs, constants, entries[::-1], self.outputs, self.guards)
