@@ -156,16 +156,24 @@ def nbytes_of(program: Program, number: int) -> int:
 def offset_of_row(program: Program, entry: Entry) -> int | None:
     """Return where a row stands that an entry takes of an array, in bytes; None if the entry does anything else.
 
-    A row is a part that integers choose. They stand first in the index.
+    A row is a part without gaps: integers stand first in the index, then one slice may choose neighbours.
     """
     key = entry.attrs.get("key") if entry.op.name == "getitem" else None
     if not isinstance(key, tuple) or not key or type(key[0]) is not int:
         return None
     layout, offset, rest = program.layouts[entry.operands[0]], 0, list(key)
     for length, stride in zip(layout.shape, layout.strides, strict=True):
-        if rest and type(rest[0]) is int:
-            row = rest.pop(0)
-            offset += (row + length * (row < 0)) * stride
+        if not rest or not isinstance(rest[0], (int, tuple)):
+            break
+        item = rest.pop(0)
+        if isinstance(item, int):
+            offset += (item + length * (item < 0)) * stride
+            continue
+        start, _, step = slice(*item).indices(length)
+        if step != 1:
+            return None
+        offset += start * stride
+        break
     is_row = all(item == (None, None, None) or item is Ellipsis for item in rest)
     return offset if is_row else None
 
