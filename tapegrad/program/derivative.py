@@ -61,6 +61,10 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     if wanted not in known:
         vjp, captured = trace(functools.partial(_pull, program, wanted), [own._data for own in tensors],
                               [own._layout.floating for own in tensors])  # fmt: skip
+        vjp.function = lambda inputs: (
+            _pull(program, wanted, *inputs[: len(tensors)]),
+            [*inputs[: len(tensors)], *captured],
+        )
         known[wanted] = vjp, Runner(vjp), captured
     vjp, run, captured = known[wanted]
     if run.fused is None:
@@ -75,7 +79,10 @@ def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor) -> Seque
     with enable_grad():
         inputs = [own if own.requires_grad or not is_wanted else own.detach().requires_grad_()
                   for own, is_wanted in zip(tensors, wanted, strict=False)]  # fmt: skip
-        outputs, _ = replay(program, inputs)
+        if program.has_functions and program.function is not None:
+            outputs, inputs = map(list, program.function(inputs))
+        else:
+            outputs, _ = replay(program, inputs)
         pairs = [(own, ct) for own, ct in zip(outputs, tensors[n_inputs:], strict=True) if own.requires_grad]
         chosen = [own for own, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]
         if not pairs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -86,6 +86,9 @@ class Program:
     guards : tuple of Guard
     has_functions : bool
         Whether a `tapegrad.autograd.Function` was called, whose rule is not a part of the program.
+    function : callable, optional
+        From tensors in place of the inputs to the outputs and to the tensors that they depend on: what was traced. It
+        serves derivatives if `has_functions`.
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class Program:
         self.layouts, self.inputs, self.outputs = list(layouts), tuple(inputs), tuple(outputs)
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
         self.has_functions = False
+        self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
 
     def cleaned(self) -> Program:
         """Return the program without operations that no output and no guard depends on."""
