@@ -298,6 +298,45 @@ def test_the_users_own_rule_is_called() -> None:
         assert_same(x.grad, tg.tensor(X * scale + np.round(X * scale)))
 
 
+def test_the_users_own_rule_is_a_part_of_derivatives() -> None:
+    """The function is compiled, and so is its derivative: both of its first and its second rule."""
+    calls = []
+
+    class Cubed(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, scale: Any) -> Any:
+            calls.append("forward")
+            ctx.save_for_backward(x, scale)
+            return x**3 * scale
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            calls.append("backward")
+            x, scale = ctx.saved_tensors
+            return 7.0 * ct * x**2 * scale, (ct * x).sum()  # no derivative of the forward
+
+    outside = tg.tensor(1.5, requires_grad=True)
+
+    def function(x: Any, power: int) -> Any:
+        return (Cubed.apply(x, outside) * x**power).sum()
+
+    compiled = tg.compile(function)
+    for scale in (1.0, 2.0, 3.0):
+        found = []
+        for own in (compiled, function):
+            x = tg.tensor(X * scale, requires_grad=True)
+            (first, by_outside) = tg.autograd.grad(own(x, 2), (x, outside), create_graph=True)
+            second = tg.autograd.grad((first**2).sum(), (x, outside))
+            found.append([first, by_outside, *second])
+        for own, other in zip(*found, strict=True):
+            assert_same(own, other)
+        if scale == 1.0:
+            assert compiled.explain().splitlines()[0].endswith("fused")
+        else:
+            assert calls.count("forward") == 1  # of the function itself
+        calls.clear()
+
+
 def test_a_class_out_of_range_is_an_error() -> None:
     compiled = tg.compile(nn.functional.cross_entropy)
     scores = np.array([[0.1, 0.2, 0.7], [1.0, 0.0, 0.5]])

@@ -59,7 +59,7 @@ def stacked_trajectory(p: Any) -> Any:
     return (tg.stack(found) ** 2).sum()
 
 
-@case(RNG.normal(size=40), 1)
+@case(RNG.normal(size=40))
 def loss_of_each_input(u: Any) -> Any:
     y, loss = tg.zeros(()), 0.0
     for t in range(40):
@@ -176,6 +176,59 @@ def first_and_last_turns_differ(p: Any) -> Any:
     return y
 
 
+@case(RNG.normal(size=(30, 2)))
+def controls_of_a_trajectory(u: Any) -> Any:
+    y, found = tg.ones(2), []
+    for t in range(30):
+        y = y + 0.1 * tg.stack([y[1] + u[t, 0], u[t, 1] * tg.sin(y[0])])
+        found.append(y)
+    return (tg.stack(found) ** 2).sum() + (u * u).sum()
+
+
+@case(RNG.normal(size=(41, 3)))
+def rows_of_two_turns(u: Any) -> Any:
+    y = u[0]
+    for t in range(40):
+        y = 0.8 * y + tg.tanh(u[t] * u[t + 1])
+    return (y * y).sum()
+
+
+@case(RNG.normal(size=(50, 3)))
+def rows_that_nobody_reads(u: Any) -> Any:
+    y = tg.zeros(3)
+    for t in range(3, 40):
+        y = 0.8 * y + tg.tanh(u[t]) * u[t, 1]
+    return (y * y).sum()
+
+
+@case(RNG.normal(size=(40, 3)))
+def rows_read_backwards(u: Any) -> Any:
+    y, found = u[-1], []
+    for t in reversed(range(39)):
+        y = 0.8 * y + tg.tanh(u[t] * y)
+        found.append(y * u[t])
+    return (tg.stack(found)[::2] * u[:20]).sum()
+
+
+@case(RNG.normal(size=(40, 2, 2)) * 0.4)
+def matrix_of_each_turn(w: Any) -> Any:
+    h = tg.ones(2)
+    for t in range(40):
+        h = tg.tanh(w[t] @ h) + 0.1
+    return h.sum()
+
+
+@case(RNG.normal(size=45))
+def states_that_are_stacked_twice(u: Any) -> Any:
+    y, one, two = u[0], [], []
+    for t in range(40):
+        y = 0.5 * y + tg.sin(u[t])
+        one.append(y)
+        two.append(y * y)
+    one, two = tg.stack(one), tg.stack([*two, u[41], tg.tensor(2.0)])
+    return (one * tg.stack(list(one))).sum() + (two * u[:42]).sum() + one[5] * two[7]
+
+
 def gradient(name: str) -> tuple[Program, np.ndarray, Callable[[Any], Any]]:
     function, point, _ = CASES[name]
     both = func.grad_and_value(function)
@@ -199,7 +252,13 @@ def test_value_and_gradient(name: str) -> None:
     assert_right(lambda x: runner([x])[0], point, both)
 
 
-@pytest.mark.parametrize("name", ["runge_kutta", "stacked_trajectory", "third_order", "kalman_filter", "alternating"])
+WRONGLY = (
+    "runge_kutta", "stacked_trajectory", "third_order", "kalman_filter", "alternating", "controls_of_a_trajectory",
+    "rows_of_two_turns", "rows_read_backwards", "states_that_are_stacked_twice", "matrix_of_each_turn",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONGLY)
 def test_any_run_is_proved_or_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that begin anywhere, with too many turns and with other periods, give the right numbers or no loop."""
     program, point, both = gradient(name)

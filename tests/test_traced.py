@@ -22,7 +22,6 @@ OPEN_TRACED = {
     **OPEN_EVERYWHERE,
     "linear_algebra_of_numpy": AS_GUARD,
     "searched_among_others": AS_GUARD,
-    "function_with_its_own_rule": AS_GUARD,
 }
 OPEN_COMPILED = OPEN_EVERYWHERE
 OPEN_GRADIENTS = OPEN_EVERYWHERE

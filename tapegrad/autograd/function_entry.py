@@ -13,7 +13,7 @@ from tapegrad import errors
 from tapegrad.autograd.saved_hooks import active, saved_tensors_hooks
 from tapegrad.kernels.rules import identity
 from tapegrad.modes import INTERCEPTORS, mode
-from tapegrad.ops.table.gateway import constant
+from tapegrad.ops.table.gateway import constant, raw_data
 from tapegrad.ops.table.op import Op
 from tapegrad.ops.table.results import parts_of, plan_of_several, record_parts
 from tapegrad.ops.table.rules import part_of
@@ -162,9 +162,10 @@ def recorded(
     results = list(outputs)
     if len(differentiable) == 1:
         (number,) = differentiable
-        fresh = [compiled.finish(plan, outputs[number]._data, *tensors, attributes)]
+        fresh = [compiled.finish(plan, raw_data(outputs[number]), *tensors, attributes)]
     else:
-        fresh = record_parts(plan, [getattr(value, "_data", None) for value in outputs], tensors, [attributes])
+        data = [raw_data(value) if isinstance(value, Tensor) else None for value in outputs]
+        fresh = record_parts(plan, data, tensors, [attributes])
         if not attributes.get("_materialize", True):
             _note_reached(differentiable, fresh, attributes)
     if checks() is not None:
@@ -221,7 +222,7 @@ def _kept(saved: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
     for value in saved:
         numbers = [number for number, output in enumerate(outputs) if value is output and value is not None]
         if numbers:
-            value = SavedOutput(numbers[0], value._data, value._layout.plain)
+            value = SavedOutput(numbers[0], raw_data(value), value._layout.plain)
         kept.append(value if hooks is None else _packed(value, hooks))
     return tuple(kept)
 
@@ -251,8 +252,8 @@ def _with_history(value: Tensor, result: Tensor, tensors: list[Tensor], dirty: S
             continue
         result._base = views.root_of(value)
         return result
-    # Forward was not recorded, so a view knows a base without history. Only views pay for asking (0.3 µs).
-    if value._data.base is not None and hasattr(value, "_base"):
+    # Forward was not recorded, so a view knows a base without history.
+    if getattr(value, "_base", None) is not None and value._data.base is not None:
         del value._base
     value._node, value._layout = result._node, result._layout
     return value

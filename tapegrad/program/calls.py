@@ -78,19 +78,21 @@ class Calls(Numbers):
 
     def called_op(self, plans: PlanCache, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Return the result of an operation; `call` binds and computes any call of it."""
-        enabled = modes.is_grad_enabled()
-        values, rest = args[: plans.n_operands], args[plans.n_operands :]
+        enabled, values, rest = modes.is_grad_enabled(), args[: plans.n_operands], args[plans.n_operands :]
         if plans.flags & SEQUENCE_OF_OPERANDS:
             values = values[0] if values and values[0].__class__ in (list, tuple) else ()
         key: list[Any] = [id(plans), enabled]
         operands: list[Any] = []
+        numbers: list[int] = []
         for value in values:
-            kind = value.__class__
+            kind, number = value.__class__, None
             if kind is Traced:
                 layout = value._layout
                 key.append(layout if enabled else layout._plain or layout)
+                number = self._by_identity.get(id(raw_data(value)))
             elif kind is float or kind is int:
                 key.append(kind)
+                number = self.python_number(value, FLOAT if kind is float else INTEGER)
             elif kind is Tensor and getattr(value, "_base", None) is None:
                 key.append(value._layout if enabled else value._layout.plain)
             elif kind is np.ndarray and value.flags.aligned and value.dtype.kind == "f":
@@ -99,6 +101,7 @@ class Calls(Numbers):
             else:
                 return call(*args, **kwargs)
             operands.append(value)
+            numbers.append(self.number_of(value) if number is None else number)
         if rest or kwargs:
             more = _arguments(rest, kwargs)
             if more is None:
@@ -108,25 +111,16 @@ class Calls(Numbers):
         known = self._kinds.get(whole)
         if known is None:
             return self._learn(whole, operands, call, args, kwargs)
-        for operand in known.converted:
-            operands[operand] = float(operands[operand])
-        return self.write(known, operands)
+        for place in known.converted:
+            operands[place] = float(operands[place])
+            numbers[place] = self.python_number(operands[place], FLOAT)
+        return self._write(known, operands, tuple(numbers))
 
-    def write(self, kind: Kind, operands: Sequence[Any]) -> Traced:
-        """Compute an operation of a kind, write it down, and return its result."""
-        plan, by_identity, found = kind.plan, self._by_identity, []
-        for operand in operands:
-            number = by_identity.get(id(raw_data(operand))) if operand.__class__ is Traced else None
-            if number is None:
-                if operand.__class__ is float or operand.__class__ is int:
-                    number = self.python_number(operand, FLOAT if operand.__class__ is float else INTEGER)
-                else:
-                    number = self.number_of(operand)
-            found.append(number)
-        numbers = tuple(found)
-        if plan.records:
+    def _write(self, kind: Kind, operands: Sequence[Any], numbers: tuple[int, ...]) -> Traced:
+        """Write an operation of a kind down, compute it if all operands are computed, and return its result."""
+        if kind.plan.records:
             return self._write_recorded(kind, operands, numbers)
-        number = self._results.get((plan, numbers))
+        number = self._results.get((kind.plan, numbers))
         if number is None:
             number = self.add(kind, numbers)
             if Entry not in [self.values[own].__class__ for own in numbers]:
@@ -153,22 +147,25 @@ class Calls(Numbers):
         self._by_identity[id(out)] = number
 
     def _write_recorded(self, kind: Kind, operands: Sequence[Any], numbers: tuple[int, ...]) -> Traced:
+        plan, values, by_identity = kind.plan, self.values, self._by_identity
+        for own in numbers:
+            if values[own].__class__ is Entry:
+                self.value_of(own)
         tensors = [own if isinstance(own, Tensor) else constant(own, FLOAT if own.__class__ is float else INTEGER)
                    for own in operands]  # fmt: skip
-        plan = kind.plan
-        for own in numbers:
-            self.value_of(own)
-        out = plan.forward(*map(raw_data, tensors))
-        if id(out) in self._by_identity:
+        out = plan.forward(*[raw_data(own) for own in tensors])
+        if id(out) in by_identity:
             out = out[...]
         node = compiled.finish(plan, out, *tensors)._node
         number: int | None = self._results.get((plan, numbers))
-        array = np.asarray(out)
+        array = out if out.__class__ is np.ndarray else np.asarray(out)
         if number is None:
-            number = self._results[plan, numbers] = self.new(array, kind.layout)
+            number = self._results[plan, numbers] = len(values)
+            self.layouts.append(kind.layout)
+            values.append(array)
             self.entries.append(entry_of((plan.op, numbers, plan.attrs, (), (number,), True)))
-        else:
-            self.bind(array, number)
+        by_identity[id(array)] = number
+        self._held.append(array)
         if out is not array:
             self.bind(out, number)
         if self.script is not None:

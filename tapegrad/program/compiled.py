@@ -148,9 +148,7 @@ class Compiled:
             self._give_up(key, versions)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         version = self._trace((args, kwargs), leaves, places, inputs, wanted)
-        asked = any(wanted) or (is_recorded and any(own.requires_grad for own in version.captured))
-        has_rules = asked and version.program.has_functions
-        if (version.run.fused is None or has_rules) and not versions:
+        if version.run.fused is None and not versions:
             # Eager: its sweep is compiled, and a program that runs operation by operation is no faster.
             self._versions[key] = None
             self._refused.append(version.run)
@@ -212,16 +210,21 @@ class Compiled:
     ) -> Version:
         returned: list[Any] = []
 
+        given = [None if isinstance(leaf, _VALUES) else leaf for leaf in leaves]
+        tree = rebuild(tree, given)  # without the arguments, which would be kept
+
         def call(*tensors: Tensor) -> list[Tensor]:
-            filled = list(leaves)
+            filled = list(given)
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
             args, kwargs = rebuild(tree, filled)
-            returned.append(self.function(*args, **kwargs))
+            returned[:] = [self.function(*args, **kwargs)]
             return [leaf for leaf in flatten(returned[0]) if isinstance(leaf, Tensor)]
 
         with enable_grad():
             program, captured = trace(call, [own._data for own in inputs], wanted)
+        count = len(inputs)
+        program.function = lambda tensors: (call(*tensors[:count]), [*tensors[:count], *captured])
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])

@@ -60,6 +60,10 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     known = _vjps.setdefault(program, {})
     if wanted not in known:
         vjp, captured = vjp_of(program, wanted, [own._data for own in tensors])
+        vjp.function = lambda inputs: (
+            _pull(program, wanted, *inputs[: len(tensors)]),
+            [*inputs[: len(tensors)], *captured],
+        )
         known[wanted] = vjp, Runner(vjp), captured
     vjp, run, captured = known[wanted]
     if run.fused is None:
@@ -91,7 +95,10 @@ def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor, n_kept: 
     with enable_grad():
         inputs = [own if own.requires_grad or not is_wanted else own.detach().requires_grad_()
                   for own, is_wanted in zip(tensors, wanted, strict=False)]  # fmt: skip
-        outputs, _ = replay(program, inputs)
+        if program.has_functions and program.function is not None:
+            outputs, inputs = map(list, program.function(inputs))
+        else:
+            outputs, _ = replay(program, inputs)
         kept = [outputs.pop() for _ in range(n_kept)]
         pairs = [(own, ct) for own, ct in zip(outputs, tensors[n_inputs:], strict=True) if own.requires_grad]
         chosen = [own for own, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]

@@ -31,6 +31,8 @@ class _Group:
         found = self
         while found.joined is not None:
             found = found.joined
+        if found is not self:
+            self.joined = found
         return found
 
     def join(self, other: _Group) -> _Group:
@@ -56,42 +58,44 @@ class _Rows:
 
 def with_stacks(program: Program) -> Program:
     """Return the program with stacks in place of sums of placed rows."""
+    placing = op_table["index_scatter_add"]
+    if not any(op is placing for op, *_ in program.entries):
+        return program
     used = Counter([number for entry in program.entries for number in entry.operands])
     used.update([*program.outputs, *[guard.value for guard in program.guards]])
     groups = _groups(program, used)
     chosen = {number for number, group in groups.items() if group.root().pays()}
     if not chosen:
         return program
-    found = _Writer(program, chosen, {number for number in chosen if used[number] == 1}).program().cleaned()
+    found = _Writer(program, chosen, {number for number in chosen if used[number] == 1}).program()
     found.has_functions = program.has_functions
     return found
 
 
 def _row_of(program: Program, entry: Entry) -> int | None:
-    """Return the row that an entry places in an array of zeros; None if it does anything else."""
-    if entry.op.name != "index_scatter_add" or entry.index_arrays:
+    """Return the row to which an entry adds an array, of zeros; None if it adds to several."""
+    key = entry.attrs["key"]
+    if entry.index_arrays or not key or type(key[0]) is not int:
         return None
-    row, length = entry.attrs["key"][0] if entry.attrs["key"] else None, program.layouts[entry.results[0]].shape[0]
-    return row + length * (row < 0) if type(row) is int else None
+    row: int = key[0]
+    return row + program.layouts[entry.results[0]].shape[0] * (row < 0)
 
 
 def _groups(program: Program, used: Counter[int]) -> dict[int, _Group]:
     """Return the groups of values that are placed rows, and of sums of those that nothing else takes."""
     groups: dict[int, _Group] = {}
+    layouts = program.layouts
+    placing, adding = op_table["index_scatter_add"], op_table["add"]
     for entry in program.entries:
-        result = entry.results[0]
-        row = _row_of(program, entry)
-        if row is not None:
-            groups[result] = _Group(program.layouts[result].shape[0], row)
-        elif entry.op.name == "add":
-            parts = [own for own in entry.operands if own in groups and used[own] == 1]
-            if (
-                parts
-                and not entry.attrs
-                and all(program.layouts[own] is program.layouts[result] for own in entry.operands)
-            ):
-                one, two = groups[parts[0]].root(), groups[parts[-1]].root()
-                groups[result] = one.join(two)
+        op, operands, attrs, _, (result, *_), _ = entry
+        if op is placing:
+            row = _row_of(program, entry)
+            if row is not None:
+                groups[result] = _Group(layouts[result].shape[0], row)
+        elif op is adding and (operands[0] in groups or operands[1] in groups) and not attrs:
+            parts = [own for own in operands if own in groups and used[own] == 1]
+            if parts and layouts[operands[0]] is layouts[operands[1]] is layouts[result]:
+                groups[result] = groups[parts[0]].root().join(groups[parts[-1]].root())
     return groups
 
 
@@ -110,13 +114,14 @@ class _Writer:
         """Return the program with stacks."""
         program = self._program
         for entry in program.entries:
-            result = entry.results[0]
+            op, operands, _, arrays, (result, *_), records = entry
             if result in self._chosen:
-                self._records[result] = entry.records
-                self._rows[result] = self._placed(entry) if entry.op.name != "add" else self._added(entry)
+                self._records[result] = records
+                self._rows[result] = self._placed(entry) if op.name != "add" else self._added(entry)
                 continue
-            for number in (*entry.operands, *entry.index_arrays):
-                self._stack(number)
+            if not self._rows.keys().isdisjoint(operands) or arrays:
+                for number in (*operands, *arrays):
+                    self._stack(number)
             self._entries.append(entry)
         for number in (*program.outputs, *[guard.value for guard in program.guards]):
             self._stack(number)

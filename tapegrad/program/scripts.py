@@ -6,8 +6,9 @@ plan the script is written with that entry's numbers, in 1 µs an operation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,6 +33,10 @@ class Value(NamedTuple):
 
     number: int
     layout: Layout
+
+
+#: A value from a tuple of its fields, in a third of the time.
+value_of: Final[Callable[[Any], Value]] = functools.partial(tuple.__new__, Value)
 
 
 class Script(NamedTuple):
@@ -103,12 +108,10 @@ class Scripts(Calls):
 
     def _cotangents(self, node: TapeNode, wanted: tuple[int, ...], ct: Any) -> list[Value] | None:
         """Return the cotangents of the wanted operands of an entry; None if its rules have to be called."""
-        if ct.__class__ is not Value:
-            if isinstance(ct, dict) or node_hooks(node) is not None:
-                return None
-            ct = Value(self.number_of(ct), ct._layout)
-        elif node_hooks(node) is not None:
+        if node_hooks(node) is not None or isinstance(ct, dict):
             return None
+        if ct.__class__ is not Value:
+            ct = Value(self.number_of(ct), ct._layout)
         plan = node[PLAN_OBJECT]
         if plan not in self._places:
             self._places[plan] = _residuals(plan)
@@ -116,7 +119,9 @@ class Scripts(Calls):
         if places is None:
             return None
         arrays, numbers = places
-        key = (plan, wanted, ct.layout, *[repr(node[place]) for place in numbers])
+        key: Any = plan, wanted, ct.layout
+        if numbers:
+            key += tuple([repr(node[place]) for place in numbers])
         if key not in self._scripts:
             self._scripts[key] = self._script_of(node, wanted, ct.layout, arrays)
         script = self._scripts[key]
@@ -132,7 +137,7 @@ class Scripts(Calls):
             operands = tuple([found[place] for place in sources])
             number = results.get((kind.plan, operands))
             found.append(self.add(kind, operands) if number is None else number)
-        return [Value(found[place], layout) for place, layout in script.results]
+        return [value_of((found[place], layout)) for place, layout in script.results]
 
     def _script_of(self, node: TapeNode, wanted: Sequence[int], layout: Layout, arrays: Sequence[int]) -> Script | None:
         """Return the operations of rules, which are called with values that stand for others."""

@@ -211,3 +211,38 @@ def turns_without_any_input(a: Any, x: Any) -> Any:
     for t in range(TURNS):
         table = table * 0.5 + t
     return a @ x + table
+
+
+@case(PROGRAM, SERIES_AND_STATE)
+def controls_of_each_turn(series: Any, x: Any) -> Any:
+    """Elements and rows of one array, some of them read twice."""
+    states = []
+    for t in range(TURNS):
+        x = x + 0.1 * tg.stack([series[t, 0] * x[1], x[2] - series[t, 1], (series[t] * x).sum()])
+        states.append(x)
+    return tg.stack(states), (series * series).sum()
+
+
+@case(PROGRAM, SERIES_AND_STATE)
+def differences_of_neighbours(series: Any, x: Any) -> Any:
+    for t in range(1, TURNS):
+        x = 0.9 * x + (series[t] - series[t - 1]) ** 2 * x.cos()
+    return x.sum() * series[0] + series[-1]
+
+
+@case(PROGRAM, SERIES_AND_STATE)
+def some_rows_of_a_stack(series: Any, x: Any) -> Any:
+    states = [x, x * 0.0]
+    for t in range(5, TURNS):
+        x = 0.5 * x + series[t].sin()
+        states.append(x * series[t])
+    whole = tg.stack(states)
+    return whole[3:] * whole[:-3], whole[0], whole[-1] * series[2]
+
+
+@case(PROGRAM, SERIES_AND_STATE)
+def gradient_of_a_fit_by_steps(series: Any, x: Any) -> Any:
+    """A gradient inside, by the parameters of each turn, which are moved then."""
+    for _ in range(3):
+        series = series - 0.1 * tg.func.grad(lambda own, x=x: (inputs_from_a_stack(own, x) ** 2).sum())(series)
+    return series, x

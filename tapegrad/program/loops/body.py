@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.program.loops.find import Run
 from tapegrad.program.loops.listing import Listing
-from tapegrad.program.loops.places import Line, Place, Places, nbytes_of, row_of
+from tapegrad.program.loops.places import Line, Place, Places, nbytes_of, offset_of_row, place_of_row
 from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
@@ -69,11 +69,10 @@ class _Body:
         self._check_alike()
         rows = self._rows()
         stacks = self._stacks(outside, rows)
+        for k in rows:
+            self._place_rows(k)
         entries = []
-        for k in range(self.run.period):
-            if k in rows:
-                self._place_rows(k)
-                continue
+        for k in sorted({*range(self.run.period)} - rows):
             entry, values = self.first(k), self.listing.operands[self.turns_of(k)]
             count = len(entry.operands)
             operands = [self._operand(values[:, s]) for s in range(count + len(entry.index_arrays))]
@@ -84,9 +83,9 @@ class _Body:
             entries.append(
                 Entry(entry.op, tuple(operands[:count]), entry.attrs, tuple(operands[count:]), tuple(results))
             )
-        outputs = [self.results[own] for own in stacks]
+        outputs = [self.results[own] for own, _ in stacks]
         body = Program(self.layouts, self.inputs, self.constants, entries, outputs).cleaned()
-        return Loop(body, self.lines, list(stacks.values()), self.run.turns, self.copies)
+        return Loop(body, self.lines, [line for _, line in stacks], self.run.turns, self.copies)
 
     def _check_alike(self) -> None:
         """Check that each entry is the same operation on the same layouts in all turns; rows of indices may differ."""
@@ -106,25 +105,18 @@ class _Body:
             if self.first(k).op.name == "getitem":
                 turns = self.program.entries[self.turns_of(k)]
                 if len({own.attrs["key"] for own in turns}) > 1:
-                    if any(row_of(own.attrs) is None for own in turns):
+                    if any(offset_of_row(self.program, own) is None for own in turns):
                         raise OutOfStepError(1)
                     found.add(k)
         return found
 
     def _place_rows(self, k: int) -> None:
-        program = self.program
-        for turn, entry in enumerate(program.entries[self.turns_of(k)]):
-            (whole,), (result,) = entry.operands, entry.results
-            row = row_of(entry.attrs)
-            assert row is not None
-            row += program.layouts[whole].shape[0] if row < 0 else 0
-            found = self.places.of(whole)
-            if not found:
+        for turn, entry in enumerate(self.program.entries[self.turns_of(k)]):
+            if not self.places.of(entry.operands[0]):
                 raise OutOfStepError(max(turn, 1))
-            for place in found:
-                self.places.add(result, Place(place.base, place.offset + row * nbytes_of(program, result)))
+            place_of_row(self.program, entry, self.places)
 
-    def _stacks(self, outside: np.ndarray, rows: set[int]) -> dict[tuple[int, int], Line]:
+    def _stacks(self, outside: np.ndarray, rows: set[int]) -> list[tuple[tuple[int, int], Line]]:
         """Return where the results stand that other turns or others than the run use, by entry of a turn and result."""
         run, program, listing = self.run, self.program, self.listing
         lags: dict[tuple[int, int], int] = {}
@@ -146,15 +138,21 @@ class _Body:
             for r in range(len(self.first(k).results)):
                 if k not in rows and outside[listing.results[self.turns_of(k), r]].any():
                     lags.setdefault((k, r), 0)
-        stacks = {}
+        stacks = []
         for (k, r), lag in sorted(lags.items()):
-            nbytes = nbytes_of(program, self.first(k).results[r])
-            start = self.places.allocate(nbytes * (lag + run.turns))
-            first = Place(start.base, start.offset + lag * nbytes)
-            stacks[k, r] = Line(first, nbytes)
-            self.places.add_line(listing.results[self.turns_of(k), r], stacks[k, r])
-            for t, number in firsts.get((k, r), {}).items():
-                self._begin(number, Place(first.base, first.offset + t * nbytes), nbytes)
+            numbers = listing.results[self.turns_of(k), r]
+            line = self.places.reserved_line(numbers)
+            if line is not None:
+                stacks.append(((k, r), line))
+            if line is None or lag:
+                nbytes = nbytes_of(program, int(numbers[0]))
+                start = self.places.allocate(nbytes * (lag + run.turns))
+                first = Place(start.base, start.offset + lag * nbytes)
+                stacks.append(((k, r), Line(first, nbytes)))
+                for t, number in firsts.get((k, r), {}).items():
+                    self._begin(number, Place(first.base, first.offset + t * nbytes), nbytes)
+        for (k, r), line in stacks:
+            self.places.add_line(listing.results[self.turns_of(k), r], line)
         return stacks
 
     def _begin(self, number: int, place: Place, nbytes: int) -> None:

@@ -78,8 +78,9 @@ class _Sequence:
         self.tokens, numbers = listing.tokens, listing.operands
         made = listing.made_at[numbers]
         back = np.arange(len(numbers))[:, None] - made
-        self.back = np.where(made >= 0, back, np.where(listing.is_constant[numbers], _CONSTANT, _FIXED - numbers))
-        self.back[numbers < 0] = _FIXED
+        whole = np.where(made >= 0, back, np.where(listing.is_constant[numbers], _CONSTANT, _FIXED - numbers))
+        whole[numbers < 0] = _FIXED
+        self.back = np.ascontiguousarray(whole.T)  # a row for each operand
 
     def is_periodic(self, low: int, high: int, period: int) -> np.ndarray:
         """Return for each entry from one on whether it, and the two a period and two periods later, are alike.
@@ -87,12 +88,14 @@ class _Sequence:
         An operand is alike if it is a constant, stands equally far back, or is the same; or if it moves equally far.
         """
         first, second, third = (slice(low + k * period, high - (2 - k) * period) for k in range(3))
-        good = (self.tokens[first] == self.tokens[second]) & (self.tokens[second] == self.tokens[third])
-        one, two, three = self.back[first], self.back[second], self.back[third]
-        fits = (one == two) & (two == three)
-        fits |= (one >= 0) & (two >= 0) & (three >= 0) & (two - one == three - two)
-        alike: np.ndarray = good & fits.all(1)
-        return alike
+        good: np.ndarray = self.tokens[first] == self.tokens[second]
+        good &= self.tokens[second] == self.tokens[third]
+        for back in self.back:
+            one, two, three = back[first], back[second], back[third]
+            step = two - one
+            fits = (step == three - two) & ((step == 0) | ((one >= 0) & (two >= 0) & (three >= 0)))
+            good &= fits
+        return good
 
 
 def _find(sequence: _Sequence, low: int, high: int) -> list[Run]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from tapegrad.program.loops.find import kind_of
+from tapegrad.program.loops.find import TURNS, kind_of
 from tapegrad.program.program import Entry, Program
+
+_FEW: Final = 8  # operands
 
 
 class Listing:
@@ -21,7 +23,7 @@ class Listing:
         For each entry an integer; it is the same for those of the same `kind_of`.
     operands, results : array
         A row for each entry: the numbers of its operands and then its arrays of indices, or of its results; -1 behind
-        the last.
+        the last. Of entries of which there are few alike, only the first operands.
     made_at, made_as : array
         By number of a value: the entry that computes it, -1 if none does, and which of the entry's results it is.
     is_constant : array
@@ -32,7 +34,12 @@ class Listing:
         self.program = program
         count, codes = len(program.layouts), _Codes(program)
         self.tokens = np.array([codes.of(entry) for entry in program.entries], np.int64)
-        self.operands = _rows([own.operands + own.index_arrays for own in program.entries])
+        operands = [own.operands + own.index_arrays for own in program.entries]
+        counts = np.bincount(self.tokens) if operands else self.tokens
+        most = max([_FEW, *[len(own) for own, token in zip(operands, self.tokens.tolist(), strict=True)
+                            if len(own) > _FEW and counts[token] >= TURNS]])  # fmt: skip
+        self._long = {place: own for place, own in enumerate(operands) if len(own) > most}
+        self.operands = _rows([own[:most] for own in operands])
         self.results = _rows([own.results for own in program.entries])
         self.made_at, self.made_as = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         places, which = np.nonzero(self.results >= 0)
@@ -42,9 +49,16 @@ class Listing:
 
     def used_outside(self, start: int, stop: int) -> np.ndarray:
         """Return for each value whether entries outside of a stretch use it, or it is a result."""
-        used = np.zeros(len(self.program.layouts) + 1, np.bool_)  # the last one is for -1
-        used[self.operands[:start]] = used[self.operands[stop:]] = True
+        used = self.used([*range(start), *range(stop, len(self.tokens))])
         used[[*self.program.outputs, *[guard.value for guard in self.program.guards]]] = True
+        return used
+
+    def used(self, places: Sequence[int]) -> np.ndarray:
+        """Return for each value whether one of these entries uses it."""
+        used = np.zeros(len(self.program.layouts) + 1, np.bool_)  # the last one is for -1
+        used[self.operands[places]] = True
+        for place in self._long.keys() & set(places):
+            used[list(self._long[place])] = True
         return used
 
 

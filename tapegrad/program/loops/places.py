@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from tapegrad.program.program import Program
+from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
 ARENA: Final = ("arena", 0)
@@ -49,6 +49,8 @@ class Places:
         Memory that a call needs.
     tables : list of array
         Constants in memory.
+    reserved : dict
+        From numbers of values to places where they have to be written.
     """
 
     def __init__(self, program: Program, *, in_outputs: bool = True) -> None:
@@ -65,6 +67,7 @@ class Places:
         results = (*program.outputs, *[guard.value for guard in program.guards]) if in_outputs else ()
         for k, number in enumerate(results):
             self._results.setdefault(number, k)
+        self.reserved: dict[int, Place] = {}
         for k, number in enumerate(program.inputs):
             self.add(number, Place(("in", k), 0))
 
@@ -76,6 +79,7 @@ class Places:
         twin._more = {number: list(found) for number, found in self._more.items()}
         twin._idle = {nbytes: list(found) for nbytes, found in self._idle.items()}
         twin._results = dict(self._results)
+        twin.reserved = self.reserved
         return twin
 
     def allocate(self, nbytes: int) -> Place:
@@ -94,11 +98,23 @@ class Places:
             self._idle.setdefault(-(-nbytes // _ALIGNMENT) * _ALIGNMENT, []).append(place)
 
     def place(self, number: int) -> Place:
-        """Return a new place for a value that is computed: in the program's output, or in the arena."""
-        k = self._results.pop(number, None)
-        place = self.allocate(nbytes_of(self.program, number)) if k is None else Place(("out", k), 0)
+        """Return a new place for a value that is computed: a reserved one, in the program's output, or in the arena."""
+        place = self.reserved.get(number)
+        if place is None:
+            k = self._results.pop(number, None)
+            place = self.allocate(nbytes_of(self.program, number)) if k is None else Place(("out", k), 0)
         self.add(number, place)
         return place
+
+    def reserved_line(self, numbers: np.ndarray) -> Line | None:
+        """Return where values, one a turn, have to be written, if that is in equal steps."""
+        found = [self.reserved.get(number) for number in numbers.tolist()]
+        first, second = found[:2]
+        if first is None or second is None:
+            return None
+        line = Line(first, second.offset - first.offset)
+        steps = [Place(first.base, first.offset + turn * line.stride) for turn in range(len(found))]
+        return line if found == steps else None
 
     def table(self, data: np.ndarray) -> Place:
         """Return the place of a constant array."""
@@ -164,10 +180,34 @@ def nbytes_of(program: Program, number: int) -> int:
     return int(program.layouts[number].nbytes)
 
 
-def row_of(attrs: Any) -> int | None:
-    """Return the integer with which an index begins; None if it begins otherwise, or goes on."""
-    key = attrs.get("key")
-    is_row = isinstance(key, tuple) and key and type(key[0]) is int
-    rest = key[1:] if is_row else ()
-    whole = all(item == (None, None, None) or item is Ellipsis for item in rest)
-    return key[0] if is_row and whole else None
+def offset_of_row(program: Program, entry: Entry) -> int | None:
+    """Return where a row stands that an entry takes of an array, in bytes; None if the entry does anything else.
+
+    A row is a part without gaps: integers stand first in the index, then one slice may choose neighbours.
+    """
+    key = entry.attrs.get("key") if entry.op.name == "getitem" else None
+    if not isinstance(key, tuple) or not key or type(key[0]) is not int:
+        return None
+    layout, offset, rest = program.layouts[entry.operands[0]], 0, list(key)
+    for length, stride in zip(layout.shape, layout.strides, strict=True):
+        if not rest or not isinstance(rest[0], (int, tuple)):
+            break
+        item = rest.pop(0)
+        if isinstance(item, int):
+            offset += (item + length * (item < 0)) * stride
+            continue
+        start, _, step = slice(*item).indices(length)
+        if step != 1:
+            return None
+        offset += start * stride
+        break
+    is_row = all(item == (None, None, None) or item is Ellipsis for item in rest)
+    return offset if is_row else None
+
+
+def place_of_row(program: Program, entry: Entry, places: Places) -> None:
+    """Let the row that an entry takes of an array stand where it stands in the whole."""
+    offset = offset_of_row(program, entry)
+    assert offset is not None
+    for place in places.of(entry.operands[0]):
+        places.add(entry.results[0], Place(place.base, place.offset + offset))

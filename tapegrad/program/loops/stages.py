@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -10,18 +11,20 @@ import numpy as np
 from tapegrad.compiler.cache import address_of_ir
 from tapegrad.program.fuse import LIMIT, Fused, Refused, fuse
 from tapegrad.program.loops.body import Loop, OutOfStepError, loop_of
+from tapegrad.program.loops.buffers import Buffers
 from tapegrad.program.loops.cut import SCALARS, Alias, Code, Cutter, Part, cut
 from tapegrad.program.loops.deferred import defer
 from tapegrad.program.loops.driver import SYMBOL, Driver, Straight, driver_text, linked
 from tapegrad.program.loops.find import TURNS, Run, find_runs
 from tapegrad.program.loops.listing import Listing
-from tapegrad.program.loops.places import Place, Places, nbytes_of
+from tapegrad.program.loops.places import Place, Places, nbytes_of, offset_of_row, place_of_row
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.native import Native
 from tapegrad.program.native.groups import is_cut, without_copies
 from tapegrad.program.program import Program
 
 _ARENA: Final = 1 << 28  # bytes
+_TRIALS: Final = 16  # of a run, with fewer turns each time
 
 
 class Staged(Driver):
@@ -154,37 +157,50 @@ def _last_uses(program: Program, parts: Sequence[Alias | tuple[Part, Code]]) -> 
 
 
 def stages_of(listing: Listing, runs: Sequence[Run], *, is_item: bool = False) -> tuple[list[Straight | Loop], Places]:
-    """Return the stages in order. A run that is out of step is cut, or becomes straight code.
+    """Return the stages in order, with rows of arrays in the memory of the whole if that works out.
 
     The stages of an item, which become those of a batch, do nothing else than its operations, and compute into the
     arena only.
     """
-    program = listing.program
-    places, cutter = Places(program, in_outputs=not is_item), Cutter(program)
+    places = Places(listing.program, in_outputs=not is_item)
+    buffers = Buffers(listing, () if is_item else runs, places)
+    stages, found, first = _stages_with(buffers, runs, places, is_item)
+    if not buffers.are_written(found, first):
+        places = Places(listing.program, in_outputs=not is_item)
+        stages, found, _ = _stages_with(Buffers(listing, (), places), runs, places, is_item)
+    return stages, found
+
+
+def _stages_with(
+    buffers: Buffers, runs: Sequence[Run], places: Places, is_item: bool
+) -> tuple[list[Straight | Loop], Places, int]:
+    """Return the stages, the places, and the first entry of a loop. A run that is out of step is cut, or dropped."""
+    listing, cutter = buffers.listing, Cutter(buffers.listing.program)
     stages: list[Straight | Loop] = []
-    done = 0
+    first = done = 0
     for run in runs:
         found: Run | None = run
-        while found is not None and found.turns >= TURNS:
-            trial, trial_stages = places.copy(), list(stages)
-            if found.start > done:
-                trial_stages.append(_placed(cutter.part(range(done, found.start)), trial))
+        for _ in range(_TRIALS):
+            if found is None or found.turns < TURNS:
+                break
+            trial = places.copy()
+            straight = _straights(buffers, cutter, range(done, found.start), trial)
             outside = listing.used_outside(found.start, found.stop)
             try:
                 loop = loop_of(listing, found, trial, outside)
             except OutOfStepError as error:
                 found = _cut(found, error.turn)
                 continue
-            trial_stages.append(loop)
+            if not any(isinstance(stage, Loop) for stage in stages):
+                first, loop = found.start, loop._replace(copies=[*buffers.copies, *loop.copies])
+            after: list[Straight] = []
             if not is_item:
                 used = np.flatnonzero(outside[:-1] & (listing.made_at >= 0))
-                trial_stages[-1], after = defer(loop, trial, used)
-                trial_stages += after
-            places, stages, done = trial, trial_stages, found.stop
+                loop, after = defer(loop, trial, used)
+            stages += [*straight, *([loop] if loop.body.entries else ()), *after]
+            places, done = trial, found.stop
             break
-    if done < len(program.entries):
-        stages.append(_placed(cutter.part(range(done, len(program.entries))), places))
-    return stages, places
+    return [*stages, *_straights(buffers, cutter, range(done, len(listing.tokens)), places)], places, first
 
 
 def _cut(run: Run, turn: int) -> Run | None:
@@ -198,3 +214,21 @@ def _placed(part: Part, places: Places) -> Straight:
     """Return a stage with the places of its inputs and outputs."""
     inputs = [places.of(number)[0] for number in part.inputs]
     return Straight(part.body, inputs, [places.place(number) for number in part.outputs])
+
+
+def _straights(buffers: Buffers, cutter: Cutter, stretch: range, places: Places) -> list[Straight]:
+    """Return a stretch of entries as stages: what takes a stack stands behind those that write its rows."""
+    cuts = [stretch.start, *[place for place in stretch if place in buffers.stacks], stretch.stop]
+    stages = [_straight(buffers, cutter, range(*pair), places) for pair in itertools.pairwise(cuts)]
+    return [stage for stage in stages if stage.body.entries]
+
+
+def _straight(buffers: Buffers, cutter: Cutter, stretch: range, places: Places) -> Straight:
+    """Return a stretch of entries as a stage. Rows that other stages take stand where they stand in the whole."""
+    left = buffers.stacks.union(buffers.rows_without_code(stretch.start, stretch.stop))
+    stage = _placed(cutter.part([place for place in stretch if place not in left]), places)
+    for place in stretch:
+        entry = cutter.program.entries[place]
+        if offset_of_row(cutter.program, entry) is not None:
+            place_of_row(cutter.program, entry, places)
+    return stage
