@@ -183,6 +183,9 @@ _rounded_quotient: Final = in_place(rounding.div, "div")
 
 def _scaled(operator: Callable[[Tensor, Any], Tensor], op: Op) -> Callable[..., Tensor]:
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+        is_one = alpha.__class__ is int and alpha == 1
+        if is_one and other.__class__ is Tensor and other._layout.floating and self._layout.floating:
+            return operator(self, other)  # nothing to multiply, and no kind to check
         return operator(self, times(op, alpha, self, as_operand(other, f"{op.name}_", "other", 1)))
 
     call.__name__ = call.__qualname__ = f"{op.name}_"
