@@ -16,16 +16,17 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tapegrad import modes
-from tapegrad.ops.table.gateway import compute
+from tapegrad.ops.table.gateway import compute, constant, raw_data
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table
 from tapegrad.program.program import Entry, Guard, Program
+from tapegrad.tape.entries import FIRST_OPERAND, TapeNode
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
 __all__ = ["Batch", "apply_batch", "batch_of", "has_rule", "with_flag"]
 
 # How many operands can be residuals: see `tapegrad.recording.results`.
-_MOST_OPERANDS: Final = 8
+_MOST_RESIDUALS: Final = 8
 _FLAG: Final = layout_of(np.array(True))
 
 
@@ -99,28 +100,30 @@ def batch_of(ways: Sequence[Program], mapped: Sequence[bool], flags: bool = Fals
     return batch
 
 
-def has_rule(operands: Sequence[Tensor]) -> bool:
-    """Whether gradients of as many operands can be computed, if any is wanted."""
-    return len(operands) <= _MOST_OPERANDS or not (
-        modes.is_grad_enabled() and any(own.requires_grad for own in operands)
-    )
+def has_rule(operands: Sequence[Tensor], n_results: int) -> bool:
+    """Whether gradients of as many operands can be computed, if any is wanted: of several results only of a few."""
+    is_wanted = modes.is_grad_enabled() and any(own.requires_grad for own in operands)
+    return n_results == 1 or len(operands) <= _MOST_RESIDUALS or not is_wanted
 
 
 def apply_batch(batch: Batch, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Return the results of all items along the first dimension, recorded as one operation.
-
-    Raises
-    ------
-    RuntimeError
-        If there are too many operands for gradients.
-    """
-    if not has_rule(operands):
-        raise RuntimeError(
-            f"vmap(): higher derivatives of a function of {len(operands)} tensors are wanted, and it has them for "
-            f"{_MOST_OPERANDS}; join some, e.g. by nn.utils.parameters_to_vector()"
-        )
-    result = compute(_op(len(operands), len(batch.program.outputs)), Bound(operands, {"batch": batch}))[0]
+    """Return the results of all items along the first dimension, recorded as one operation."""
+    op = _op(len(operands), len(batch.program.outputs))
+    arrays: tuple[np.ndarray, ...] = ()
+    if len(operands) > _MOST_RESIDUALS and modes.is_grad_enabled() and any(own.requires_grad for own in operands):
+        arrays = tuple(map(_array_of, operands))
+    result = compute(op, Bound(operands, {"batch": batch}, arrays))[0]
     return [result] if isinstance(result, Tensor) else list(result)
+
+
+def _array_of(operand: Tensor) -> np.ndarray:
+    """Return the data of an operand as an array, which stands for the same value in a trace."""
+    data = raw_data(operand)
+    if isinstance(data, np.ndarray):
+        return data
+    array = np.asarray(data)
+    modes.tell("alias", data, array)
+    return array
 
 
 @functools.cache
@@ -129,21 +132,42 @@ def _op(n_operands: int, n_results: int) -> Op:
     operands = tuple([f"x{k}" for k in range(n_operands)])
 
     def forward(*arrays: Any, batch: Batch) -> Any:
-        results = Batch.forward(batch, arrays)
+        results = Batch.forward(batch, arrays[:n_operands])
         return results[0] if n_results == 1 else results
 
-    def rule(ct: Any, batch: Batch, wanted: tuple[bool, ...], *operands: Tensor) -> tuple[Any, ...]:
-        return Batch.rule([ct] if isinstance(ct, Tensor) else ct, batch, wanted, operands)
-
-    names = ["ct", "batch", "wanted", *operands]
-    rule.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    )
     results = tuple([f"out{k}" for k in range(n_results)]) if n_results > 1 else ("out",)
+    rule = _rule_of(operands) if n_operands <= _MOST_RESIDUALS else _rule_of_many
     op = Op(name="vmap", operands=operands, forward=forward, vjp=rule, family="batch", attrs=("batch",),
             results=results)  # fmt: skip
     del op_table[op.name]  # its public function is that of `tapegrad.func`
     return op
+
+
+def _rule_of(names: tuple[str, ...]) -> Callable[..., Any]:
+    """Return the rule for operands of these names, which are its residuals."""
+
+    def rule(ct: Any, batch: Batch, wanted: tuple[bool, ...], *operands: Tensor) -> tuple[Any, ...]:
+        return Batch.rule([ct] if isinstance(ct, Tensor) else ct, batch, wanted, operands)
+
+    rule.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("ct", "batch", "wanted", *names)]
+    )
+    return rule
+
+
+def _rule_of_many(
+    ct: Any, batch: Batch, wanted: tuple[bool, ...], entry: tuple[TapeNode, bool], index_arrays: Sequence[np.ndarray]
+) -> tuple[Any, ...]:
+    """Do as the rule of a few operands; the arrays of many are kept as arrays of indices are."""
+    node, is_recorded = entry
+    operands = []
+    for place, data in enumerate(index_arrays):
+        operand = constant(data, layout_of(data))
+        parent = node[FIRST_OPERAND + place]
+        if is_recorded and parent is not None:
+            operand._node, operand._layout = parent, operand._layout.tracked
+        operands.append(operand)
+    return Batch.rule([ct] if isinstance(ct, Tensor) else ct, batch, wanted, operands)
 
 
 # Ways through branches -----------------------------------------------------------------------------------------------

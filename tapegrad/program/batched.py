@@ -11,8 +11,8 @@ import numpy as np
 from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.rules import NO_COTANGENT
-from tapegrad.program.batch import Batch, apply_batch, batch_of
-from tapegrad.program.derivative import vjp_of
+from tapegrad.program.batch import Batch, apply_batch, batch_of, has_rule
+from tapegrad.program.derivative import pull, vjp_of
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
 from tapegrad.tensor import Tensor
@@ -107,13 +107,18 @@ def _vjp(
         items += [own[0] for own in cts]
         ways = []
         for way in batch.ways:
-            outputs = [number for number in way.outputs if way.layouts[number].floating]
+            outputs = _floating(way)
             flag = way.outputs[-1:] if batch.flags else ()
             ways.append(vjp_of(way.with_outputs([*outputs, *flag]), wanted, items, len(flag)))
         programs, captured = unified(ways)
         mapped = [*batch.mapped, *[True] * len(cts), *[False] * len(captured)]
         found = vjps[wanted] = batch_of(programs, mapped, batch.flags), captured
     return found
+
+
+def _floating(program: Program) -> list[int]:
+    """Return the outputs that have cotangents."""
+    return [number for number in program.outputs if program.layouts[number].floating]
 
 
 def unified(ways: Sequence[tuple[Program, Sequence[Tensor]]]) -> tuple[list[Program], list[Tensor]]:
@@ -133,10 +138,26 @@ def unified(ways: Sequence[tuple[Program, Sequence[Tensor]]]) -> tuple[list[Prog
     return programs, tensors
 
 
+def _pulled_one_by_one(
+    cts: Sequence[Tensor], batch: Batch, wanted: tuple[bool, ...], operands: Sequence[Tensor]
+) -> list[Tensor]:
+    """Return the cotangents of wanted operands for all items, each by the operations of its own program."""
+    # It has no branches: with them there is a flag, a second result.
+    program = batch.program.with_outputs(_floating(batch.program))
+    flags, items = [*batch.mapped, *[True] * len(cts)], []
+    for k in range(batch.size(operands)):
+        tensors = [own[k] if each else own for own, each in zip([*operands, *cts], flags, strict=True)]
+        items.append(pull(program, wanted, *tensors))
+    return [xp.stack(list(column)) for column in zip(*items, strict=True)]
+
+
 def rule(cts: Sequence[Tensor], batch: Batch, wanted: tuple[bool, ...], operands: Sequence[Tensor]) -> tuple[Any, ...]:
     """Return the cotangents of operands; of one that all items share, the sum over items."""
-    vjp, captured = _vjp(batch, wanted, [*map(raw_data, operands)], [*map(raw_data, cts)])
-    gradients = iter(apply_batch(vjp, [*operands, *cts, *captured]))
+    if has_rule([*operands, *cts], sum(wanted)):
+        vjp, captured = _vjp(batch, wanted, [*map(raw_data, operands)], [*map(raw_data, cts)])
+        gradients = iter(apply_batch(vjp, [*operands, *cts, *captured]))
+    else:
+        gradients = iter(_pulled_one_by_one(cts, batch, wanted, operands))
     result = []
     for is_wanted, each in zip(wanted, batch.mapped, strict=True):
         ct = next(gradients) if is_wanted else NO_COTANGENT

@@ -67,14 +67,14 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
         known[wanted] = vjp, Runner(vjp), captured
     vjp, run, captured = known[wanted]
     if run.fused is None:
-        return _pull(program, wanted, *tensors)
+        return pull(program, wanted, *tensors)
     try:
         outputs, values = differentiable(vjp, run, [*tensors, *captured])
     except Exception:
         if vjp.guards:  # perhaps an operation of another branch
-            return _pull(program, wanted, *tensors)
+            return pull(program, wanted, *tensors)
         raise
-    return outputs if vjp.holds(values) else _pull(program, wanted, *tensors)
+    return outputs if vjp.holds(values) else pull(program, wanted, *tensors)
 
 
 def vjp_of(
@@ -86,10 +86,10 @@ def vjp_of(
     `n_kept` outputs have no cotangents: they are outputs again.
     """
     floating = [np.asarray(own).dtype.kind in "fc" for own in arrays]
-    return trace(functools.partial(_pull, program, wanted, n_kept=n_kept), arrays, floating)
+    return trace(functools.partial(pull, program, wanted, n_kept=n_kept), arrays, floating)
 
 
-def _pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor, n_kept: int = 0) -> Sequence[Tensor]:
+def pull(program: Program, wanted: tuple[bool, ...], *tensors: Tensor, n_kept: int = 0) -> Sequence[Tensor]:
     """Return the cotangents of the wanted inputs by the rules of the program's operations, and the last outputs."""
     n_inputs = len(program.inputs)
     with enable_grad():

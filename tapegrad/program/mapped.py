@@ -66,9 +66,10 @@ def mapped(function: Callable[..., Any], call: Callable[..., Any], operands: Seq
     except (TracingError, _Unlike):
         return None
     programs, captured = batched.unified(ways)
-    if not programs[0].outputs or not has_rule([*operands, *captured]):
-        return None
     has_guards = any(program.guards for program in programs)
+    n_results = len(programs[0].outputs)
+    if not n_results or not has_rule([*operands, *captured], n_results + has_guards):
+        return None
     batch = _batch(programs, operands, captured, has_guards)
     results = apply_batch(batch, [*operands, *captured])
     if has_guards and not results.pop().all():
