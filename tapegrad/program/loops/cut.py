@@ -160,7 +160,7 @@ class _Alone:
         """Return why an operation is refused; nothing if it is not."""
         program = self._cutter.program
         entry = program.entries[place]
-        key = kind_of(program, entry), tuple(entry.attrs.values()), _constants(program, entry)
+        key = kind_of(program, entry), _constants(program, entry)
         if key not in self._known:
             try:
                 fuse(self._cutter.part([place]).body, in_brief=True)
@@ -171,10 +171,10 @@ class _Alone:
 
 
 def _constants(program: Program, entry: Entry) -> tuple[Any, ...]:
-    numbers = (*entry.operands, *entry.index_arrays)
-    return tuple(
-        [number if number in program.constants else numbers.index(number) - len(numbers) for number in numbers]
-    )
+    """Return which operands are constants, or the same, and which indices."""
+    operands, known = entry.operands, program.constants
+    same = [-1 if number in known else operands.index(number) for number in operands]
+    return (*same, *[number if number in known else None for number in entry.index_arrays])
 
 
 def _levels(cutter: Cutter, found: Mapping[int, Group], left: set[int], stops: Mapping[int, str]) -> dict[int, int]:
