@@ -247,6 +247,14 @@ def test_many_constants_take_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) < 25  # and not 120
 
 
+def test_too_many_stops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cut, "_STOPS", 2)
+    compiled = tg.compile(lambda x: (tg.sort(x).values, tg.sort(x * 2.0).values, tg.fft.fft(x).abs()))
+    for x in (VECTOR, VECTOR[::-1].copy()):
+        assert_close(compiled(x), [np.sort(x), np.sort(x * 2.0), np.abs(np.fft.fft(x))])
+    assert compiled.explain().endswith("4 operations would be called: abs, fftn, sort")
+
+
 def test_no_operation_is_fused() -> None:
     compiled = tg.compile(lambda x: tg.fft.fft(tg.fft.fft(x)))
     for x in (VECTOR, VECTOR[::-1].copy()):

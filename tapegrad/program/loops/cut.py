@@ -15,6 +15,7 @@ from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
 SCALARS: Final = 3000  # of straight code, from which on it is cut
+_STOPS: Final = 500  # one after the other: code that calls more takes LLVM seconds
 
 
 class Part(NamedTuple):
@@ -81,15 +82,24 @@ class Cutter:
 
     def components(self, places: Sequence[int]) -> list[list[int]]:
         """Return entries in parts, of which none takes what another one computes."""
-        owners: dict[int, list[int]] = {}  # by results: the part
+        made = {number: place for place in places for number in self.program.entries[place].results}
+        first = {place: place for place in places}
+
+        def root(place: int) -> int:
+            while first[place] != place:
+                first[place] = place = first[first[place]]
+            return place
+
         for place in places:
             entry = self.program.entries[place]
-            met = {id(own): own for number in (*entry.operands, *entry.index_arrays) if (own := owners.get(number))}
-            merged = sorted([place, *[each for own in met.values() for each in own]])
-            for each in merged:
-                owners.update(dict.fromkeys(self.program.entries[each].results, merged))
-        found = {id(own): own for own in owners.values()}
-        return sorted(found.values())
+            for number in (*entry.operands, *entry.index_arrays):
+                if number in made:
+                    one, two = sorted((root(made[number]), root(place)))
+                    first[two] = one
+        found: dict[int, list[int]] = {}
+        for place in places:
+            found.setdefault(root(place), []).append(place)
+        return list(found.values())
 
     def part(self, places: Sequence[int]) -> Part:
         """Return the entries at these places."""
@@ -113,7 +123,11 @@ def cut(program: Program) -> list[Alias | tuple[Part, Code]]:
         return _parts(cutter, found, left, {})
     except Refused:
         alone = _Alone(cutter)
-        return _parts(cutter, found, left, {place: reason for place in left if (reason := alone.reason(place))})
+        stops = {place: reason for place in left if (reason := alone.reason(place))}
+        if len(stops) > _STOPS:
+            names = ", ".join(sorted({program.entries[place].op.name for place in stops}))
+            raise Refused(f"{len(stops)} operations would be called: {names}") from None
+        return _parts(cutter, found, left, stops)
 
 
 def _parts(

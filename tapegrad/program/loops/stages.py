@@ -94,7 +94,7 @@ def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = Fals
     Raises
     ------
     Refused
-        If that takes too much memory.
+        If that takes too much memory, or calls too many operations.
     """
     runs = find_runs(program)
     stages, places = _stages(program, runs) if runs else ([], Places(program))
