@@ -15,6 +15,8 @@ import pytest
 import tapegrad as tg
 from tapegrad import func
 from tapegrad.ops.table.op import op_table
+from tapegrad.program.fuse import fuse
+from tapegrad.program.loops import cut
 from tapegrad.program.loops.stages import Staged, code_of
 from tapegrad.program.loops.stops import Stop
 from tapegrad.program.run import Runner
@@ -218,6 +220,39 @@ def test_what_can_wait_waits() -> None:
 
     code = staged(function, VECTOR)
     assert [len(stage.outputs) for stage in code.stages] == [1, 1, 1]
+
+
+def test_explain_and_source_have_a_line_for_each() -> None:
+    compiled = tg.compile(lambda x: (tg.sort(tg.sin(x)).values * 2.0, tg.special.i0(x)))
+    compiled(VECTOR)
+    lines = compiled.explain().splitlines()
+    assert lines[0] == "2 operations are fused, 2 called"
+    assert [line.split(":")[0] for line in lines if "called:" in line] == ["i0 is called", "sort is called"]
+    assert "it has no formula" in compiled.explain()
+    assert sum("= sort(in0" in line or "= i0(in0" in line for line in compiled.source().splitlines()) == 2
+
+
+def test_many_constants_take_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried alone is tried once for each kind of operation."""
+    calls = []
+    monkeypatch.setattr(cut, "fuse", lambda *args, **options: calls.append(1) or fuse(*args, **options))
+
+    def function(x: Any) -> Any:
+        y = tg.sort(x).values
+        for k in range(60):
+            y = tg.sin(y * (1.0 + k * k) + x[k % 7])
+        return y
+
+    staged(function, VECTOR)
+    assert len(calls) < 25  # and not 120
+
+
+def test_too_many_stops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cut, "_STOPS", 2)
+    compiled = tg.compile(lambda x: (tg.sort(x).values, tg.sort(x * 2.0).values, tg.fft.fft(x).abs()))
+    for x in (VECTOR, VECTOR[::-1].copy()):
+        assert_close(compiled(x), [np.sort(x), np.sort(x * 2.0), np.abs(np.fft.fft(x))])
+    assert compiled.explain().endswith("4 operations would be called: abs, fftn, sort")
 
 
 def test_no_operation_is_fused() -> None:

@@ -16,6 +16,7 @@ from tapegrad.program.program import Entry, Program
 from tapegrad.runtime.named_tuples import NamedTuple
 
 SCALARS: Final = 3000  # of straight code, from which on it is cut
+_STOPS: Final = 500  # one after the other: code that calls more takes LLVM seconds
 
 _LARGE: Final = 512  # elements of an array
 
@@ -84,15 +85,24 @@ class Cutter:
 
     def components(self, places: Sequence[int]) -> list[list[int]]:
         """Return entries in parts, of which none takes what another one computes."""
-        owners: dict[int, list[int]] = {}  # by results: the part
+        made = {number: place for place in places for number in self.program.entries[place].results}
+        first = {place: place for place in places}
+
+        def root(place: int) -> int:
+            while first[place] != place:
+                first[place] = place = first[first[place]]
+            return place
+
         for place in places:
             entry = self.program.entries[place]
-            met = {id(own): own for number in (*entry.operands, *entry.index_arrays) if (own := owners.get(number))}
-            merged = sorted([place, *[each for own in met.values() for each in own]])
-            for each in merged:
-                owners.update(dict.fromkeys(self.program.entries[each].results, merged))
-        found = {id(own): own for own in owners.values()}
-        return sorted(found.values())
+            for number in (*entry.operands, *entry.index_arrays):
+                if number in made:
+                    one, two = sorted((root(made[number]), root(place)))
+                    first[two] = one
+        found: dict[int, list[int]] = {}
+        for place in places:
+            found.setdefault(root(place), []).append(place)
+        return list(found.values())
 
     def large_components(self, places: Sequence[int]) -> list[list[int]]:
         """Return the same, but all parts of few elements as one: axes of large ones do not suit to each other."""
@@ -127,7 +137,11 @@ def cut(program: Program) -> list[Alias | tuple[Part, Code]]:
         return _parts(cutter, found, left, {})
     except Refused:
         alone = _Alone(cutter)
-        return _parts(cutter, found, left, {place: reason for place in left if (reason := alone.reason(place))})
+        stops = {place: reason for place in left if (reason := alone.reason(place))}
+        if len(stops) > _STOPS:
+            names = ", ".join(sorted({program.entries[place].op.name for place in stops}))
+            raise Refused(f"{len(stops)} operations would be called: {names}") from None
+        return _parts(cutter, found, left, stops)
 
 
 def _parts(
@@ -175,7 +189,7 @@ class _Alone:
         """Return why an operation is refused; nothing if it is not."""
         program = self._cutter.program
         entry = program.entries[place]
-        key = kind_of(program, entry), tuple(entry.attrs.values()), _constants(program, entry)
+        key = kind_of(program, entry), _constants(program, entry)
         if key not in self._known:
             try:
                 fuse(self._cutter.part([place]).body, in_brief=True)
@@ -186,10 +200,10 @@ class _Alone:
 
 
 def _constants(program: Program, entry: Entry) -> tuple[Any, ...]:
-    numbers = (*entry.operands, *entry.index_arrays)
-    return tuple(
-        [number if number in program.constants else numbers.index(number) - len(numbers) for number in numbers]
-    )
+    """Return which operands are constants, or the same, and which indices."""
+    operands, known = entry.operands, program.constants
+    same = [-1 if number in known else operands.index(number) for number in operands]
+    return (*same, *[number if number in known else None for number in entry.index_arrays])
 
 
 def _levels(cutter: Cutter, found: Mapping[int, Group], left: set[int], stops: Mapping[int, str]) -> dict[int, int]:

@@ -98,7 +98,7 @@ def code_of(program: Program, *, in_threads: bool = False, in_loops: bool = Fals
     Raises
     ------
     Refused
-        If that takes too much memory.
+        If that takes too much memory, or calls too many operations.
     """
     listing = Listing(program)
     runs = find_runs(listing)

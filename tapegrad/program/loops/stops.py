@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -91,6 +92,7 @@ class Stop:
         return [f"{self.entry.op.name} is called: {self.reason}"]
 
 
+@functools.cache  # to look it up takes 7 ms
 def load_stop() -> int:
     """Return the address of the compiled function that calls Python."""
     return address_of(call_stop.__name__, call_stop, ("int64",) * 4)
