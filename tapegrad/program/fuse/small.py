@@ -12,9 +12,9 @@ from tapegrad.program.fuse.functions import fma
 from tapegrad.program.fuse.scalars import Node, Refused
 from tapegrad.program.fuse.space import Space
 
-__all__ = ["SMALL"]
+__all__ = ["LARGEST", "SMALL"]
 
-_LARGEST: Final = 8
+LARGEST: Final = 8  # rows
 
 
 def _each(x: Array, function: Callable[..., Any], shape: tuple[int, ...], *others: Array) -> Array:
@@ -22,8 +22,8 @@ def _each(x: Array, function: Callable[..., Any], shape: tuple[int, ...], *other
     arrays = (x, *others)
     if any(axis is not None for own in arrays for axis in own.axes[-2:]):
         raise Refused("a matrix with a long dimension")
-    if x.shape[-1] > _LARGEST:
-        raise Refused(f"a matrix of more than {_LARGEST} rows")
+    if x.shape[-1] > LARGEST:
+        raise Refused(f"a matrix of more than {LARGEST} rows")
     for own in others:
         if own.shape[:-2] != x.shape[:-2] or own.axes[:-2] != x.axes[:-2]:
             raise Refused("matrices of different batches")

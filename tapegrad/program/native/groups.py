@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from tapegrad.program.fuse.small import LARGEST, SMALL
 from tapegrad.program.native import FACTORS, Native, native
 from tapegrad.program.native.views import View, views_of
 from tapegrad.program.program import Entry, Program
@@ -13,7 +14,6 @@ from tapegrad.runtime.named_tuples import NamedTuple
 __all__ = ["Group", "groups", "is_cut", "without_copies"]
 
 _PRODUCTS: Final = 512  # multiplications that are a part of fused code
-_ROWS: Final = 8  # of matrices whose factors are
 _ELEMENTS: Final = 256  # of a matrix of which parts are moved in loops
 _SIDE: Final = 16  # rows and columns of matrices whose products are loops of their own wherever they stand
 _CACHED: Final = 1 << 14  # elements of a result that stays in the cache: half of the side is enough
@@ -114,7 +114,9 @@ def _is_large(program: Program, entry: Entry) -> bool:
         return False
     if entry.op.name == "matmul":
         return _multiplications(program, entry) > _PRODUCTS
-    return entry.op.name in FACTORS and max(program.layouts[entry.operands[0]].shape[-2:]) > _ROWS
+    if entry.op.name not in SMALL:
+        return entry.op.name in FACTORS
+    return max(program.layouts[entry.operands[0]].shape[-2:]) > LARGEST
 
 
 def _is_wide(program: Program, entry: Entry) -> bool:
