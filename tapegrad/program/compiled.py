@@ -111,7 +111,8 @@ class Compiled:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function with arguments that the compiled entry does not serve."""
-        leaves = flatten((args, kwargs))
+        is_flat = not kwargs and not any(isinstance(arg, (tuple, list, dict)) for arg in args)
+        leaves = list(args) if is_flat else flatten((args, kwargs))
         if any(leaf.__class__ is Traced for leaf in leaves):
             return self.function(*args, **kwargs)  # a part of the program that is being traced
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, _VALUES)]
@@ -119,7 +120,7 @@ class Compiled:
         is_recorded = modes.is_grad_enabled()
         wanted = [own.requires_grad and is_recorded for own in inputs]
         key = (
-            structure((args, kwargs)),
+            len(args) if is_flat else structure((args, kwargs)),
             tuple(places),
             tuple([(own.shape, own.dtype) for own in inputs]),
             tuple(wanted),
@@ -142,7 +143,8 @@ class Compiled:
             if outputs is not None:
                 if number:  # the next call may well take the same way
                     versions.insert(0, versions.pop(number))
-                self._serve(version, args, kwargs, leaves)
+                if not any(wanted):  # the compiled entry does not record
+                    self._serve(version, args, kwargs, leaves)
                 return version.result(outputs, has_arrays)
         if len(versions) == LIMIT:
             self._give_up(key, versions)

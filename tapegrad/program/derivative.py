@@ -28,18 +28,15 @@ class _Call(Function):
     """A call of a program."""
 
     @staticmethod
-    def forward(ctx: Any, program: Program, run: Runner, guards: list[Any], *inputs: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, program: Program, run: Runner, guards: list[Any], *inputs: Tensor) -> Any:
         ctx.program = program
         ctx.save_for_backward(*inputs)
-        arrays, values = run([own._data for own in inputs])
-        guards[:] = values
-        outputs = tuple([constant(array, layout_of(array)) for array in map(np.asarray, arrays)])
-        wanted = [own for own, is_wanted in zip(program.inputs, ctx.needs_input_grad[3:], strict=True) if is_wanted]
-        smooth = program.differentiable(wanted)
-        ctx.mark_non_differentiable(
-            *[own for own, number in zip(outputs, program.outputs, strict=True) if number not in smooth]
-        )
-        return outputs
+        arrays, guards[:] = run([own._data for own in inputs])
+        outputs = [constant(array, layout_of(array)) for array in map(np.asarray, arrays)]
+        fixed = run.fixed(ctx.needs_input_grad[3:])
+        if fixed:
+            ctx.mark_non_differentiable(*[outputs[place] for place in fixed])
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)  # one is recorded in half of the time
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
@@ -52,7 +49,7 @@ def differentiable(program: Program, run: Runner, inputs: Sequence[Tensor]) -> t
     """Return the outputs of a program, recorded as one operation, and the values of its guards."""
     guards: list[Any] = []
     outputs = _Call.apply(program, run, guards, *inputs)
-    return list(outputs), guards
+    return [outputs] if isinstance(outputs, Tensor) else list(outputs), guards
 
 
 def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor]) -> Sequence[Tensor]:

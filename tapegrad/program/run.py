@@ -72,6 +72,7 @@ class Runner:
         self.program = program
         self.fused: Fused | Staged | Blocked | None = None
         self.refused = ""
+        self._fixed: dict[tuple[bool, ...], list[int]] = {}
         self._layouts = [program.layouts[number] for number in program.inputs]
         variants = []
         try:
@@ -115,6 +116,16 @@ class Runner:
         results = self._entry(*[np.ascontiguousarray(own) if np.ndim(own) else own for own in arrays])
         n_outputs = len(self.program.outputs)
         return results[:n_outputs], results[n_outputs:]
+
+    def fixed(self, wanted: tuple[bool, ...]) -> list[int]:
+        """Return the places of the outputs that no gradient reaches the wanted inputs from."""
+        known = self._fixed.get(wanted)
+        if known is None:
+            inputs = [number for number, is_wanted in zip(self.program.inputs, wanted, strict=True) if is_wanted]
+            smooth = self.program.differentiable(inputs)
+            outputs = enumerate(self.program.outputs)
+            known = self._fixed[wanted] = [place for place, number in outputs if number not in smooth]
+        return known
 
     def explain(self) -> str:
         """Return how the program runs, and why."""
