@@ -159,3 +159,9 @@ def test_gradients_of_another_layout() -> None:
         return slope, slope.T @ x, slope.flip(1), float(slope.sum()) * x
 
     agree(function, X)
+
+
+def test_a_constant_of_the_last_rule_is_no_tensor_from_outside() -> None:
+    program, captured = trace(lambda x: [func.grad(lambda own: own.diagonal().sum())(x)], [np.eye(3)])
+    assert captured == []
+    assert len(program.inputs) == 1

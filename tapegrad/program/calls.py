@@ -193,6 +193,10 @@ class Calls(Numbers):
                 self._kinds[key] = kind._replace(converted=converted)
         return result
 
+    def forget_last(self) -> None:
+        """Forget the last call."""
+        self._last = None, None, None
+
     def forget_kinds(self) -> None:
         """Forget kinds of calls: the default dtype has changed."""
         self._kinds.clear()

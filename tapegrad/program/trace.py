@@ -104,7 +104,7 @@ class Tracer(Scripts):
 
         Those that it made itself are dead when it has returned: they are constants.
         """
-        self._last = None, None, None  # its operands may be of the function's own
+        self.forget_last()  # it would keep its operands alive
         tensors = {number: reference() for number, reference in self._tensors.items()}
         return {number: tensor for number, tensor in tensors.items() if tensor is not None}
 
