@@ -58,7 +58,7 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
     if wanted not in known:
         vjp, captured = vjp_of(program, wanted, [own._data for own in tensors])
         vjp.function = lambda inputs: (
-            _pull(program, wanted, *inputs[: len(tensors)]),
+            pull(program, wanted, *inputs[: len(tensors)]),
             [*inputs[: len(tensors)], *captured],
         )
         known[wanted] = vjp, Runner(vjp), captured
