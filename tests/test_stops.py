@@ -309,12 +309,12 @@ def test_errors_in_loops() -> None:
     def function(x: Any) -> Any:
         y = x[0]
         for _ in range(20):
-            y = tg.linalg.lstsq(x, tg.log(y * y)[:, None]).solution[:, 0] * 0.1 + x[1]
+            y = tg.linalg.eigvals(x + tg.log(y * y)[:, None] * 0.01).real * 0.1 + x[1]
         return (y * y).sum()
 
     compiled = tg.compile(func.grad_and_value(function))
     expected = compiled(SQUARE)
-    assert "least_squares is called" in compiled.explain()
+    assert "eig is called" in compiled.explain()
     bad = SQUARE.copy()
     bad[0, 3] = np.nan
     for _ in range(3):
@@ -328,23 +328,23 @@ def test_errors_in_loops() -> None:
 
 def test_an_interrupt_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no error of another branch, though the program has a guard."""
-    svd, count = np.linalg.svd, 0
+    eig, count = np.linalg.eig, 0
 
     def interrupted(*args: Any, **kwargs: Any) -> Any:
         nonlocal count
         count += 1
         if count == 2:
             raise KeyboardInterrupt
-        return svd(*args, **kwargs)
+        return eig(*args, **kwargs)
 
     def function(x: Any) -> Any:
-        y = tg.linalg.lstsq(x, x[0][:, None]).solution
-        y = tg.linalg.lstsq(x * 2.0, y).solution
-        return y.sum() if y[0, 0] == y[0, 0] else y.prod()
+        y = tg.linalg.eigvals(x).abs()
+        y = tg.linalg.eigvals(x * 2.0 + y).abs()
+        return y.sum() if y[0] == y[0] else y.prod()
 
     compiled = tg.compile(function)
     expected = compiled(SQUARE)
-    monkeypatch.setattr(np.linalg, "svd", interrupted)
+    monkeypatch.setattr(np.linalg, "eig", interrupted)
     with pytest.raises(KeyboardInterrupt):
         compiled(SQUARE)
     assert compiled(SQUARE) == expected
@@ -354,14 +354,14 @@ def test_an_interrupt_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_outlives_what_somebody_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The traceback of an exception, say, has operands, which stand in memory of the call."""
     kept: list[Any] = []
-    svd = np.linalg.svd
+    eig = np.linalg.eig
 
     def keeping(a: Any, *args: Any, **kwargs: Any) -> Any:
         kept.append(a)
-        return svd(a, *args, **kwargs)
+        return eig(a, *args, **kwargs)
 
-    monkeypatch.setattr(np.linalg, "svd", keeping)
-    compiled = tg.compile(lambda x: tg.linalg.lstsq(x * 2.0, x).solution.sum())
+    monkeypatch.setattr(np.linalg, "eig", keeping)
+    compiled = tg.compile(lambda x: tg.linalg.eigvals(x * 2.0).abs().sum())
     compiled(SQUARE)
     kept.clear()  # of tracing
     for k in range(20):
