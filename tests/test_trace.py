@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import autograd
+from tapegrad import autograd, func
 from tapegrad.program.program import Program
 from tapegrad.program.replay import replay
 from tapegrad.program.trace import TracingError, trace
@@ -86,3 +86,53 @@ def test_what_leaves_the_trace_is_an_error_with_its_line(function: Any, words: s
     with pytest.raises(TracingError, match=r"test_trace\.py") as error:
         trace(lambda x: [function(x)], [np.ones(3)])
     assert words in str(error.value)
+
+
+# Program.trace -----------------------------------------------------------------------------------------------------
+
+
+def scaled(x: Any, options: Any) -> Any:
+    y = x * options["by"]
+    return {"y": y, "slope": func.grad(lambda z: (z * z).sum())(y)} if y.sum() > 0 else y
+
+
+def test_an_explicit_program_is_called_like_its_function() -> None:
+    program = Program.trace(scaled, np.ones(3), {"by": 2.0})
+    found = program(np.arange(1.0, 4.0), {"by": 3.0})
+    np.testing.assert_array_equal(found["y"], [3.0, 6.0, 9.0])
+    np.testing.assert_array_equal(found["slope"], [6.0, 12.0, 18.0])
+    assert "guard" in str(program)
+    assert "out0[0] = " in program.source()
+    assert program.explain().startswith(f"{len(program.entries)} operations are fused")
+
+
+def test_an_explicit_program_has_gradients() -> None:
+    program = Program.trace(lambda x: (x**3).sum(), tg.tensor([1.0, 2.0], requires_grad=True))
+    x = tg.tensor([2.0, 3.0], requires_grad=True)
+    program(x).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [12.0, 27.0])
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((np.ones(4), {"by": 2.0}), r"but got float64\[4\], float64\[\]; trace another"),
+        ((np.ones(3, np.float32), {"by": 2.0}), r"but got float32\[3\]"),
+        ((np.ones(3), 2.0), r"containers .* but got float64\[3\], float64\[\]"),
+        ((tg.ones(3, requires_grad=True), {"by": 2.0}), r"float64\[3\] that requires grad"),
+        ((-np.ones(3), {"by": 2.0}), r"(?s)a value that Python looked at is another .*in scaled"),
+    ],
+)
+def test_an_explicit_program_refuses_other_arguments(args: Any, message: str) -> None:
+    program = Program.trace(scaled, np.ones(3), {"by": 2.0})
+    for _ in range(2):
+        with pytest.raises(ValueError, match=message):
+            program(*args)
+        assert program(np.ones(3), {"by": 1.0})["y"].sum() == 3.0
+
+
+def test_a_program_of_a_compiled_function_is_not_called() -> None:
+    function = tg.compile(lambda x: x * 2.0)
+    function(np.ones(3))
+    with pytest.raises(TypeError, match="part of a compiled function"):
+        function.programs[0](np.ones(3))

@@ -45,10 +45,10 @@ class Version:
         Which leaves of `tree` are outputs of the program; the others are the same in every call.
     """
 
-    def __init__(
-        self, program: Program, captured: Sequence[Tensor], tree: Any, places: Sequence[int], run: Runner
-    ) -> None:
-        self.program, self.captured, self.tree, self.places, self.run = program, list(captured), tree, places, run
+    def __init__(self, program: Program, captured: Sequence[Tensor], tree: Any, places: Sequence[int]) -> None:
+        self.program, self.captured, self.tree, self.places, self.run = (
+            program, list(captured), tree, places, program.run,
+        )  # fmt: skip
         self._wanted = [own.requires_grad for own in captured]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
 
@@ -230,7 +230,7 @@ class Compiled:
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
-        return Version(program, captured, kept, outputs, Runner(program))
+        return Version(program, captured, kept, outputs)
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
         self._versions[key] = None

@@ -61,7 +61,7 @@ def _pulled(program: Program, wanted: tuple[bool, ...], tensors: Sequence[Tensor
             pull(program, wanted, *inputs[: len(tensors)]),
             [*inputs[: len(tensors)], *captured],
         )
-        known[wanted] = vjp, Runner(vjp), captured
+        known[wanted] = vjp, vjp.run, captured
     vjp, run, captured = known[wanted]
     if run.fused is None:
         return pull(program, wanted, *tensors)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Op, op_table
 from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.tape.layout import Layout
+
+if TYPE_CHECKING:
+    from tapegrad.program.run import Runner
 
 
 class Entry(NamedTuple):
@@ -104,6 +108,73 @@ class Program:
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
         self.has_functions = False
         self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
+        self._called: Callable[..., Any] | None = None  # by `trace`
+
+    @staticmethod
+    def trace(function: Callable[..., Any], *examples: Any) -> Program:
+        """Return the program of a function, for arguments like these.
+
+        Parameters
+        ----------
+        function : callable
+            As for `tapegrad.compile`. It is called once.
+        examples
+            Its arguments.
+
+        Returns
+        -------
+        Program
+            It is called like the function, and returns the same.
+
+        Raises
+        ------
+        TracingError
+            If a value leaves the function in a way that cannot be followed.
+        ValueError
+            When the program is called, if the arguments have other shapes, dtypes or containers than the examples, or
+            if Python would take another branch. `tapegrad.compile` traces again in these cases.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> program = tg.program.Program.trace(lambda x: (x * x).sum(), np.ones(3))
+        >>> print(program)
+        program(in0: float64[3])
+            %0: float64[3] = mul(in0, in0)
+            %1: float64[] = sum(%0, dim=(0,), keepdim=False, dtype=None)
+            return %1
+        >>> float(program(np.array([1.0, 2.0, 3.0])))
+        14.0
+        """
+        from tapegrad.program.fixed import Fixed
+
+        called: Any = Fixed(function)
+        called(*examples)
+        program: Program = called.programs[0]
+        program._called = called
+        return program
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function returns that was traced; see `trace`."""
+        if self._called is None:
+            raise TypeError("this program is a part of a compiled function; call that, or make one by Program.trace()")
+        return self._called(*args, **kwargs)
+
+    @functools.cached_property
+    def run(self) -> Runner:
+        """How it runs."""
+        from tapegrad.program.run import Runner
+
+        return Runner(self)
+
+    def source(self) -> str:
+        """Return its loops as readable code."""
+        return self.run.source()
+
+    def explain(self) -> str:
+        """Return how it runs, and why."""
+        return self.run.explain()
 
     def cleaned(self) -> Program:
         """Return the program without operations that no output and no guard depends on."""
