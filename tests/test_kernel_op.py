@@ -264,3 +264,15 @@ def test_samples_of_the_users(name):
 
     check_op(tg.kernel_op(bump, bump_vjp, name=name, samples=[Sample(((5, 1),))], oracle=oracle))
     assert shapes == [(5, 1)]
+
+
+def test_a_derivative_of_more_operands_than_an_entry_keeps_is_an_error() -> None:
+    def product(a, b, c, d, e, f, g, h, i):  # type: ignore[no-untyped-def]
+        return a * b * c * d * e * f * g * h * i
+
+    def slopes(ct, a, b, c, d, e, f, g, h, i, out):  # type: ignore[no-untyped-def]
+        return tuple([ct * out / own for own in (a, b, c, d, e, f, g, h, i)])
+
+    tensors = [tg.tensor([2.0], requires_grad=True) for _ in range(9)]
+    with pytest.raises(ValueError, match="derivatives can take the first 8 operands"):
+        tg.kernel_op(product, slopes)(*tensors)

@@ -17,10 +17,9 @@ from tapegrad.recording.objects import (
 )
 from tapegrad.runtime.objects import Bytes, List, NDArray, Object
 from tapegrad.runtime.structs import Array
-from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, PAGE, PLAN_OBJECT, SLOT
+from tapegrad.tape.entries import FIRST_OPERAND, INLINE_OPERANDS, MAX_SAVED, PAGE, PLAN_OBJECT, SLOT
 from tapegrad.tape.structs import Entry, PlanFields
 
-MAX_SAVED: Final = 8  # operands that may be residuals
 MASK_BITS: Final = 62  # of `wanted_operands`; further operands are wanted if they require grad
 
 

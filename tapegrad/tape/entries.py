@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 WORDS: Final = ENTRY_BYTES // WORD
 PLAN, NODE, OPERANDS, FLAGS, MARK, STOP = (field.offset // WORD for field in Entry.fields())
 INLINE_OPERANDS: Final = 3
+MAX_SAVED: Final = 8  # operands, from the first on, that may be residuals
 CONSUMED, WANTED, RESHAPED = 1, 2, 4
 
 # A page has its head in place of its first two entries (`PageHead`).
