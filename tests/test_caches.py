@@ -245,7 +245,9 @@ def test_new_layouts_need_no_new_function(name: str) -> None:
 
 def test_a_call_gets_its_line_at_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(gateway, "compute", lambda *args, of=gateway.compute: asked.append(args) or of(*args))
+    monkeypatch.setattr(
+        gateway, "compute", lambda *args, of=gateway.compute, **kw: asked.append(args) or of(*args, **kw)
+    )
     x = tg.ones(1237, requires_grad=True)
     for _ in range(5):
         tg.sinh(x)

@@ -148,7 +148,7 @@ def test_their_plans_are_found_by_compiled_code(monkeypatch):
     from tapegrad.ops.table import gateway
 
     q, calls, compute = Parameter([0.0] * 23), [], gateway.compute
-    monkeypatch.setattr(gateway, "compute", lambda *args: calls.append(args) or compute(*args))
+    monkeypatch.setattr(gateway, "compute", lambda *args, **kw: calls.append(args) or compute(*args, **kw))
     for _ in range(5):
         (q * 2.0 + q).sum()
     assert 3 <= len(calls) <= 6  # each op twice: a plan that is new does not stand in the table
