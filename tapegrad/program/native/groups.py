@@ -16,7 +16,7 @@ __all__ = ["Group", "groups", "is_cut", "without_copies"]
 _PRODUCTS: Final = 512  # multiplications that are a part of fused code
 _ELEMENTS: Final = 256  # of a matrix of which parts are moved in loops
 _SIDE: Final = 16  # rows and columns of matrices whose products are loops of their own wherever they stand
-_CACHED: Final = 1 << 14  # elements of a result that stays in the cache: half of the side is enough
+_CACHED: Final = 1 << 14  # elements of matrices that stay in the cache: half of the side is enough
 _TILES: Final = 1 << 13  # and their multiplications
 _CONSTANT: Final = 1 << 20  # bytes of a constant that is a part of machine code
 _STILL: Final = frozenset(("reshape", "expand"))  # movements that change nothing if the shape is the same
@@ -135,7 +135,8 @@ def _is_thick(program: Program, entry: Entry) -> bool:
     x, y = (program.layouts[number].shape for number in entry.operands)
     columns = y[-1] if len(y) > 1 else 1
     rows = math.prod(x[:-1] if len(y) < 3 else x[-2:-1])
-    side = _SIDE if math.prod(program.layouts[entry.results[0]].shape) > _CACHED else _SIDE // 2
+    largest = max(math.prod(shape) for shape in (x, y, program.layouts[entry.results[0]].shape))
+    side = _SIDE if largest > _CACHED else _SIDE // 2
     return _multiplications(program, entry) >= _TILES and min(rows, columns, x[-1]) >= side
 
 
