@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import func
 from tapegrad.program.fuse import fuse, straight
 from tapegrad.program.fuse.packs import pack
 from tapegrad.program.trace import trace
@@ -152,3 +153,18 @@ def test_widths_change_no_bit(dtype: str) -> None:
         for other in results[1:]:
             for one, two in zip(results[0], other, strict=True):
                 np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("n", [2, 9, 100])
+@pytest.mark.parametrize(
+    "ends", [(np.inf, 800.0), (np.nan, 1.0), (-np.inf, -np.inf), (np.inf, -np.inf), (np.inf, np.inf), (-np.inf, 3.0)]
+)
+def test_slopes_of_logsumexp_at_infinities(ends: tuple[float, float], n: int) -> None:
+    x = np.ones(n)
+    x[:2] = ends
+    compiled = tg.compile(func.grad(lambda x: tg.logsumexp(x, 0)))
+    compiled(np.ones(n))
+    leaf = tg.tensor(x, requires_grad=True)
+    tg.logsumexp(leaf, 0).backward()
+    assert leaf.grad is not None
+    np.testing.assert_allclose(compiled(x), leaf.grad.numpy(), rtol=1e-12)

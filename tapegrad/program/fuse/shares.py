@@ -48,7 +48,10 @@ def _share(graph: Graph, x: Node, shift: Node) -> Node | None:
     if m is None and x.kind == "sub":
         m = x.args[1]
     # With the largest x subtracted, the sum is 1 or more, and has a reciprocal.
-    return term * (1 / total) if m is not None and _is_maximum(m) else term / total
+    share = term * (1 / total) if m is not None and _is_maximum(m) else term / total
+    inf = graph.const(np.inf, x.dtype)
+    alone = graph.select(graph.binary("lt", x, inf), graph.const(0, x.dtype), graph.const(np.nan, x.dtype))
+    return graph.select(graph.binary("eq", total, inf), alone, share)  # inf / inf is no share
 
 
 def _is(node: Node, kind: str, *args: Node) -> bool:
