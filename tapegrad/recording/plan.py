@@ -32,7 +32,7 @@ from tapegrad.runtime import blocking, state
 from tapegrad.runtime.locks import module_lock
 from tapegrad.runtime.memory import INTERPRETS, object_at, watch
 from tapegrad.runtime.structs import WORD
-from tapegrad.tape.entries import FIRST_OPERAND
+from tapegrad.tape.entries import FIRST_OPERAND, MAX_SAVED
 from tapegrad.tape.kinds import Kind, Templates
 from tapegrad.tape.layout import Layout, general
 from tapegrad.tape.lengths import Trace, applied
@@ -151,6 +151,7 @@ class Plan:
         facts = None if kind is None else kind.facts
         if facts is None:
             facts = op.residuals(tuple([own.requires_grad for own in layouts]))
+            _check_saved(op, facts[1])
             if kind is not None:
                 kind.facts = facts
         _, saved, self.save, _ = facts
@@ -289,3 +290,11 @@ def _forget_steps() -> None:
 blocking.on_new_block += [_forget_steps, _templates.clear]
 on_change.append(_templates.clear)
 state.register("recording.plan: plans that are alive", lambda: len(_alive))
+
+
+def _check_saved(op: Op, saved: Sequence[str]) -> None:
+    """Raise an error if an entry has no room for the residuals of an op."""
+    beyond = () if op.variadic else set(saved).intersection(op.operands[MAX_SAVED:])
+    if beyond:
+        given = f"the first {MAX_SAVED} operands and the result, and these take {', '.join(sorted(beyond))}"
+        raise ValueError(f"{op.name}: derivatives can take {given}; stack operands in one tensor")

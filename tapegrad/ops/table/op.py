@@ -16,7 +16,6 @@ from tapegrad.ops.table.loading import Functions, Table, importing
 from tapegrad.ops.table.values import KINKS, Draw
 from tapegrad.recording.plan_cache import PlanCache
 from tapegrad.runtime.named_tuples import NamedTuple
-from tapegrad.tape.entries import MAX_SAVED
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
@@ -339,12 +338,6 @@ class Op(_Frozen):
         found = self._residuals.get(key)
         if found is None:
             asked, names = self.asked(wanted), (*self.operands, "out")
-            if not self.variadic and not asked.isdisjoint(self.operands[MAX_SAVED:]):
-                raise ValueError(
-                    f"{self.name}: derivatives can take the first {MAX_SAVED} operands and the result, and one of "
-                    f"these takes {', '.join(name for name in self.operands[MAX_SAVED:] if name in asked)}; stack "
-                    "operands in one tensor"
-                )
             saved = tuple(name for name in names if name in asked)
             bits = sum(1 << operand for operand, is_wanted in enumerate(wanted[:62]) if is_wanted)
             found = (
