@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
+from tapegrad.kernels import blas
 from tapegrad.program.native import Native, native
 from tapegrad.program.native import code as code_file
 from tapegrad.program.stopping import DONE, STOPPED
@@ -204,3 +206,10 @@ def test_errors_are_those_of_ordinary_calls() -> None:
         f(np.zeros((12, 12)))
     np.testing.assert_array_equal(f(x)[0], first[0])
     assert "by LAPACK" in f.explain()
+
+
+@pytest.mark.parametrize("routine", ["gemm", "trsm", "potrf", "getrf", "getrs", "getri", "geqrf", "syevd", "gesdd"])
+def test_routines_of_scipy_where_numpy_hides_its_own(routine: str, monkeypatch: Any) -> None:
+    own = blas.blas_address(routine, "float64")
+    monkeypatch.setattr(blas, "numpy_core", lambda: _ctypes)
+    assert blas.blas_address.__wrapped__(routine, "float64") not in (0, own)

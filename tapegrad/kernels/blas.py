@@ -19,7 +19,7 @@ BLAS_LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "comple
 
 @cache
 def blas_address(routine: str, dtype: str) -> int:
-    """Return the address of a routine, e.g. gemm, of the BLAS that NumPy is linked with; where NumPy hides it, SciPy's.
+    """Return the address of a routine, e.g. gemm, of the BLAS and LAPACK of NumPy; where it hides them, of SciPy's.
 
     That of NumPy multiplies in the forward. Threads of another BLAS would look for work in a loop while these compute,
     and the other way round: with two on two cores, a product takes four times as long. Both widths of integers read
@@ -32,7 +32,8 @@ def blas_address(routine: str, dtype: str) -> int:
             address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
             assert address is not None
             return address
-    return pointer_in(importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__[name])
+    modules = [importlib.import_module(f"scipy.linalg.cython_{own}") for own in ("blas", "lapack")]
+    return pointer_in({**modules[1].__pyx_capi__, **modules[0].__pyx_capi__}[name])
 
 
 GEMM_WORDS: Final = 5  # of `gemm_words`
