@@ -98,6 +98,15 @@ def only_the_last(x: Any) -> Any:
     return (S * S).sum()
 
 
+def one_product_for_two(x: Any, w: Any) -> Any:
+    """The cotangent of a row of x is the term that the weight's gradient adds up."""
+    h, total = w[0], 0.0
+    for t in range(30):
+        h = tg.tanh(x[t] @ h + w.T @ h)
+        total = total + h.sum()
+    return total
+
+
 WEIGHTS = RNG.normal(size=(20, 20)) / 5, RNG.normal(size=(20, 7)) / 3, RNG.normal(size=20)
 CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], int]] = {  # and the sums that wait
     "matrices_first": (matrices_first, WEIGHTS, 1),
@@ -109,6 +118,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], int]] = {  # 
     "gated": (gated, (RNG.normal(size=(7, 72)) / 5, RNG.normal(size=(24, 72)) / 5), 0),
     "filtered": (filtered, (RNG.normal(size=(16, 16)) / 6, RNG.normal(size=(16, 16)) / 4), 0),
     "powers": (powers, (RNG.normal(size=(20, 20)) / 5,), 0),
+    "one_product_for_two": (
+        one_product_for_two, (RNG.normal(size=(30, 20, 20)) / 5, RNG.normal(size=(20, 20)) / 5), 0,
+    ),
     "looked_at": (looked_at, (RNG.normal(size=20),), 0),
     "every_sum_returned": (every_sum_returned, (RNG.normal(size=20),), 0),
     "only_the_last": (only_the_last, (RNG.normal(size=20),), 0),

@@ -160,3 +160,21 @@ def test_second_derivatives_through_branches() -> None:
     (second,) = tg.autograd.grad((slope**2).sum(), x)
     assert_same(slope, np.stack([func.grad(branches)(own) for own in X]))
     assert_same(second, np.stack([func.grad(lambda y: (func.grad(branches)(y) ** 2).sum())(own) for own in X]))
+
+
+def test_functions_of_too_many_ways_are_known_by_then() -> None:
+    calls = 0
+
+    def steps(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        y = x[0]
+        for t in range(12):
+            y = y * 0.9 - x[t] if y > 0 else tg.sin(y) + x[t]
+        return y
+
+    compiled = tg.compile(tg.vmap(steps))
+    for seed in range(3):
+        calls, batch = 0, np.random.default_rng(seed).normal(size=(40, 12))
+        np.testing.assert_allclose(compiled(batch), [float(steps(tg.tensor(own))) for own in batch])
+        assert seed == 0 or calls <= 40 + 40 + 1  # for each item here and there, and once to see that it has guards

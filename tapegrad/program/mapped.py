@@ -32,7 +32,8 @@ MOST_WAYS: Final = 16
 _recent: Final[deque[Batch]] = deque(maxlen=64)  # which would be forgotten after their call
 _VALUES: Final = (Tensor, np.ndarray, np.generic)
 #: Items that took ways of their own, by functions' code: who traces a function again traces these ways again.
-_examples: Final[WeakKeyDictionary[Any, dict[Any, list[list[np.ndarray]]]]] = WeakKeyDictionary()
+#: None where these are too many.
+_examples: Final[WeakKeyDictionary[Any, dict[Any, list[list[np.ndarray]] | None]]] = WeakKeyDictionary()
 state.register("program.mapped: batches", lambda: len(_recent), _recent.clear)
 state.register("program.mapped: items of ways", lambda: sum(map(len, _examples.values())), _examples.clear)
 
@@ -112,7 +113,10 @@ def _ways(
         raise _Unlike
     if not first[1].guards:
         return first[0], [first[1:]]
-    examples = _examples_of(function, arrays)
+    known, key = _examples_of(function, arrays)
+    examples = known.setdefault(key, [])
+    if examples is None:
+        raise _Unlike
     if not examples:
         examples.append([own[0].copy() for own in arrays])
     while True:
@@ -123,6 +127,8 @@ def _ways(
         if flags.all():
             return first[0], [own[1:] for own in ways]
         before, example = example, int(np.argmin(flags))
+        if len(ways) == MOST_WAYS:
+            known[key] = None
         if len(ways) == MOST_WAYS or example == before:
             raise _Unlike
         behind = example - len(arrays[0])
@@ -143,11 +149,13 @@ def _flags(
     return np.array([*np.asarray(raw_data(flags)), *others])
 
 
-def _examples_of(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
-    """Return items of these shapes and dtypes that took ways of their own; it is added to."""
+def _examples_of(
+    function: Callable[..., Any], arrays: Sequence[np.ndarray]
+) -> tuple[dict[Any, list[list[np.ndarray]] | None], Any]:
+    """Return items that took ways of their own, by shapes and dtypes, and the key of these ones."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     known = {} if code is None else _examples.setdefault(code, {})
-    return known.setdefault(tuple([(own.shape[1:], own.dtype) for own in arrays]), [])
+    return known, tuple([(own.shape[1:], own.dtype) for own in arrays])
 
 
 def _trace(

@@ -5,7 +5,7 @@ The gradient of a weight that all turns of a recurrent network multiply with is 
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -56,33 +56,26 @@ def _sums(body: Program) -> list[_Sum]:
     """Return the sums of products in the body of a loop."""
     views = views_of(body)
     made = {entry.results[0]: entry for entry in body.entries}
-    users: dict[int, list[Entry]] = {}
-    for entry in body.entries:
-        for number in (*entry.operands, *entry.index_arrays):
-            users.setdefault(number, []).append(entry)
+    users = Counter([number for entry in body.entries for number in (*entry.operands, *entry.index_arrays)])
+    users.update(body.outputs)
     found = []
     for entry in body.entries:
-        (result, *_), layout = entry.results, body.layouts[entry.results[0]]
-        if entry.op.name != "add" or result not in body.outputs or result in users:
-            continue
-        if len(layout.shape) != 2 or layout.dtype.char not in "df" or math.prod(layout.shape) < _FEWEST:
+        result, layout = entry.results[0], body.layouts[entry.results[0]]
+        is_sum = entry.op.name == "add" and result in body.outputs and users[result] == 1
+        if not is_sum or len(layout.shape) != 2 or layout.dtype.char not in "df" or layout.size < _FEWEST:
             continue
         for start, term in (entry.operands, entry.operands[::-1]):
             product = views[term]
             source = made.get(product.number)
-            if (
-                start in body.inputs
-                and len(users[start]) == 1
-                and source is not None
-                and math.prod(layout.shape) >= _FEWEST
-            ):
-                factors = _factors(source, views)
-                is_whole = product == View(product.number, layout.shape, (layout.shape[1], 1), 0)
-                if factors is not None and is_whole and len(users[source.results[0]]) == 1:
-                    dtypes = {body.layouts[number].dtype for number in (*source.operands, start, result)}
-                    if len(dtypes) == 1 and layout.dtype.char in "df":
-                        found.append(_Sum((source, entry), result, start, factors))
-                        break
+            used_once = (start, term, product.number)
+            if start not in body.inputs or source is None or any(users[number] != 1 for number in used_once):
+                continue
+            factors = _factors(source, views)
+            is_whole = product == View(product.number, layout.shape, (layout.shape[1], 1), 0)
+            dtypes = {body.layouts[number].dtype for number in (*source.operands, start, result)}
+            if factors is not None and is_whole and len(dtypes) == 1:
+                found.append(_Sum((source, entry), result, start, factors))
+                break
     return found
 
 
