@@ -28,7 +28,7 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._known: dict[Any, Node] = {}
-        self._pulled: dict[Any, Node] = {}
+        self._rebuilt: dict[Any, dict[int, Node]] = {}
         self.limit = 1 << 30
         self.lengths: dict[int, int] | None = None  # of axes, if each has one
 
@@ -236,14 +236,28 @@ class Graph:
         return [met[number] for number in sorted(met)]
 
     def rebuild(
-        self, roots: Iterable[Node], change: Callable[[Node, tuple[Node, ...]], Node | None]
+        self,
+        roots: Iterable[Node],
+        change: Callable[[Node, tuple[Node, ...]], Node | None],
+        key: Any = None,
+        axes: Collection[int] | None = None,
     ) -> dict[int, Node]:
-        """Return the roots' cone made anew, by old numbers; `change` may return another node for one."""
-        made: dict[int, Node] = {}
-        for node in self.cone(roots):
-            args = tuple([made[arg.number] for arg in node.args])
-            other = change(node, args)
-            made[node.number] = other if other is not None else self.again(node, args)
+        """Return the roots' cone made anew, by old numbers; `change` may return another node for one.
+
+        What depends on none of the `axes` stays. A `key` stands for a change, which makes each node once.
+        """
+        made: dict[int, Node] = {} if key is None else self._rebuilt.setdefault(key, {})
+
+        def is_done(node: Node) -> bool:
+            if axes is not None and node.axes.isdisjoint(axes):
+                made[node.number] = node
+            return node.number in made
+
+        for node in self.cone(roots, is_done):
+            if node.number not in made:
+                args = tuple([made[arg.number] for arg in node.args])
+                other = change(node, args)
+                made[node.number] = other if other is not None else self.again(node, args)
         return made
 
     def again(self, node: Node, args: tuple[Node, ...]) -> Node:
@@ -276,18 +290,9 @@ class Graph:
         where = tuple(own for own in where if own[0] in node.axes and own[1:] != (1, own[0], 0))
         if not where:
             return node
-        key = node.number, where
-        known = self._pulled.get(key)
-        if known is None:
-            known = self._pulled[key] = self._pull(node, where)
-        return known
-
-    def _pull(self, root: Node, where: tuple[tuple[int, int, int | None, int], ...]) -> Node:
         changed = {own[0]: own[1:] for own in where}
 
         def change(node: Node, args: tuple[Node, ...]) -> Node | None:
-            if not any(axis in node.axes for axis in changed):
-                return node
             if node.kind in ("load", "gather"):
                 base, offset, strides, *chosen = node.attr
                 moved: dict[int, int] = {}
@@ -324,7 +329,7 @@ class Graph:
                     return self.reduce(how, self.pull(renamed, where), fresh, low, high)
             return None
 
-        return self.rebuild([root], change)[root.number]
+        return self.rebuild([node], change, where, changed)[node.number]
 
     def index(self, axis: int) -> Node:
         """Return the position along an axis, as an integer."""
@@ -336,11 +341,9 @@ class Graph:
         def change(own: Node, args: tuple[Node, ...]) -> Node | None:
             if own.kind == "place" and own.attr[0] == axis:
                 return args[0] if own.attr[1] <= low and high <= own.attr[2] else self.zero(own.dtype)
-            if own.kind == "red":
-                return own
-            return None
+            return own if own.kind == "red" else None
 
-        return self.rebuild([node], change)[node.number]
+        return self.rebuild([node], change, (axis, low, high), (axis,))[node.number]
 
 
 def _same(x: Node, y: Node) -> bool:
