@@ -42,7 +42,10 @@ def _pays_after(record: Record) -> str:
     if "compiled" not in median or "eager" not in median:
         return "-"
     saved = median["eager"] - median["compiled"]
-    return f"{max(1, math.ceil((first['compiled'] - first['eager']) / saved)):,} calls" if saved > 0 else "never"
+    if saved <= 0:
+        return "never"
+    calls = max(1, math.ceil((first["compiled"] - first["eager"]) / saved))
+    return f"{calls:,} call{'s' if calls > 1 else ''}"
 
 
 def _cells(found: dict[str, float], tools: Sequence[str], write: Callable[[float], str]) -> list[str]:
