@@ -19,14 +19,12 @@ from tapegrad import modes
 from tapegrad.ops.table.gateway import compute, constant, raw_data
 from tapegrad.ops.table.op import NOT_DIFFERENTIABLE, Bound, Op, op_table
 from tapegrad.program.program import Entry, Guard, Program
-from tapegrad.tape.entries import FIRST_OPERAND, TapeNode
+from tapegrad.tape.entries import FIRST_OPERAND, MAX_SAVED, TapeNode
 from tapegrad.tape.layout import Layout, contiguous_layout, layout_of
 from tapegrad.tensor import Tensor
 
 __all__ = ["Batch", "apply_batch", "batch_of", "has_rule", "with_flag"]
 
-# How many operands can be residuals: see `tapegrad.recording.results`.
-_MOST_RESIDUALS: Final = 8
 _FLAG: Final = layout_of(np.array(True))
 
 
@@ -103,14 +101,14 @@ def batch_of(ways: Sequence[Program], mapped: Sequence[bool], flags: bool = Fals
 def has_rule(operands: Sequence[Tensor], n_results: int) -> bool:
     """Whether gradients of as many operands can be computed, if any is wanted: of several results only of a few."""
     is_wanted = modes.is_grad_enabled() and any(own.requires_grad for own in operands)
-    return n_results == 1 or len(operands) <= _MOST_RESIDUALS or not is_wanted
+    return n_results == 1 or len(operands) <= MAX_SAVED or not is_wanted
 
 
 def apply_batch(batch: Batch, operands: Sequence[Tensor]) -> list[Tensor]:
     """Return the results of all items along the first dimension, recorded as one operation."""
     op = _op(len(operands), len(batch.program.outputs))
     arrays: tuple[np.ndarray, ...] = ()
-    if len(operands) > _MOST_RESIDUALS and modes.is_grad_enabled() and any(own.requires_grad for own in operands):
+    if len(operands) > MAX_SAVED and modes.is_grad_enabled() and any(own.requires_grad for own in operands):
         arrays = tuple(map(_array_of, operands))
     result = compute(op, Bound(operands, {"batch": batch}, arrays))[0]
     return [result] if isinstance(result, Tensor) else list(result)
@@ -136,7 +134,7 @@ def _op(n_operands: int, n_results: int) -> Op:
         return results[0] if n_results == 1 else results
 
     results = tuple([f"out{k}" for k in range(n_results)]) if n_results > 1 else ("out",)
-    rule = _rule_of(operands) if n_operands <= _MOST_RESIDUALS else _rule_of_many
+    rule = _rule_of(operands) if n_operands <= MAX_SAVED else _rule_of_many
     op = Op(name="vmap", operands=operands, forward=forward, vjp=rule, family="batch", attrs=("batch",),
             results=results)  # fmt: skip
     del op_table[op.name]  # its public function is that of `tapegrad.func`
