@@ -14,6 +14,7 @@ from tapegrad.tape.layout import Layout
 
 if TYPE_CHECKING:
     from tapegrad.program.run import Runner
+    from tapegrad.program.signature import Signature
 
 
 class Entry(NamedTuple):
@@ -93,6 +94,8 @@ class Program:
     function : callable, optional
         From tensors in place of the inputs to the outputs and to the tensors that they depend on: what was traced. It
         serves derivatives if `has_functions`.
+    signature : Signature, optional
+        The arguments and results of the function, if the program is all of it.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class Program:
         self.constants, self.entries, self.guards = dict(constants), list(entries), tuple(guards)
         self.has_functions = False
         self.function: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]] | None = None
+        self.signature: Signature | None = None
         self._called: Callable[..., Any] | None = None  # by `trace`
 
     @staticmethod
@@ -167,6 +171,44 @@ class Program:
         from tapegrad.program.run import Runner
 
         return Runner(self)
+
+    @functools.cached_property
+    def njit(self) -> Any:
+        """The program as a function for code that Numba compiles; it needs no Python.
+
+        It takes NumPy arrays that stand row by row, and numbers; containers are tuples, of the values of dicts, too.
+        It returns what the traced function does, in new arrays. Threads may call it at the same time.
+
+        Raises
+        ------
+        TypeError
+            If the function takes or returns something that this code cannot have, or an operation needs Python; the
+            message says which.
+
+        Notes
+        -----
+        In compiled code, an array of another shape raises a `ValueError`. A `RuntimeError` is raised if Python would
+        take another branch than in the trace, if a matrix cannot be factored, or if a tensor from outside the function
+        has got other memory since. Tensors from outside are else looked at in every call.
+
+        Examples
+        --------
+        >>> import numba
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> from tapegrad.program import Program
+        >>> slope = Program.trace(tg.func.grad(lambda x: (x * x).sum()), np.ones(3)).njit
+        >>> @numba.njit
+        ... def descend(x):
+        ...     for _ in range(100):
+        ...         x = x - 0.1 * slope(x)
+        ...     return x
+        >>> bool(abs(descend(np.array([1.0, 2.0, 3.0]))).max() < 1e-8)
+        True
+        """
+        from tapegrad.program.export.njit import njit_of
+
+        return njit_of([self])
 
     def source(self) -> str:
         """Return its loops as readable code."""
