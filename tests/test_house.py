@@ -55,6 +55,7 @@ AHEAD = {
     ("ops/warmup.py", "optim/__init__.py", "call"),
     ("ops/warmup.py", "optim/compiled.py", "call"),
     ("ops/warmup.py", "program/entry.py", "call"),
+    ("program/program.py", "serialization.py", "call"),
 }
 LONGEST = 350
 LONGER: set[str] = set()

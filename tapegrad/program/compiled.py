@@ -22,6 +22,7 @@ from tapegrad.program.derivative import differentiable
 from tapegrad.program.entry import Dispatch, Input, Output, Variant, make_entry
 from tapegrad.program.program import Program
 from tapegrad.program.run import Runner
+from tapegrad.program.signature import signature_of
 from tapegrad.program.trace import Traced, trace
 from tapegrad.tape.layout import Layout, layout_of
 from tapegrad.tensor import Tensor
@@ -230,6 +231,7 @@ class Compiled:
         out = returned.pop()
         outputs = [place for place, leaf in enumerate(flatten(out)) if isinstance(leaf, Tensor)]
         kept = rebuild(out, [None if isinstance(leaf, Tensor) else leaf for leaf in flatten(out)])
+        program.signature = signature_of(self.function, (tree, places), (kept, outputs), wanted, captured)
         return Version(program, captured, kept, outputs)
 
     def _give_up(self, key: Any, versions: list[Version]) -> None:
@@ -247,6 +249,16 @@ class Compiled:
         """The programs that exist by now, the latest first."""
         versions = [version.program for versions in self._versions.values() for version in versions or ()]
         return versions + [run.program for run in self._refused]
+
+    @property
+    def njit(self) -> Any:
+        """The programs as one function for code that Numba compiles: see `Program.njit`.
+
+        They are those for one kind of arguments, one for each way through the branches that was taken by now.
+        """
+        from tapegrad.program.export.njit import njit_of
+
+        return njit_of(self.programs)
 
     def explain(self) -> str:
         """Return how the programs run, and why."""
