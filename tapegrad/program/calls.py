@@ -120,7 +120,7 @@ class Calls(Numbers):
         """Write an operation of a kind down, compute it if all operands are computed, and return its result."""
         if kind.plan.records:
             return self._write_recorded(kind, operands, numbers)
-        number = self._results.get((kind.plan, numbers))
+        number = self.known_result(kind.plan, numbers)
         if number is None:
             number = self.add(kind, numbers)
             if Entry not in [self.values[own].__class__ for own in numbers]:
@@ -128,6 +128,11 @@ class Calls(Numbers):
         if self.script is not None:
             self.script.append((kind, numbers, number))
         return self.constant_of(number, kind.shown)
+
+    def known_result(self, plan: Plan, numbers: tuple[int, ...]) -> int | None:
+        """Return the result of an operation that stands in the list already; None if it does not."""
+        number: int | None = self._results.get((plan, numbers))
+        return number
 
     def add(self, kind: Kind, numbers: tuple[int, ...]) -> int:
         """Write down an operation that stands nowhere yet, and return the number of its result."""
