@@ -77,7 +77,7 @@ class Scripts(Calls):
     def _visit_all(self, found: FoundEntries, cts: list[Any]) -> None:
         walk, count = self._walk, len(found.order)
         position = count
-        while (position := walk.find_same(position - 1) + 1) > 0:
+        while (position := walk.find_same(position - 1, self._by_identity) + 1) > 0:
             self._know(found.node(found.order[position - 1])[PLAN_OBJECT])
         for entry_id in range(len(cts)):
             self._give(cts, entry_id)

@@ -161,10 +161,10 @@ class Walk:
                 if array is not None:
                     self._put(name, array)
 
-    def find_same(self, position: int) -> int:
+    def find_same(self, position: int, numbers: dict[int, int]) -> int:
         """Find entries that compute the same, up to a position whose plan is not known; return that, or -1."""
         assert self._sweep is not None
-        return lazy.find_same(self._words, self._sweep.workspace.words, position)
+        return lazy.find_same(self._words, self._sweep.workspace.words, numbers, position)
 
     def same(self, entry_id: int) -> int:
         """Return the first entry that computes the same."""

@@ -110,17 +110,23 @@ def find_script(walk: WalkFields, node: List, residuals: ResidualFields, wanted:
     return find_value(walk, node.items[PLAN_OBJECT], wanted, layout, bits[0], bits[1])
 
 
+def number_of(walk: WalkFields, numbers: Object, data: Object) -> int:
+    """Return the number of the value that some data stand for; NONE if there is none."""
+    identity = Object(new_integer(data))
+    if identity == 0:
+        return NONE
+    number = Object(call(walk.get_item, numbers, identity))  # borrowed, or 0
+    decref(identity)
+    return NONE if number == 0 else integer(number)
+
+
 def read_residuals(walk: WalkFields, node: List, residuals: ResidualFields, numbers: Object) -> int:
     """Write the numbers of an entry's residuals behind the first of the values; return 0 if one has none."""
     for k in range(residuals.n_arrays):
-        identity = Object(new_integer(node.items[residuals.places[k]]))
-        if identity == 0:
+        number = number_of(walk, numbers, node.items[residuals.places[k]])
+        if number == NONE:
             return 0
-        number = Object(call(walk.get_item, numbers, identity))  # borrowed, or 0
-        decref(identity)
-        if number == 0:
-            return 0
-        walk.values[1 + k] = integer(number)
+        walk.values[1 + k] = number
     return 1
 
 
@@ -184,27 +190,38 @@ def visit_all(self: Object, args: Array[Object], nargs: int) -> int:
     return Object(new_integer(position))
 
 
-def is_same(walk: WalkFields, state: State, one: int, two: int) -> int:
-    """Return 1 if the entries at two positions are the same operation on the same operands."""
+def is_same(walk: WalkFields, state: State, numbers: Object, one: int, two: int) -> int:
+    """Return 1 if the entries at two positions are the same operation on the same operands, with equal residuals.
+
+    Residuals may differ where a leaf was written to in between.
+    """
     first, second = state.slots[state.order[one]], state.slots[state.order[two]]
-    if first.node.items[PLAN_OBJECT] != second.node.items[PLAN_OBJECT]:
+    node, twin = first.node, second.node
+    if node.items[PLAN_OBJECT] != twin.items[PLAN_OBJECT]:
         return 0
     edge, other = state.edges.at(state.starts[one]), state.edges.at(state.starts[two])
     for operand in range(first.plan.arity):
         if walk.same[edge[operand]] != walk.same[other[operand]]:
             return 0
+    residuals = walk.residuals[find_value(walk, node.items[PLAN_OBJECT], OF_PLAN, 0, 0, 0)]
+    for k in range(residuals.n_arrays):
+        data, others = node.items[residuals.places[k]], twin.items[residuals.places[k]]
+        if data != others:
+            number = number_of(walk, numbers, data)
+            if number == NONE or number != number_of(walk, numbers, others):
+                return 0
     return 1
 
 
 def find_same(self: Object, args: Array[Object], nargs: int) -> int:
-    """Find entries that compute the same as earlier ones: ``find_same(walk, sweep, position)``.
+    """Find entries that compute the same as earlier ones: ``find_same(walk, sweep, numbers, position)``.
 
     Operations are pure: what was computed of the same operands is the same, and the sum of the cotangents of both is
     brought back once. The earlier one stands behind all users of both in the order.
 
     Returns the position of an entry whose plan is not known, or -1.
     """
-    walk, state, position = WalkFields(NDArray(args[0]).data), State(NDArray(args[1]).data), integer(args[2])
+    walk, state, position = WalkFields(NDArray(args[0]).data), State(NDArray(args[1]).data), integer(args[3])
     slots, mask = walk.table, walk.table_mask
     while position >= 0:
         entry_id = state.order[position]
@@ -223,7 +240,7 @@ def find_same(self: Object, args: Array[Object], nargs: int) -> int:
                     hashed = mixed(hashed, walk.same[edge[operand]])
             if is_pure != 0:
                 place = slot_of(hashed, mask)
-                while slots[place] != 0 and is_same(walk, state, slots[place] - 1, position) == 0:
+                while slots[place] != 0 and is_same(walk, state, args[2], slots[place] - 1, position) == 0:
                     place = (place + 1) & mask
                 if slots[place] == 0:
                     slots[place] = position + 1
