@@ -17,7 +17,7 @@ from tapegrad.ops.table.gateway import raw_data
 from tapegrad.ops.table.op import xp
 from tapegrad.ops.table.results import is_part
 from tapegrad.ops.table.rules import cotangents
-from tapegrad.program.calls import Calls, Kind, entry_of
+from tapegrad.program.calls import Calls, Kind
 from tapegrad.program.numbers import array_of
 from tapegrad.program.walk import Walk
 from tapegrad.recording.plan import Plan
@@ -67,7 +67,7 @@ class Scripts(Calls):
         self._scripts: dict[Any, Script | None] = {}
         self._walk = Walk()
         self._codes: dict[Plan, int] = {}  # of operations that scripts write, for compiled code
-        self._kinds_of_codes: list[Kind] = []
+        self._layouts_of_codes: list[Layout] = []
 
     def walk(self, sweep: Sweep, cts: list[Any]) -> None:
         """Visit the entries that a sweep has found; see `tapegrad.sweep.recorded.run_recorded`."""
@@ -79,8 +79,9 @@ class Scripts(Calls):
         position = count
         while (position := walk.find_same(position - 1, self._by_identity) + 1) > 0:
             self._know(found.node(found.order[position - 1])[PLAN_OBJECT])
-        for entry_id in range(len(cts)):
-            self._give(cts, entry_id)
+        for entry_id, ct in enumerate(cts):
+            if ct is not None:
+                self._give(cts, entry_id)
         while (position := walk.run(position, self._by_identity, len(self.layouts))) < count:
             self._take_written()
             self._visit(found, cts, position)
@@ -155,8 +156,8 @@ class Scripts(Calls):
         steps = []
         for kind, sources in script.steps:
             if kind.plan not in self._codes:
-                self._codes[kind.plan] = len(self._codes)
-                self._kinds_of_codes.append(kind)
+                self._codes[kind.plan] = self._walk.know_operation(kind.plan)
+                self._layouts_of_codes.append(kind.layout)
             steps.append((self._codes[kind.plan], sources))
         return script._replace(steps=steps)
 
@@ -176,14 +177,8 @@ class Scripts(Calls):
 
     def _take_written(self) -> None:
         """Take over the operations that compiled code has written."""
-        codes, operands, results = self._walk.written()
-        kinds = [self._kinds_of_codes[code] for code in codes]
-        self.layouts += [kind.layout for kind in kinds]
-        shared = [(kind.plan.op, kind.plan.attrs) for kind in self._kinds_of_codes]
-        entries = [
-            entry_of((shared[code][0], own, shared[code][1], (), (number,), False))
-            for code, own, number in zip(codes, operands, results, strict=True)
-        ]
+        entries, codes = self._walk.written()
+        self.layouts += [self._layouts_of_codes[code] for code in codes]
         self.values += entries
         self.entries += entries
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import itertools
 import struct
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from tapegrad.program.program import Entry
 from tapegrad.program.walk_tables import MOST_NUMBERS, MOST_RESIDUALS, KeyFields, ResidualFields, WalkFields
 from tapegrad.program.walking import MOST_OPERANDS, NONE, OF_PLAN, OF_SUM, OTHER, lazy
 from tapegrad.recording.objects import runtime
 from tapegrad.recording.plan import Plan
 from tapegrad.runtime.memory import watch
-from tapegrad.runtime.named_tuples import NamedTuple
 from tapegrad.runtime.structs import WORD, sizeof
 from tapegrad.sweep import workspace as ws
 from tapegrad.sweep.sweep import Sweep
@@ -34,20 +33,13 @@ _KEY: Final = sizeof(KeyFields) // WORD
 _bits_of: Final = struct.Struct("d").pack, struct.Struct("q").unpack
 
 
-class Written(NamedTuple):
-    """Operations that were written: the number of the plan, operands, and the number of the result of each."""
-
-    plans: list[int]
-    operands: Iterator[tuple[int, ...]]
-    results: range
-
-
 class Walk:
     """What compiled code knows of plans and rules, the cotangents at hand, and the operations that it has written."""
 
     def __init__(self) -> None:
         self._words = watch(np.zeros(sizeof(WalkFields) // WORD, np.int64), "a walk")
         self._arrays: dict[str, np.ndarray] = {}
+        self._operations: list[tuple[Any, Any]] = []
         self._held: list[Any] = []  # what identities stand for
         self._layouts: dict[int, Layout] = {}
         self._used = {"residuals": 0, "scripts": 0, "keys": 0}  # words
@@ -115,6 +107,11 @@ class Walk:
             words = [len(places[0]), len(places[1]), *places[0], *places[1]]
             at = self._append("residuals", [*words, *[0] * (size - len(words))]) // size
         self._know(plan, OF_PLAN, None, (), at)
+
+    def know_operation(self, plan: Plan) -> int:
+        """Return a number for a plan whose operation scripts write."""
+        self._operations.append((plan.op, plan.attrs))
+        return len(self._operations) - 1
 
     def know_rules(self, plan: Plan, wanted: Sequence[int], ct: Layout, numbers: Sequence[Any], script: Any) -> None:
         """Note the script of a plan's rules, for wanted operands, a layout of the cotangent, and residuals."""
@@ -235,13 +232,9 @@ class Walk:
             lazy.share_entry(self._words, plan, operands, number)
             self._written = self._get("n_entries")
 
-    def written(self) -> Written:
-        """Return the operations that were written since the last time."""
-        first, end = self._written, self._get("n_entries")
-        self._written = end
-        starts = [*self._arrays["starts"][first:end].tolist(), self._get("n_taken")]
-        taken = self._arrays["taken"][starts[0] : starts[-1]].tolist()
-        base = starts[0]
-        operands = (tuple(taken[one - base : two - base]) for one, two in itertools.pairwise(starts))
-        number = int(self._arrays["results"][first]) if end > first else 0
-        return Written(self._arrays["plans"][first:end].tolist(), operands, range(number, number + end - first))
+    def written(self) -> tuple[list[Entry], list[int]]:
+        """Return the operations that were written since the last time, and the number of each one's plan."""
+        first, self._written = self._written, self._get("n_entries")
+        entries: list[Entry] = []
+        lazy.make_entries(self._words, first, self._operations, entries, Entry)
+        return entries, self._arrays["plans"][first : self._written].tolist()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tapegrad.recording.native import integer, new_integer
+from tapegrad.recording.native import C_INT, append, decref, incref, integer, new_integer, new_object
 from tapegrad.recording.objects import Runtime
-from tapegrad.runtime.objects import NDArray, Object, Tuple
+from tapegrad.runtime.objects import List, NDArray, Object, Tuple
 from tapegrad.runtime.structs import Array, Struct, Table, embedded
 
 MOST_NUMBERS: Final = 2  # of Python among the residuals of an entry
@@ -169,3 +169,58 @@ def share_entry(self: Object, args: Array[Object], nargs: int) -> int:
         return Object(new_integer(-1 if found == 0 else walk.results[found - 1]))
     walk.next_number = number
     return Object(new_integer(write_entry(walk, plan, operands.length)))
+
+
+def new_numbers(walk: WalkFields, numbers: Array[int], count: int) -> Tuple:
+    """Return integers as a tuple; 0 if Python raised."""
+    made = Tuple(new_object(walk.runtime.tuple_type, count))
+    if made == 0:
+        return made
+    for k in range(count):
+        number = Object(new_integer(numbers[k]))
+        if number == 0:
+            decref(made)
+            return Tuple(0)
+        made.items[k] = number
+    return made
+
+
+def make_entries(self: Object, args: Array[Object], nargs: int) -> int:
+    """Append operations from one on to a list of Python's: ``make_entries(walk, first, operations, entries, kind)``.
+
+    Parameters
+    ----------
+    walk : numpy.ndarray
+    first : int
+    operations : list
+        By number of a plan: the operation and its attributes.
+    entries : list of Entry
+    kind : type
+        `tapegrad.program.program.Entry`.
+    """
+    walk, operations = WalkFields(NDArray(args[0]).data), List(args[2])
+    none, runtime = Tuple(new_object(walk.runtime.tuple_type, 0)), walk.runtime
+    if none == 0:
+        return Object(0)
+    fails = 0
+    for entry in range(integer(args[1]), walk.n_entries):
+        end = walk.n_taken if entry + 1 == walk.n_entries else walk.starts[entry + 1]
+        operands = new_numbers(walk, walk.taken.at(walk.starts[entry]), end - walk.starts[entry])
+        results = new_numbers(walk, walk.results.at(entry), 1)
+        made = Tuple(new_object(args[4], 6))
+        if operands == 0 or results == 0 or made == 0:
+            fails = 1
+            break
+        operation = Tuple(operations.items[walk.plans[entry]])
+        incref(operation.items[0])
+        incref(operation.items[1])
+        incref(none)
+        incref(runtime.false)
+        made.items[0], made.items[1], made.items[2] = operation.items[0], operands, operation.items[1]
+        made.items[3], made.items[4], made.items[5] = none, results, runtime.false
+        fails = append(args[3], made) & C_INT
+        decref(made)
+        if fails != 0:
+            break
+    decref(none)
+    return Object(0) if fails != 0 else Object(new_integer(walk.n_entries))

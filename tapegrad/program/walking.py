@@ -17,6 +17,7 @@ from tapegrad.program.walk_tables import (
     find_value,
     insert_entries,
     insert_keys,
+    make_entries,
     mixed,
     share_entry,
     slot_of,
@@ -249,7 +250,7 @@ def find_same(self: Object, args: Array[Object], nargs: int) -> int:
     return Object(new_integer(position))
 
 
-_FUNCTIONS: Final = (insert_keys, insert_entries, share_entry, visit_all, find_same)
+_FUNCTIONS: Final = (insert_keys, insert_entries, share_entry, make_entries, visit_all, find_same)
 lazy: Final = Lazy[int](**{own.__name__: functools.partial(load, own, None) for own in _FUNCTIONS})
 
 
