@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -112,6 +113,8 @@ def test_samples(name: str, record_property: Callable[..., None]) -> None:
             try:
                 code = fuse(program)
             except Refused as error:
+                assert re.fullmatch(r"(\w+: )?\w[\w' .,\[\]()]+", str(error)), error  # a sentence
+                assert "Error" not in str(error)
                 reasons.add(str(error))
                 continue
             with np.errstate(all="ignore"):

@@ -24,12 +24,12 @@ def _each(x: Array, function: Callable[..., Any], shape: tuple[int, ...], *other
     """Return the results of a function of the matrices of a batch."""
     arrays = (x, *others)
     if any(axis is not None for own in arrays for axis in own.axes[-2:]):
-        raise Refused("a matrix with a long dimension")
+        raise Refused("a matrix has a long dimension")
     if x.shape[-1] > LARGEST:
-        raise Refused(f"a matrix of more than {LARGEST} rows")
+        raise Refused(f"a matrix has more than {LARGEST} rows")
     for own in others:
         if own.shape[:-2] != x.shape[:-2] or own.axes[:-2] != x.axes[:-2]:
-            raise Refused("matrices of different batches")
+            raise Refused("the matrices have different batches")
     made = np.empty((*x.nodes.shape[:-2], *shape), object)
     for place in np.ndindex(x.nodes.shape[:-2]):
         made[place] = function(*[own.nodes[place] for own in arrays])
