@@ -53,14 +53,14 @@ class Version:
         self._wanted = [own.requires_grad for own in captured]
         self.variants: dict[tuple[Any, ...], Variant] = {}  # for the compiled entry, by the classes of arguments
 
-    def call(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
-        """Return the outputs; None if Python would have taken another way."""
+    def call(self, inputs: Sequence[Tensor], is_new: bool = False) -> list[Tensor] | None:
+        """Return the outputs; None if Python would have taken another way, which it has not if the trace `is_new`."""
         if [own.requires_grad for own in self.captured] != self._wanted:
             return None  # since the trace a tensor from outside was frozen, or thawed
         try:
             outputs, values = self._computed([*inputs, *self.captured])
         except Exception:
-            if self.program.guards:  # perhaps an operation of another branch
+            if self.program.guards and not is_new:  # perhaps an operation of another branch
                 return None
             raise
         return outputs if self.program.holds(values) else None
@@ -157,7 +157,7 @@ class Compiled:
             self._refused.append(version.run)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
         versions.insert(0, version)
-        outputs = version.call(inputs)
+        outputs = version.call(inputs, is_new=True)
         if outputs is None:  # a value that depends on more than the inputs
             self._give_up(key, versions)
             return self._called_itself((args, kwargs), leaves, places, inputs, has_arrays)
