@@ -30,6 +30,7 @@ ORDER = [
     {"nn"},
     {"optim", "utils"},
     {"program"},
+    {"scipy"},
     {"serialization"},
     {"tapegrad"},
     {"testing"},
