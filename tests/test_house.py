@@ -51,6 +51,7 @@ AHEAD = {
     ("autograd/__init__.py", "testing/gradients.py", "types"),
     ("autograd/function_entry.py", "ops/history.py", "call"),
     ("func/mapping.py", "program/mapped.py", "call"),
+    ("func/loops.py", "program/scanned.py", "call"),
     ("autograd/seeds.py", "program/mapped.py", "call"),
     ("ops/warmup.py", "optim/__init__.py", "call"),
     ("ops/warmup.py", "optim/compiled.py", "call"),

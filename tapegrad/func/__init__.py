@@ -2,11 +2,13 @@
 
 from tapegrad.func.gradients import grad, grad_and_value, value_and_grad
 from tapegrad.func.jacobians import hessian, jacfwd, jacrev
+from tapegrad.func.loops import fori_loop, scan, while_loop
 from tapegrad.func.mapping import vmap
 from tapegrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tapegrad.func.products import hvp, jvp, linearize, vjp
 
 __all__ = [
+    "fori_loop",
     "functional_call",
     "grad",
     "grad_and_value",
@@ -17,8 +19,10 @@ __all__ = [
     "jvp",
     "linearize",
     "replace_all_batch_norm_modules_",
+    "scan",
     "stack_module_state",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]
