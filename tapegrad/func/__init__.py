@@ -6,8 +6,10 @@ from tapegrad.func.loops import fori_loop, scan, while_loop
 from tapegrad.func.mapping import vmap
 from tapegrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tapegrad.func.products import hvp, jvp, linearize, vjp
+from tapegrad.func.roots import custom_root
 
 __all__ = [
+    "custom_root",
     "fori_loop",
     "functional_call",
     "grad",

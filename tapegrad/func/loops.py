@@ -173,7 +173,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     >>> @tg.compile
     ... def root(a):
     ...     return tg.func.while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), a)
-    >>> float(root(4.0))
+    >>> round(float(root(4.0)), 9)
     2.0
     """
     carry = Carried(init_val, "while_loop", "init_val")

@@ -85,8 +85,7 @@ def _by_groups(batch: Batch, arrays: Sequence[Any]) -> tuple[Any, ...]:
         if count < size:
             chosen = np.resize(left, max(_FEW, 1 << (count - 1).bit_length()))
         part = [own[chosen] if each else own for own, each in zip(arrays, batch.mapped, strict=True)]
-        with np.errstate(all="ignore"):  # not all of these items take this way
-            found = forward(batch_of([way], batch.mapped, True), part)
+        found = forward(batch_of([way], batch.mapped, True), part)
         takes = np.asarray(found[-1][:count])
         for result, values in zip(results, found, strict=True):
             result[left[takes]] = values[:count][takes]

@@ -21,10 +21,10 @@ from tapegrad.program.trace import trace
 from tapegrad.tape.layout import Layout
 from tapegrad.tensor import Tensor
 
-__all__ = ["packs_of"]
+__all__ = ["Pack", "packs", "packs_of"]
 
 
-class _Pack:
+class Pack:
     """Values of one dtype, one behind the other."""
 
     def __init__(self, layouts: Sequence[Layout], places: Sequence[int]) -> None:
@@ -34,7 +34,7 @@ class _Pack:
     def joined(self, values: Sequence[Tensor], *lead: int) -> Tensor:
         """Return values as one; they may have a dimension in front."""
         parts = [xp.reshape(values[place], (*lead, size)) for place, size in zip(self.places, self.sizes, strict=True)]
-        whole: Tensor = xp.cat(parts, len(lead))
+        whole: Tensor = xp.cat(parts, len(lead)) if len(parts) > 1 else parts[0]
         return whole
 
     def put(self, whole: Tensor, values: list[Any]) -> None:
@@ -44,11 +44,12 @@ class _Pack:
             values[place] = xp.reshape(whole[end - size : end], shape)
 
 
-def _packs(layouts: Sequence[Layout]) -> list[_Pack]:
+def packs(layouts: Sequence[Layout]) -> list[Pack]:
+    """Return values in packs: one for each dtype."""
     places: dict[Any, list[int]] = {}
     for place, layout in enumerate(layouts):
         places.setdefault(layout.dtype, []).append(place)
-    return [_Pack(layouts, own) for own in places.values()]
+    return [Pack(layouts, own) for own in places.values()]
 
 
 class Packs:
@@ -65,7 +66,7 @@ class Packs:
         n_consts, n_rows, n_carried = scan.counts
         layouts = [body.layouts[number] for number in body.inputs]
         end = n_consts + n_rows
-        self._kinds = [_packs(own) for own in (layouts[:n_consts], layouts[n_consts:end], layouts[end:])]
+        self._kinds = [packs(own) for own in (layouts[:n_consts], layouts[n_consts:end], layouts[end:])]
         counts = [len(own) for own in self._kinds]
         examples = self._joined(scan.examples[:n_consts], scan.examples[n_consts:end], scan.examples[end:])
 

@@ -83,7 +83,8 @@ class Loop:
         flagged = [*carried, as_true()]
         while True:
             scan, captured = self._scan(bool(turns))
-            taken = self._unlike(scan, captured, flagged, turns)
+            with np.errstate(all="ignore"):  # turns that take another way compute this one
+                taken = self._unlike(scan, captured, flagged, turns)
             if taken is None:
                 break
             way = self._again(taken) if len(self._ways) < _MOST_WAYS else None
